@@ -1,0 +1,104 @@
+"""Online learning to rank: perceptron-like learners, their measures, surrogates and guarantees.
+
+Names are loaded when first used, so that importing the package costs next to nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from perceptrank.data.separable import SeparableStream, separable
+    from perceptrank.evaluate import evaluate, load
+    from perceptrank.learners import algorithms
+    from perceptrank.learners.base import Learner
+    from perceptrank.learners.listnet import OnlineListNet
+    from perceptrank.learners.listwise import ListwisePerceptron
+    from perceptrank.learners.minimax import MinimaxPerceptron
+    from perceptrank.learners.perceptron import Perceptron
+    from perceptrank.learners.slam import SlamPerceptron
+    from perceptrank.measures import AP, ERR, NDCG, Measure, Precision, ReciprocalRank, parse, preset
+    from perceptrank.scaling import QueryMinMax, QueryZScore, RunningStandardizer, Scaling
+    from perceptrank.stream import Query, QueryStream
+    from perceptrank.surrogates import ListNet, MaxPair, Slam, Surrogate
+    from perceptrank.trace import Trace
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AP": "measures",
+    "ERR": "measures",
+    "Learner": "learners.base",
+    "ListNet": "surrogates",
+    "ListwisePerceptron": "learners.listwise",
+    "MaxPair": "surrogates",
+    "Measure": "measures",
+    "MinimaxPerceptron": "learners.minimax",
+    "NDCG": "measures",
+    "OnlineListNet": "learners.listnet",
+    "Perceptron": "learners.perceptron",
+    "Precision": "measures",
+    "Query": "stream",
+    "QueryMinMax": "scaling",
+    "QueryStream": "stream",
+    "QueryZScore": "scaling",
+    "ReciprocalRank": "measures",
+    "RunningStandardizer": "scaling",
+    "Scaling": "scaling",
+    "SeparableStream": "data.separable",
+    "Slam": "surrogates",
+    "SlamPerceptron": "learners.slam",
+    "Surrogate": "surrogates",
+    "Trace": "trace",
+    "algorithms": "learners",
+    "evaluate": "evaluate",
+    "load": "evaluate",
+    "parse": "measures",
+    "preset": "measures",
+    "separable": "data.separable",
+}
+
+__all__ = [
+    "AP",
+    "ERR",
+    "NDCG",
+    "Learner",
+    "ListNet",
+    "ListwisePerceptron",
+    "MaxPair",
+    "Measure",
+    "MinimaxPerceptron",
+    "OnlineListNet",
+    "Perceptron",
+    "Precision",
+    "Query",
+    "QueryMinMax",
+    "QueryStream",
+    "QueryZScore",
+    "ReciprocalRank",
+    "RunningStandardizer",
+    "Scaling",
+    "SeparableStream",
+    "Slam",
+    "SlamPerceptron",
+    "Surrogate",
+    "Trace",
+    "__version__",
+    "algorithms",
+    "evaluate",
+    "load",
+    "parse",
+    "preset",
+    "separable",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'perceptrank' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"perceptrank.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

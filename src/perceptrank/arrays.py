@@ -1,0 +1,11 @@
+"""Names for the array types that pass between modules."""
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Features: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]

@@ -1,0 +1,68 @@
+"""One compiled pass of a learner that takes its documents one at a time."""
+
+import math
+
+import numpy as np
+
+from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.list_pass import MASS, ROUNDS, UPDATES, take_step
+from perceptrank.kernels.scoring import score_rows
+
+
+@compiled
+def perceptron_pass(
+    averaging: bool,
+    learning_rate: float,
+    X: Features,
+    relevance: Floats,
+    offsets: Ints,
+    weights: Floats,
+    total: Floats,
+    tally: Floats,
+    predicted: Floats,
+    masses: Floats,
+) -> int:
+    """Algorithm 1 over the documents of every query; state, outputs and early stop as in `list_pass`.
+
+    A query is ranked as a whole before the first of its documents is learned from. A round is a document.
+    """
+    step = np.empty(len(weights))
+    score = np.empty(1)
+    before = np.empty(len(weights))
+    total_before = np.empty(len(weights))
+    tally_before = np.empty(len(tally))
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        before[:] = weights
+        total_before[:] = total
+        tally_before[:] = tally
+        if averaging and tally[ROUNDS] > 0.0:
+            for j in range(len(weights)):
+                step[j] = total[j] / tally[ROUNDS]
+            score_rows(X, start, stop, step, predicted[start:stop])
+        else:
+            score_rows(X, start, stop, weights, predicted[start:stop])
+        sound = True
+        for i in range(start, stop):
+            label = 1.0 if relevance[i] > 0.0 else -1.0
+            score_rows(X, i, i + 1, weights, score)
+            sound = math.isfinite(score[0]) and math.isfinite(predicted[i])
+            if sound and label * score[0] <= 0.0:
+                for j in range(len(weights)):
+                    step[j] = -label * X[i, j]
+                sound = take_step(weights, step, learning_rate)
+                tally[UPDATES] += 1.0
+            if not sound:
+                break
+            tally[ROUNDS] += 1.0
+            for j in range(len(weights)):
+                total[j] += weights[j]
+        if not sound:
+            weights[:] = before
+            total[:] = total_before
+            tally[:] = tally_before
+            return q
+        masses[q] = tally[UPDATES] - tally_before[UPDATES]
+        tally[MASS] += masses[q]
+    return len(offsets) - 1

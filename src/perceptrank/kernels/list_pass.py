@@ -1,0 +1,103 @@
+"""One compiled pass of a list learner over a block of queries."""
+
+import numpy as np
+
+from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import grades_sound
+from perceptrank.kernels.list_rules import ListRule, list_coefficients
+from perceptrank.kernels.scoring import add_rows, all_finite, score_rows, score_rows_twice, squared_norm
+from perceptrank.kernels.scratch import allocate
+
+# Entries of the tally that a learner carries from block to block.
+ROUNDS, UPDATES, MASS, SQUARED_REACH, TALLY_LENGTH = range(5)
+
+# Beyond this, sums of iterates and squared norms could overflow.
+LARGEST_SQUARED_NORM = 1e300
+
+
+@compiled
+def longest_query(offsets: Ints) -> int:
+    """Number of documents of the longest query."""
+    longest = 0
+    for q in range(len(offsets) - 1):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    return longest
+
+
+@compiled
+def take_step(weights: Floats, step: Floats, learning_rate: float) -> bool:
+    """weights -= learning_rate * step, unless that grows too large; overwrites step. Returns whether it was taken."""
+    for j in range(len(weights)):
+        step[j] = weights[j] - learning_rate * step[j]
+    if not squared_norm(step) <= LARGEST_SQUARED_NORM:
+        return False
+    for j in range(len(weights)):
+        weights[j] = step[j]
+    return True
+
+
+@compiled
+def list_pass(
+    rule: ListRule,
+    X: Features,
+    relevance: Floats,
+    offsets: Ints,
+    discounts: Floats,
+    weights: Floats,
+    total: Floats,
+    tally: Floats,
+    predicted: Floats,
+    masses: Floats,
+) -> int:
+    """Rank, then learn, query after query; returns how many queries were learned.
+
+    weights, total (the sum of all iterates after the first) and tally are the learner's state. predicted receives
+    the scores that each query was ranked by before it was learned from, masses the weight that moved. The pass stops
+    early, before it changes anything for that query, where a grade is not sound or a score or weight not finite.
+    """
+    longest = longest_query(offsets)
+    room = allocate(longest)
+    scores = room.scores
+    g = np.empty(longest)
+    step = np.empty(len(weights))
+    mean = np.empty(len(weights))
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        m = stop - start
+        if rule.averaging and tally[ROUNDS] > 0.0:
+            for j in range(len(weights)):
+                mean[j] = total[j] / tally[ROUNDS]
+            score_rows_twice(X, start, stop, weights, scores, mean, predicted[start:stop])
+        else:
+            score_rows(X, start, stop, weights, scores)
+            for i in range(m):
+                predicted[start + i] = scores[i]
+        if not (all_finite(scores[:m]) and all_finite(predicted[start:stop]) and grades_sound(relevance[start:stop])):
+            return q
+
+        margin = rule.margin
+        if rule.relative_margin > 0.0 and tally[UPDATES] > 0.0:
+            margin = rule.relative_margin * (rule.learning_rate * (tally[SQUARED_REACH] / tally[UPDATES]))
+        mass = list_coefficients(rule, margin, relevance[start:stop], discounts, room, g)
+        if mass > 0.0:
+            moved = room.order
+            n_moved = 0
+            for i in range(m):
+                if g[i] != 0.0:
+                    moved[n_moved] = i
+                    n_moved += 1
+            for j in range(len(weights)):
+                step[j] = 0.0
+            add_rows(X, start, moved, n_moved, g, step)
+            reach = squared_norm(step)
+            if not take_step(weights, step, rule.learning_rate):
+                return q
+            tally[UPDATES] += 1.0
+            tally[MASS] += mass
+            tally[SQUARED_REACH] += reach / (mass * mass)
+        masses[q] = mass
+        tally[ROUNDS] += 1.0
+        for j in range(len(weights)):
+            total[j] += weights[j]
+    return len(offsets) - 1

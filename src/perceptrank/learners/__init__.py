@@ -1,0 +1,26 @@
+"""The learners, one file each. `algorithms` finds them: a new file with a new name is all it takes."""
+
+import importlib
+import pkgutil
+from functools import cache
+
+from perceptrank.learners.base import Learner
+
+
+@cache
+def _found() -> dict[str, type[Learner]]:
+    found: dict[str, type[Learner]] = {}
+    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and issubclass(value, Learner) and hasattr(value, "algorithm"):
+                found[value.algorithm] = value
+    return dict(sorted(found.items()))
+
+
+def algorithms() -> dict[str, type[Learner]]:
+    """Name and class of every learner; each can be constructed without arguments.
+
+    >>> list(algorithms())
+    ['listnet', 'listwise', 'minimax', 'perceptron', 'slam']
+    """
+    return dict(_found())

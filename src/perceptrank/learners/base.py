@@ -1,0 +1,430 @@
+"""What every linear learner shares: one state, one interface, one way to fail without harm."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank import persist
+from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.list_pass import MASS, ROUNDS, SQUARED_REACH, TALLY_LENGTH, UPDATES
+from perceptrank.kernels.scoring import score_pass
+from perceptrank.learners.estimator import Estimator
+from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
+from perceptrank.scaling import Scaling, ScalingLike, make_scalings
+from perceptrank.stream import (
+    Blocks,
+    QueryStream,
+    as_features,
+    as_grades,
+    column_names,
+    describe_bad_feature,
+    read_only,
+)
+from perceptrank.trace import Trace
+
+_TALLY = {"rounds": ROUNDS, "updates": UPDATES, "mass": MASS, "squared_reach": SQUARED_REACH}
+
+
+class State(NamedTuple):
+    """All that a learner has learned: enough to go on as if it had never stopped."""
+
+    weights: Floats
+    total: Floats  # the sum of all iterates after the first
+    tally: Floats
+
+    @classmethod
+    def zero(cls, n_features: int) -> "State":
+        """Where every learner starts."""
+        return cls(np.zeros(n_features), np.zeros(n_features), np.zeros(TALLY_LENGTH))
+
+    def copy(self) -> "State":
+        """A copy that later rounds leave alone."""
+        return State(self.weights.copy(), self.total.copy(), self.tally.copy())
+
+
+class Learner(Estimator):
+    """A linear ranker that learns online: score = features . weights.
+
+    A subclass has a name (`algorithm`), a plain constructor that ends in `self._start()`, `_check_parameters`, and
+    `_pass`, which hands a block of checked arrays to a kernel.
+    """
+
+    algorithm: ClassVar[str]
+    average: bool
+    scaling: ScalingLike
+
+    _state: State | None
+    _scalings: list[Scaling]
+    _n_queries: int
+    _feature_names: tuple[str, ...] | None
+
+    def _start(self) -> None:
+        """Forget everything."""
+        self._check_parameters()
+        self._state = None
+        self._scalings = make_scalings(self.scaling)
+        self._n_queries = 0
+        self._feature_names = None
+
+    @abstractmethod
+    def _pass(
+        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+    ) -> int:
+        """Run the kernel over a block; returns how many queries were learned before a value that is not finite."""
+
+    def _own_measure(self) -> Measure:
+        """What `learn` records and `score` returns unless told otherwise."""
+        return parse(getattr(self, "measure", NDCG(10)))
+
+    # Learning
+
+    def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
+        """Go over a stream once: rank each query, record how well, then learn from its answer.
+
+        `stream` is a `QueryStream` or an iterable of them. `measures` names what to record, by default the learner's own
+        measure. An error leaves the learner as it was before the call (before the block, for an iterable).
+        """
+        recorded = [self._own_measure()] if measures is None else parse_all(_as_list(measures))
+        if isinstance(stream, QueryStream):
+            return self._learn_whole(stream, recorded)
+        traces = []
+        for block in stream:
+            if not isinstance(block, QueryStream):
+                raise TypeError(f"learn takes a QueryStream or an iterable of them, got {type(block).__name__}")
+            traces.append(self._learn_whole(block, recorded))
+        if not traces:
+            raise ValueError("the stream has no queries")
+        return Trace.concatenate(traces)
+
+    def _learn_whole(self, stream: QueryStream, recorded: list[Measure]) -> Trace:
+        if len(stream) == 0:
+            raise ValueError("the stream has no queries")
+        self._check_features(stream.n_features, stream.feature_names)
+        for measure in recorded:
+            measure.check_grades(stream.relevance)
+        with self._all_or_nothing():
+            self._feature_names = stream.feature_names or self._feature_names
+            return Trace.concatenate([self._learn_block(block, recorded) for block in stream.blocks()])
+
+    def _learn_block(self, block: QueryStream, recorded: list[Measure]) -> Trace:
+        X = block.X
+        for scaling in self._scalings:
+            X = read_only(scaling.learn_and_scale(X, block.offsets))
+        predicted, masses = np.empty(block.n_documents), np.empty(len(block))
+        self._learn_arrays(X, block.relevance, block.offsets, predicted, masses)
+        first = self._n_queries
+        self._n_queries += len(block)
+        values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
+        return Trace(values, masses)
+
+    def _learn_arrays(self, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> None:
+        if self._state is None:
+            self._state = State.zero(X.shape[1])
+        done = self._pass(self._state, X, relevance, offsets, predicted, masses)
+        if done < len(offsets) - 1:
+            rows = slice(offsets[done], offsets[done + 1])
+            as_grades(relevance[rows], len(relevance[rows]))
+            if not np.isfinite(X[rows]).all():
+                raise ValueError(describe_bad_feature(X[rows], int(offsets[done]), self._feature_names))
+            raise ValueError(
+                f"scores or weights overflow at query number {done}: the features are too large; "
+                "scale them, for example with scaling='running'"
+            )
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put everything back if an error is raised."""
+        state = self._state.copy() if self._state is not None else None
+        scalings = make_scalings(self._scalings)
+        n_queries, names = self._n_queries, self._feature_names
+        try:
+            yield
+        except Exception:
+            self._state, self._scalings, self._n_queries, self._feature_names = state, scalings, n_queries, names
+            raise
+
+    def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> bool:
+        """Learn from one query: documents x features and a grade per document. Returns whether the weights changed."""
+        names = column_names(X)
+        features = as_features(X)
+        m = features.shape[0]
+        if type(relevance) is np.ndarray and relevance.dtype == np.float64 and relevance.shape == (m,):
+            grades = np.ascontiguousarray(relevance)
+        else:
+            grades = as_grades(relevance, m)
+        if m == 0:
+            raise ValueError("a query must have at least one document, got none")
+        self._check_features(features.shape[1], tuple(names) if names else None)
+        offsets = _one_query(m)
+        predicted, masses = np.empty(m), np.empty(1)
+        if self._scalings:
+            stream = QueryStream(features, grades, offsets)
+            with self._all_or_nothing():
+                return self._learn_block(stream, []).n_updates > 0
+        try:
+            self._learn_arrays(read_only(features), read_only(grades), offsets, predicted, masses)
+        except ValueError:
+            if self._n_queries == 0:
+                self._state = None
+            raise
+        self._n_queries += 1
+        return bool(masses[0] > 0.0)
+
+    # Predicting
+
+    def predict(
+        self, X: npt.ArrayLike, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
+    ) -> Floats:
+        """Scores; the larger, the better. Before anything was learned, all are 0.
+
+        Scaling within a query needs to know the queries (`qid`, or `group` sizes); without, X is taken as one query.
+        """
+        names = column_names(X)
+        features = as_features(X)
+        self._check_features(features.shape[1], tuple(names) if names else None)
+        if not self._scalings or len(features) == 0:
+            return self._scores(features)
+        rows: Any = slice(None)
+        if qid is None:
+            stream = QueryStream.from_arrays(features, np.zeros(len(features)), group=group)
+        else:
+            codes = np.unique(np.asarray(qid), return_inverse=True)[1]
+            rows = np.argsort(codes, kind="stable")
+            stream = QueryStream.from_arrays(features[rows], np.zeros(len(features)), qid=codes[rows])
+        scores = np.empty(len(features))
+        scores[rows] = self.scores(stream)
+        return scores
+
+    def scores(self, stream: QueryStream) -> Floats:
+        """Scores of all documents of a stream, scaled query by query."""
+        self._check_features(stream.n_features, stream.feature_names)
+        scores = np.empty(stream.n_documents)
+        start = 0
+        for block in stream.blocks():
+            X = block.X
+            for scaling in self._scalings:
+                X = scaling.scale(X, block.offsets)
+            scores[start : start + block.n_documents] = self._scores(X)
+            start += block.n_documents
+        return scores
+
+    def _scores(self, X: Features) -> Floats:
+        weights = np.zeros(X.shape[1]) if self._state is None else self.coef_
+        scores = np.empty(X.shape[0])
+        score_pass(read_only(X), read_only(weights), scores)
+        if not np.isfinite(scores).all():
+            if np.isfinite(X).all():
+                raise ValueError("scores overflow: the features are too large")
+            raise ValueError(describe_bad_feature(X, 0, self._feature_names))
+        return scores
+
+    def rank(self, X: npt.ArrayLike) -> Ints:
+        """Row numbers of one query's documents, best first; equal scores keep the input order."""
+        return np.argsort(-self.predict(X), kind="stable")
+
+    # The scikit-learn way
+
+    def fit(
+        self,
+        X: npt.ArrayLike | QueryStream,
+        y: npt.ArrayLike | None = None,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        n_passes: int = 1,
+        seed: int = 0,
+    ) -> Self:
+        """Forget everything, then go over the data `n_passes` times.
+
+        The first pass takes the queries in the given order, each further one in an order shuffled anew with `seed`.
+        Without qid and group, all rows are one query. X may be a QueryStream, which holds all of this.
+        """
+        stream = self._as_stream(X, y, qid, group)
+        if not isinstance(n_passes, (int, np.integer)) or n_passes < 1:
+            raise ValueError(f"n_passes must be a whole number of at least 1, got {n_passes!r}")
+        rng = np.random.default_rng(seed)
+        with self._all_or_nothing():
+            self._start()
+            self.learn(stream)
+            for _ in range(n_passes - 1):
+                self.learn(stream.shuffled(rng))
+        return self
+
+    def partial_fit(
+        self,
+        X: npt.ArrayLike | QueryStream,
+        y: npt.ArrayLike | None = None,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Learn from more data; the same as `learn`, without a trace."""
+        self.learn(self._as_stream(X, y, qid, group), measures=[])
+        return self
+
+    def score(
+        self,
+        X: npt.ArrayLike | QueryStream,
+        y: npt.ArrayLike | None = None,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+    ) -> float:
+        """Mean of the learner's measure over the queries of held-out data."""
+        if not isinstance(X, QueryStream) and qid is None and group is None:
+            raise ValueError(
+                "score needs qid (the query of each row) or group (the number of rows of each query): "
+                "a ranking is measured query by query"
+            )
+        stream = self._as_stream(X, y, qid, group)
+        measure = self._own_measure()
+        measure.check_grades(stream.relevance)
+        return Trace(
+            {measure: measure.per_query(self.scores(stream), stream.relevance, stream.offsets)},
+            np.zeros(len(stream)),
+        ).mean(measure)
+
+    def _as_stream(
+        self,
+        X: npt.ArrayLike | QueryStream,
+        y: npt.ArrayLike | None,
+        qid: npt.ArrayLike | None,
+        group: npt.ArrayLike | None,
+    ) -> QueryStream:
+        if isinstance(X, QueryStream):
+            if y is not None or qid is not None or group is not None:
+                raise ValueError("a QueryStream holds grades and queries already: give it alone")
+            return X
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: one grade per document"
+            )
+        return QueryStream.from_arrays(X, y, qid=qid, group=group)
+
+    # What was learned
+
+    def _learned(self) -> State:
+        if self._state is None:
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
+        return self._state
+
+    @property
+    def weights(self) -> Floats:
+        """The current iterate."""
+        return self._learned().weights.copy()
+
+    @property
+    def coef_(self) -> Floats:
+        """The weights that `predict` uses: the mean of all iterates after the first if averaging, else the current."""
+        state = self._learned()
+        rounds = state.tally[ROUNDS]
+        return state.total / rounds if self.average and rounds > 0 else state.weights.copy()
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return len(self._learned().weights)
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+        """Names of the features, if the data had them."""
+        if self._feature_names is None:
+            raise AttributeError("the features have no names")
+        return np.array(self._feature_names, dtype=object)
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds: queries, or documents for a learner that takes them one by one."""
+        return int(self._state.tally[ROUNDS]) if self._state is not None else 0
+
+    @property
+    def n_updates(self) -> int:
+        """Number of rounds that changed the weights."""
+        return int(self._state.tally[UPDATES]) if self._state is not None else 0
+
+    @property
+    def scalings_(self) -> list[Scaling]:
+        """The transforms that features go through, with what they have learned; freezing one takes effect."""
+        return self._scalings
+
+    def _check_features(self, n_features: int, names: tuple[str, ...] | None) -> None:
+        if n_features == 0:
+            raise ValueError("0 feature(s): X must have at least one feature")
+        if self._state is not None and n_features != len(self._state.weights):
+            raise ValueError(
+                f"X has {n_features} features, but {type(self).__name__} is expecting "
+                f"{len(self._state.weights)} features as input"
+            )
+        if names and self._feature_names and names != self._feature_names:
+            pairs = zip(names, self._feature_names, strict=True)
+            found, expected = next((one, other) for one, other in pairs if one != other)
+            raise ValueError(
+                "The feature names should match those that were passed during fit: "
+                f"got {found!r} where {expected!r} was learned"
+            )
+
+    # Saving
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a JSON file, whole or not at all. `perceptrank.load` reads it."""
+        persist.write_model(path, self.as_document())
+
+    def as_document(self) -> dict[str, Any]:
+        parameters = self.get_params()
+        if isinstance(parameters.get("measure"), Measure):
+            parameters["measure"] = str(parameters["measure"])
+        parameters["scaling"] = [scaling.name for scaling in self._scalings] or None
+        document: dict[str, Any] = {"algorithm": self.algorithm, "parameters": parameters, "queries": self._n_queries}
+        document["feature_names"] = list(self._feature_names) if self._feature_names else None
+        document["scalings"] = [{"name": scaling.name, **scaling.state()} for scaling in self._scalings]
+        document["state"] = None
+        if self._state is not None:
+            tally = {name: float(self._state.tally[place]) for name, place in _TALLY.items()}
+            document["state"] = {
+                **tally,
+                "weights": self._state.weights.tolist(),
+                "total": self._state.total.tolist(),
+            }
+        return document
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Self:
+        learner = cls(**document["parameters"])
+        learner._n_queries = int(document["queries"])
+        names, state = document["feature_names"], document["state"]
+        learner._feature_names = tuple(names) if names else None
+        if state is not None:
+            loaded = State.zero(len(state["weights"]))
+            for array, name in ((loaded.weights, "weights"), (loaded.total, "total")):
+                array[:] = persist.finite_numbers(name, state[name], len(array))
+            for name, place in _TALLY.items():
+                loaded.tally[place] = persist.finite_numbers(name, [state[name]], 1)[0]
+            learner._state = loaded
+        n_features = len(learner._state.weights) if learner._state is not None else 0
+        if names and len(names) != n_features:
+            raise ValueError(f"{len(names)} feature names for {n_features} features")
+        for scaling, saved in zip(learner._scalings, document["scalings"], strict=True):
+            scaling.restore(saved, n_features)
+        return learner
+
+    def _check_parameters(self) -> None:
+        """Raise if a parameter is wrong."""
+        if not isinstance(self.average, (bool, np.bool_)):
+            raise ValueError(f"average must be True or False, got {self.average!r}")
+        make_scalings(self.scaling)
+
+
+def _as_list(measures: Iterable[MeasureLike] | MeasureLike) -> list[MeasureLike]:
+    return [measures] if isinstance(measures, (str, Measure)) else list(measures)
+
+
+@cache
+def _one_query(m: int) -> Ints:
+    offsets: Ints = read_only(np.array([0, m]))
+    return offsets

@@ -1,0 +1,95 @@
+"""What scikit-learn asks of an estimator, without importing scikit-learn before it asks."""
+
+import inspect
+from functools import cache
+from typing import Any, Self
+
+
+@cache
+def _parameter_names(kind: type) -> tuple[str, ...]:
+    return tuple(name for name in inspect.signature(kind).parameters)
+
+
+class Estimator:
+    """Parameters that can be read, set and cloned, and routing of `qid` through pipelines and searches."""
+
+    @classmethod
+    def parameter_names(cls) -> tuple[str, ...]:
+        """The constructor's arguments."""
+        return _parameter_names(cls)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments and their values; `deep` makes no difference."""
+        return {name: getattr(self, name) for name in self.parameter_names()}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change constructor arguments; if one is wrong, none is changed."""
+        unknown = [name for name in parameters if name not in self.parameter_names()]
+        if unknown:
+            raise ValueError(
+                f"{type(self).__name__} has no parameter {', '.join(map(repr, unknown))}; "
+                f"it has {', '.join(self.parameter_names())}"
+            )
+        before = self.get_params()
+        try:
+            for name, value in parameters.items():
+                setattr(self, name, value)
+            self._check_parameters()
+        except (TypeError, ValueError):
+            for name, value in before.items():
+                setattr(self, name, value)
+            raise
+        return self
+
+    def _check_parameters(self) -> None:
+        """Raise if a parameter is wrong."""
+
+    def __repr__(self) -> str:
+        defaults = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
+        changed = {name: value for name, value in self.get_params().items() if value != defaults[name]}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=True, positive_only=True),
+            transformer_tags=None,
+            classifier_tags=None,
+            regressor_tags=None,
+            input_tags=InputTags(),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def get_metadata_routing(self) -> Any:
+        """Which metadata each method takes: `qid`, unless a `set_…_request` said otherwise."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        kept = getattr(self, "_metadata_request", None)
+        if kept is not None:
+            return kept
+        request = MetadataRequest(owner=type(self).__name__)
+        for method in ("fit", "partial_fit", "score"):
+            getattr(request, method).add_request(param="qid", alias=True)
+        return request
+
+    def set_fit_request(self, *, qid: bool | str | None) -> Self:
+        """Whether, or under which name, `fit` is given `qid` by scikit-learn's metadata routing."""
+        return self._request("fit", qid)
+
+    def set_partial_fit_request(self, *, qid: bool | str | None) -> Self:
+        """Whether, or under which name, `partial_fit` is given `qid` by scikit-learn's metadata routing."""
+        return self._request("partial_fit", qid)
+
+    def set_score_request(self, *, qid: bool | str | None) -> Self:
+        """Whether, or under which name, `score` is given `qid` by scikit-learn's metadata routing."""
+        return self._request("score", qid)
+
+    def _request(self, method: str, alias: bool | str | None) -> Self:
+        request = self.get_metadata_routing()
+        getattr(request, method).add_request(param="qid", alias=alias)
+        self._metadata_request = request
+        return self

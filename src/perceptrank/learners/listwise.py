@@ -1,0 +1,97 @@
+"""The listwise perceptron."""
+
+from typing import Any
+
+import numpy as np
+
+from perceptrank.kernels.list_rules import TOP, UNIFORM, ListRule
+from perceptrank.learners.lists import ListLearner
+from perceptrank.measures import MeasureLike, check_choice
+from perceptrank.scaling import ScalingLike
+from perceptrank.surrogates import check_positive, make_rule
+
+VIOLATORS = {"uniform": UNIFORM, "top": TOP}
+
+
+class ListwisePerceptron(ListLearner):
+    """Move every outranked document against the documents that outrank it, by its weight in the measure.
+
+    A document i is active if some document j of a lower grade violates it: s_j > s_i - margin (s_j >= s_i without a
+    margin). w += learning_rate * the sum over active i of v_i times the mean of x_i - x_j over its violators, v being
+    the weights of `perceptrank.surrogates.Slam`. There is nothing to tune: the margin is relative, relative_margin times
+    the mean squared length of past steps, each divided by the weight it moved, so neither the learning rate nor the
+    scale of the features matters.
+
+    Cumulative loss on a stream that a unit vector ranks with margin gamma: at most (1 + 2 relative_margin) D^2 /
+    gamma^2, with D the largest distance between two differently graded documents of a query, whatever the number of
+    documents, grades or the cut-off. The bound is for the ranking by the current weights (`average=False`); the average
+    of all iterates, the default, is what to deploy on noisy data.
+
+    Parameters
+    ----------
+    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    violators : "uniform" or "top"
+        Move against all violators in equal parts, or against the best-scored one.
+    relative_margin : float or None
+        0 or None for no margin.
+    margin : float or None
+        An absolute margin, which takes the place of the relative one; then margin / learning_rate matters.
+    learning_rate : float, positive
+    class_order : "score", "mean" or "index"
+        How weights are laid inside a relevance class, see `Slam`.
+    average, scaling
+        As in `SlamPerceptron`.
+
+    >>> ranker = ListwisePerceptron(measure="ap")
+    >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    True
+    >>> ranker.coef_, ranker.rank([[1.0, 0.0], [0.0, 1.0]])
+    (array([-1.,  1.]), array([1, 0]))
+    """
+
+    algorithm = "listwise"
+
+    def __init__(
+        self,
+        measure: MeasureLike = "ndcg",
+        *,
+        violators: str = "uniform",
+        relative_margin: float | None = 1.0,
+        margin: float | None = None,
+        learning_rate: float = 1.0,
+        class_order: str = "score",
+        average: bool = True,
+        scaling: ScalingLike = None,
+    ) -> None:
+        self.measure = measure
+        self.violators = violators
+        self.relative_margin = relative_margin
+        self.margin = margin
+        self.learning_rate = learning_rate
+        self.class_order = class_order
+        self.average = average
+        self.scaling = scaling
+        self._start()
+
+    def _make_rule(self) -> ListRule:
+        check_choice("violators", self.violators, VIOLATORS)
+        relative, absolute = _margin("relative_margin", self.relative_margin), _margin("margin", self.margin)
+        if absolute and relative not in (0.0, 1.0):
+            raise ValueError(f"give margin or relative_margin, not both, got {self.margin} and {self.relative_margin}")
+        return make_rule(
+            VIOLATORS[self.violators],
+            self.measure,
+            self.class_order,
+            averaging=bool(self.average),
+            learning_rate=check_positive("learning_rate", self.learning_rate),
+            margin=absolute,
+            relative_margin=0.0 if self.margin is not None else relative,
+        )
+
+
+def _margin(name: str, value: Any) -> float:
+    if value is None:
+        return 0.0
+    if isinstance(value, (bool, str)) or not np.isscalar(value) or not 0 <= value < np.inf:  # type: ignore[operator]
+        raise ValueError(f"{name} must be a number >= 0 or None, got {value!r}")
+    return float(value)  # type: ignore[arg-type]

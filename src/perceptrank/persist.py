@@ -1,0 +1,85 @@
+"""Model files: versioned JSON, exact for every float, written whole or not at all. No pickle."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perceptrank.arrays import Floats
+
+FORMAT = "perceptrank model"
+VERSION = 1
+
+
+def write_atomically(path: str | Path, text: str) -> None:
+    """Write a text file so that, whatever happens, the old content or the new one is there."""
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    if os.name == "posix":
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def write_model(path: str | Path, document: dict[str, Any]) -> None:
+    """Write a model's document under the current version."""
+    text = json.dumps({"format": FORMAT, "version": VERSION, **document}, indent=1, allow_nan=False, default=_plain)
+    write_atomically(path, text + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """NumPy numbers as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a model cannot hold {value!r}")
+
+
+def read_model(path: str | Path) -> dict[str, Any]:
+    """Read a model's document and check that it is one this version can read."""
+    try:
+        document = json.loads(Path(path).read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not a perceptrank model, or is cut short: {error}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError(f"{path} is not a perceptrank model")
+    version = document.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise ValueError(f"{path} has no valid version, got {version!r}")
+    if version > VERSION:
+        raise ValueError(
+            f"{path} has version {version}, this perceptrank reads versions up to {VERSION}: "
+            "a newer perceptrank wrote it; upgrade to read it"
+        )
+    return document
+
+
+def finite_numbers(name: str, values: Any, length: int) -> Floats:
+    """A vector from a model file, checked."""
+    array = np.array(values, dtype=np.float64)
+    if array.shape != (length,):
+        raise ValueError(f"{name} must be {length} numbers, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]} at {np.argmin(np.isfinite(array))}")
+    return array

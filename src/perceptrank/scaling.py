@@ -1,0 +1,204 @@
+"""Feature scaling as transforms of streams.
+
+`QueryZScore` and `QueryMinMax` look at one query at a time and remember nothing. `RunningStandardizer` learns from all
+documents seen so far. A learner takes any of them, or several in a row, as its `scaling`.
+"""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels import scaling_pass as kernel
+from perceptrank.stream import Blocks, QueryStream, as_features, read_only
+
+
+class Scaling(ABC):
+    """A transform of features that works query by query."""
+
+    name: ClassVar[str]
+
+    def transform(self, stream: QueryStream) -> QueryStream:
+        """A copy of the stream with scaled features."""
+        return stream.with_features(self.scale(stream.X, stream.offsets))
+
+    @abstractmethod
+    def scale(self, X: Features, offsets: Ints) -> Features:
+        """Scaled copy of checked features."""
+
+    def learn_and_scale(self, X: Features, offsets: Ints) -> Features:
+        """As `scale`, after learning from these features, if this transform learns."""
+        return self.scale(X, offsets)
+
+    def state(self) -> dict[str, Any]:
+        """All it has learned, as numbers and lists."""
+        return {}
+
+    def restore(self, state: dict[str, Any], n_features: int) -> None:
+        """Take over what `state` returned."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.state() == other.state()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+class QueryZScore(Scaling):
+    """Each feature to mean 0 and standard deviation 1 among the documents of a query; constant features to 0.
+
+    >>> stream = QueryStream.from_arrays([[1.0, 5.0], [3.0, 5.0]], [0, 1])
+    >>> QueryZScore().transform(stream).X
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+
+    name = "query-zscore"
+
+    def scale(self, X: Features, offsets: Ints) -> Features:
+        """Scaled copy of checked features."""
+        scaled = np.empty_like(X)
+        kernel.query_zscore_pass(read_only(X), read_only(offsets), scaled)
+        return scaled
+
+
+class QueryMinMax(Scaling):
+    """Each feature to the range 0..1 among the documents of a query; constant features to 0.
+
+    >>> stream = QueryStream.from_arrays([[1.0, 5.0], [3.0, 5.0], [2.0, 5.0]], [0, 1, 0])
+    >>> QueryMinMax().transform(stream).X[:, 0]
+    array([0. , 1. , 0.5])
+    """
+
+    name = "query-minmax"
+
+    def scale(self, X: Features, offsets: Ints) -> Features:
+        """Scaled copy of checked features."""
+        scaled = np.empty_like(X)
+        kernel.query_minmax_pass(read_only(X), read_only(offsets), scaled)
+        return scaled
+
+
+class RunningStandardizer(Scaling):
+    """Each feature to mean 0 and standard deviation 1 over all documents seen so far, the query at hand included.
+
+    Statistics are merged query by query (Welford's recurrence in Chan's form), so however a stream is cut into blocks
+    the result is the same to the bit. Statistics of two streams can be merged, and they can be frozen.
+
+    >>> scaler = RunningStandardizer().learn(QueryStream.from_arrays([[1.0], [3.0]], [0, 1]))
+    >>> scaler.mean, scaler.deviation
+    (array([2.]), array([1.]))
+    """
+
+    name = "running"
+
+    def __init__(self) -> None:
+        self.count = 0.0
+        self.frozen = False
+        self._mean = np.zeros(0)
+        self._squares = np.zeros(0)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean of each feature."""
+        return self._mean.copy()
+
+    @property
+    def deviation(self) -> Floats:
+        """Standard deviation of each feature."""
+        deviation: Floats = np.sqrt(self._squares / max(self.count, 1.0))
+        return deviation
+
+    def freeze(self) -> "RunningStandardizer":
+        """Learn no more."""
+        self.frozen = True
+        return self
+
+    def learn(self, stream: Blocks) -> "RunningStandardizer":
+        """Take in the features of a stream, or of an iterable of blocks."""
+        for block in stream.blocks() if isinstance(stream, QueryStream) else stream:
+            self.learn_and_scale(block.X, block.offsets)
+        return self
+
+    def merge(self, other: "RunningStandardizer") -> "RunningStandardizer":
+        """Take in all that another one has seen."""
+        if other.count > 0:
+            self._fit_width(len(other._mean))
+            self.count = kernel.merge_moments(
+                self.count, self._mean, self._squares, other.count, other._mean, other._squares
+            )
+        return self
+
+    def scale(self, X: Features, offsets: Ints) -> Features:
+        """Scaled copy of checked features; nothing is learned."""
+        return self._pass(X, offsets, learning=False)
+
+    def learn_and_scale(self, X: Features, offsets: Ints) -> Features:
+        """Learn from each query, unless frozen, and scale it."""
+        return self._pass(X, offsets, learning=not self.frozen)
+
+    def _pass(self, X: Features, offsets: Ints, *, learning: bool) -> Features:
+        X = as_features(X)
+        if learning or self.count > 0:
+            self._fit_width(X.shape[1])
+        mean = self._mean.copy() if len(self._mean) else np.zeros(X.shape[1])
+        squares = self._squares.copy() if len(self._squares) else np.zeros(X.shape[1])
+        scaled = np.empty_like(X)
+        count = kernel.running_pass(read_only(X), read_only(offsets), learning, self.count, mean, squares, scaled)
+        if learning:
+            if not np.isfinite(squares).all():
+                j = int(np.argmax(~np.isfinite(squares)))
+                raise ValueError(f"feature {j} is too large to standardise: its squares overflow")
+            self.count, self._mean, self._squares = count, mean, squares
+        return scaled
+
+    def _fit_width(self, n_features: int) -> None:
+        if len(self._mean) == 0:
+            self._mean, self._squares = np.zeros(n_features), np.zeros(n_features)
+        elif len(self._mean) != n_features:
+            raise ValueError(f"the scaling was learned from {len(self._mean)} features, got {n_features}")
+
+    def state(self) -> dict[str, Any]:
+        """All it has learned, as numbers and lists."""
+        return {
+            "count": self.count,
+            "frozen": self.frozen,
+            "mean": self._mean.tolist(),
+            "squares": self._squares.tolist(),
+        }
+
+    def restore(self, state: dict[str, Any], n_features: int) -> None:
+        """Take over what `state` returned."""
+        mean, squares = np.array(state["mean"], dtype=float), np.array(state["squares"], dtype=float)
+        for values in (mean, squares):
+            if values.shape not in ((0,), (n_features,)) or not np.isfinite(values).all():
+                raise ValueError(f"a scaling's statistics must be {n_features} finite numbers")
+        self.count, self.frozen = float(state["count"]), bool(state["frozen"])
+        self._mean, self._squares = mean, squares
+
+
+SCALINGS: dict[str, type[Scaling]] = {kind.name: kind for kind in (QueryZScore, QueryMinMax, RunningStandardizer)}
+
+ScalingLike: TypeAlias = str | Scaling | Sequence[str | Scaling] | None
+
+
+def make_scalings(scaling: ScalingLike) -> list[Scaling]:
+    """Fresh copies of the transforms that a learner's `scaling` stands for."""
+    if scaling is None:
+        return []
+    parts = [scaling] if isinstance(scaling, (str, Scaling)) else list(scaling)
+    made = []
+    for part in parts:
+        if isinstance(part, Scaling):
+            made.append(copy.deepcopy(part))
+        elif part in SCALINGS:
+            made.append(SCALINGS[part]())
+        else:
+            raise ValueError(f"scaling must be one of {', '.join(map(repr, SCALINGS))} or a Scaling, got {part!r}")
+    return made

@@ -1,0 +1,402 @@
+"""Judged queries as arrays: `Query` is one of them, `QueryStream` many.
+
+A stream is checked once, when it is made. Everything that takes a stream takes an iterable of streams ("blocks") too,
+so data larger than memory needs no second code path.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias, cast, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.arrays import Features, Floats, Ints
+
+BLOCK_BYTES = 16 * 2**20
+_CHECKED_ROWS_BYTES = 2**20
+
+
+class Query(NamedTuple):
+    """The documents of one query: features (documents x features), grades, and the query's identifier."""
+
+    X: Features
+    relevance: Floats
+    qid: Hashable
+
+
+class QueryStream:
+    """A sequence of judged queries, stored as one ragged batch.
+
+    ``X`` holds the features of all documents (float32 or float64, C-contiguous, possibly memory-mapped), ``relevance``
+    their grades, ``offsets`` where each query starts (``offsets[q] : offsets[q + 1]`` are the rows of query q), ``qids``
+    one identifier per query. All arrays are read-only views; whatever can be taken without a copy is.
+
+    >>> stream = QueryStream.from_arrays([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]], [1, 0, 2], qid=["a", "a", "b"])
+    >>> stream
+    QueryStream(2 queries, 3 documents, 2 features)
+    >>> [query.qid for query in stream]
+    ['a', 'b']
+    """
+
+    X: Features
+    relevance: Floats
+    offsets: Ints
+    qids: npt.NDArray[Any]
+    feature_names: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        X: npt.ArrayLike,
+        relevance: npt.ArrayLike,
+        offsets: npt.ArrayLike,
+        *,
+        qids: npt.ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        """Make a stream of rows that already stand query by query; see `from_arrays` for rows that do not."""
+        features = as_features(X)
+        if features.shape[0] == 0:
+            raise ValueError("X must hold at least one document, got none")
+        names = _as_names(feature_names, features.shape[1])
+        _check_finite(features, names)
+        grades = as_grades(relevance, features.shape[0])
+        bounds = np.array(offsets, dtype=np.int64)
+        if bounds.ndim != 1 or len(bounds) < 2 or bounds[0] != 0 or bounds[-1] != len(features):
+            raise ValueError(f"offsets must run from 0 to the number of documents ({len(features)}), got {offsets!r}")
+        if (sizes := np.diff(bounds)).min() < 1:
+            q = int(np.argmax(sizes < 1))
+            raise ValueError(f"every query must have at least one document, got {sizes[q]} for query number {q}")
+        identifiers = np.arange(len(sizes)) if qids is None else np.asarray(qids)
+        if identifiers.shape != (len(sizes),):
+            raise ValueError(f"qids must name each of the {len(sizes)} queries, got shape {identifiers.shape}")
+        self._set(features, grades, bounds, identifiers, names)
+
+    def _set(
+        self,
+        X: Features,
+        relevance: Floats,
+        offsets: Ints,
+        qids: npt.NDArray[Any],
+        feature_names: tuple[str, ...] | None,
+    ) -> None:
+        self.X = read_only(X)
+        self.relevance = read_only(relevance)
+        self.offsets = read_only(offsets)
+        self.qids = read_only(qids)
+        self.feature_names = feature_names
+
+    @classmethod
+    def _trusted(
+        cls,
+        X: Features,
+        relevance: Floats,
+        offsets: Ints,
+        qids: npt.NDArray[Any],
+        feature_names: tuple[str, ...] | None,
+    ) -> "QueryStream":
+        """A stream of parts that come from a checked one."""
+        stream = cls.__new__(cls)
+        stream._set(X, relevance, offsets, qids, feature_names)
+        return stream
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: npt.ArrayLike,
+        relevance: npt.ArrayLike,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> "QueryStream":
+        """Make a stream of one row per document.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+            float32 and float64 are kept as they are, without a copy if C-contiguous; other types become float32.
+        relevance : array of shape (documents,)
+            Grades: finite numbers, not negative.
+        qid : array of shape (documents,), optional
+            The query of each row, in any order. Queries come in the order of their first row.
+        group : array of shape (queries,), optional
+            Instead of qid: how many consecutive rows each query has. With neither, all rows are one query.
+        feature_names : sequence of str, optional
+            One name per column. Column names of a data frame are taken by themselves.
+        """
+        if feature_names is None:
+            feature_names = column_names(X)
+        if qid is not None and group is not None:
+            raise ValueError("give qid or group, not both")
+        features = as_features(X)
+        grades = as_grades(relevance, len(features))
+        if qid is None:
+            sizes = np.array([len(features)]) if group is None else _as_sizes(group, len(features))
+            offsets = np.concatenate([[0], np.cumsum(sizes)])
+            return cls(features, grades, offsets, feature_names=feature_names)
+        rows, offsets, qids = _group_rows(qid, len(features))
+        if rows is not None:
+            features, grades = features[rows], grades[rows]
+        return cls(features, grades, offsets, qids=qids, feature_names=feature_names)
+
+    @classmethod
+    def from_frame(
+        cls, frame: Any, *, qid: str = "qid", relevance: str = "relevance", features: Sequence[str] | None = None
+    ) -> "QueryStream":
+        """Make a stream of a pandas or polars data frame with one row per document.
+
+        `qid` and `relevance` name their columns; `features` the feature columns, by default all others.
+        """
+        columns = list(frame.columns)
+        missing = [name for name in [qid, relevance, *(features or [])] if name not in columns]
+        if missing:
+            raise ValueError(f"the frame has no column {', '.join(map(repr, missing))}; it has {columns}")
+        chosen = [name for name in columns if name not in (qid, relevance)] if features is None else list(features)
+        return cls.from_arrays(
+            frame[chosen].to_numpy(),
+            frame[relevance].to_numpy(),
+            qid=frame[qid].to_numpy(),
+            feature_names=[str(name) for name in chosen],
+        )
+
+    @classmethod
+    def concatenate(cls, streams: Iterable["QueryStream"]) -> "QueryStream":
+        """One stream of all queries of several, in order."""
+        parts = list(streams)
+        if not parts:
+            raise ValueError("concatenate needs at least one stream, got none")
+        first = parts[0]
+        for part in parts[1:]:
+            if part.n_features != first.n_features or part.feature_names != first.feature_names:
+                raise ValueError(
+                    f"streams must have the same features, got {first.n_features} ({first.feature_names}) "
+                    f"and {part.n_features} ({part.feature_names})"
+                )
+        starts = np.cumsum([0] + [part.n_documents for part in parts])
+        offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
+        return cls._trusted(
+            np.concatenate([part.X for part in parts]),
+            np.concatenate([part.relevance for part in parts]),
+            np.concatenate([*offsets, starts[-1:]]),
+            np.concatenate([part.qids for part in parts]),
+            first.feature_names,
+        )
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries; also `len(stream)`."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents of all queries."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a document."""
+        return int(self.X.shape[1])
+
+    def __len__(self) -> int:
+        return self.n_queries
+
+    def __repr__(self) -> str:
+        return f"QueryStream({self.n_queries} queries, {self.n_documents} documents, {self.n_features} features)"
+
+    def __iter__(self) -> Iterator[Query]:
+        for q in range(self.n_queries):
+            yield self[q]
+
+    @overload
+    def __getitem__(self, index: int) -> Query: ...
+    @overload
+    def __getitem__(self, index: "slice | npt.ArrayLike") -> "QueryStream": ...
+    def __getitem__(self, index: Any) -> "Query | QueryStream":
+        """A number gives a `Query`; a slice, or an array of numbers or booleans, a stream of those queries."""
+        if isinstance(index, (int, np.integer)):
+            q = range(self.n_queries)[index]
+            rows = slice(self.offsets[q], self.offsets[q + 1])
+            qid = self.qids[q]
+            return Query(self.X[rows], self.relevance[rows], qid.item() if isinstance(qid, np.generic) else qid)
+        if isinstance(index, slice) and index.step in (None, 1):
+            start, stop, _ = index.indices(self.n_queries)
+            stop = max(start, stop)
+            rows = slice(self.offsets[start], self.offsets[stop])
+            return self._trusted(
+                self.X[rows],
+                self.relevance[rows],
+                self.offsets[start : stop + 1] - self.offsets[start],
+                self.qids[start:stop],
+                self.feature_names,
+            )
+        return self._take(np.arange(self.n_queries)[index])
+
+    def _take(self, queries: Ints, rng: np.random.Generator | None = None) -> "QueryStream":
+        """Copies of the given queries in the given order, the documents inside each shuffled if there is an rng."""
+        sizes = np.diff(self.offsets)[queries]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        rows = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - self.offsets[:-1][queries], sizes)
+        if rng is not None:
+            inside = np.lexsort((rng.random(len(rows)), np.repeat(np.arange(len(queries)), sizes)))
+            rows = rows[inside]
+        return self._trusted(self.X[rows], self.relevance[rows], offsets, self.qids[queries], self.feature_names)
+
+    def __add__(self, other: "QueryStream") -> "QueryStream":
+        return self.concatenate([self, other])
+
+    def blocks(self, max_bytes: int = BLOCK_BYTES) -> Iterator["QueryStream"]:
+        """The stream in consecutive pieces of at most max_bytes of features, without copies; a query is never split."""
+        rows = max(1, max_bytes // max(1, self.n_features * self.X.itemsize))
+        start = 0
+        while start < self.n_queries:
+            stop = int(np.searchsorted(self.offsets, self.offsets[start] + rows, side="right")) - 1
+            stop = max(stop, start + 1)
+            yield self[start:stop]
+            start = stop
+
+    def shuffled(self, seed: int | np.random.Generator, *, documents: bool = False) -> "QueryStream":
+        """A copy with the queries in random order and, if asked, the documents inside each query too."""
+        rng = np.random.default_rng(seed)
+        return self._take(rng.permutation(self.n_queries), rng if documents else None)
+
+    def split(self, *fractions: float, seed: int | np.random.Generator | None = None) -> list["QueryStream"]:
+        """Cut the stream into parts with these fractions of its queries; what is left, if anything, is one more part.
+
+        >>> stream = QueryStream.from_arrays(np.eye(10), np.arange(10), group=[1] * 10)
+        >>> [len(part) for part in stream.split(0.8)], [len(part) for part in stream.split(0.5, 0.25, 0.25)]
+        ([8, 2], [5, 3, 2])
+        """
+        if not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
+            raise ValueError(f"fractions must be positive and add up to at most 1, got {fractions}")
+        stream = self if seed is None else self.shuffled(seed)
+        total = sum(fractions)
+        cuts = [round(self.n_queries * float(share)) for share in np.cumsum(fractions)]
+        bounds = [0, *cuts] if total > 1 - 1e-9 else [0, *cuts, self.n_queries]
+        parts = [stream[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)]
+        if not all(len(part) for part in parts):
+            sizes = [len(part) for part in parts]
+            raise ValueError(f"a stream of {self.n_queries} queries is too short for fractions {fractions}: {sizes}")
+        return parts
+
+    def with_features(self, X: Features) -> "QueryStream":
+        """The same judgments over other features, one row per document."""
+        if X.shape[0] != self.n_documents:
+            raise ValueError(f"X must have {self.n_documents} rows, got {X.shape[0]}")
+        names = self.feature_names if X.shape[1] == self.n_features else None
+        return self._trusted(X, self.relevance, self.offsets, self.qids, names)
+
+
+Blocks: TypeAlias = QueryStream | Iterable[QueryStream]
+
+
+def read_only(array: Any) -> Any:
+    """A view that cannot be written through."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Column names of a data frame, if X is one and all its columns have names."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return list(columns)
+
+
+def as_features(X: Any) -> Features:
+    """X as a C-contiguous matrix of float32 or float64, without a copy where that is what it is."""
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float32, np.float64) and X.flags.c_contiguous:
+        return X
+    if hasattr(X, "toarray") and not hasattr(X, "__array__"):
+        raise TypeError("X must be a dense array, got a sparse one; X.toarray() makes it dense")
+    matrix = np.asarray(X)
+    if matrix.ndim != 2:
+        hint = "; one document is X.reshape(1, -1)" if matrix.ndim == 1 else ""
+        raise ValueError(f"X must be a matrix (documents x features), got {matrix.ndim} dimension(s){hint}")
+    if matrix.dtype.kind == "c":
+        raise ValueError("X must hold real numbers. Complex data not supported")
+    keep = matrix.dtype.newbyteorder("=") if matrix.dtype in (np.float32, np.float64) else np.dtype(np.float32)
+    try:
+        return cast(Features, np.ascontiguousarray(matrix, dtype=keep))
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"X must hold numbers: {error}") from None
+
+
+def as_grades(relevance: Any, n_documents: int) -> Floats:
+    """The grades as float64, checked: one per document, finite, not negative."""
+    grades = np.asarray(relevance)
+    if grades.ndim == 2 and grades.shape[1] == 1:
+        grades = grades[:, 0]
+    if grades.shape != (n_documents,):
+        raise ValueError(f"relevance must have one grade per document ({n_documents}), got shape {grades.shape}")
+    try:
+        grades = np.ascontiguousarray(grades, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"relevance must hold numbers: {error}") from None
+    bad = ~((grades >= 0) & np.isfinite(grades))
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(f"relevance must be finite and not negative, got {grades[i]} at document {i}")
+    return grades
+
+
+def _check_finite(X: Features, names: tuple[str, ...] | None) -> None:
+    """Raise if a feature is NaN or infinite, reading the matrix once in pieces that stay in cache."""
+    if X.size == 0:
+        return
+    rows = max(1, _CHECKED_ROWS_BYTES // (X.shape[1] * X.itemsize))
+    for start in range(0, len(X), rows):
+        piece = X[start : start + rows]
+        if not (np.isfinite(piece.max()) and np.isfinite(piece.min())):
+            raise ValueError(describe_bad_feature(piece, start, names))
+
+
+def describe_bad_feature(X: Features, first_row: int, names: tuple[str, ...] | None) -> str:
+    """The message about the first value of X that is not finite."""
+    i, j = (int(place) for place in np.argwhere(~np.isfinite(X))[0])
+    name = f" ({names[j]!r})" if names else ""
+    found = "NaN" if np.isnan(X[i, j]) else "infinity"
+    return f"X must be finite, got {found} at document {first_row + i}, feature {j}{name}"
+
+
+def _as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if len(names) != n_features:
+        raise ValueError(f"feature_names must name each of the {n_features} features, got {len(names)} names")
+    return tuple(str(name) for name in names)
+
+
+def _as_sizes(group: npt.ArrayLike, n_documents: int) -> Ints:
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu":
+        raise ValueError(f"group must be a list of whole numbers, one per query, got {group!r}")
+    if sizes.min() < 1:
+        q = int(np.argmax(sizes < 1))
+        raise ValueError(f"group must give every query at least one document, got {sizes[q]} for query number {q}")
+    if sizes.sum() != n_documents:
+        raise ValueError(f"group must add up to the number of documents ({n_documents}), got {sizes.sum()}")
+    return sizes.astype(np.int64)
+
+
+def _group_rows(qid: npt.ArrayLike, n_documents: int) -> tuple[Ints | None, Ints, npt.NDArray[Any]]:
+    """(rows, offsets, qids): which rows, in order, make up the queries; rows is None if they stand that way already."""
+    identifiers = np.asarray(qid)
+    if identifiers.shape != (n_documents,):
+        raise ValueError(f"qid must have one entry per document ({n_documents}), got shape {identifiers.shape}")
+    if n_documents == 0:
+        raise ValueError("X must hold at least one document, got none")
+    if identifiers.dtype.kind == "f" and np.isnan(identifiers).any():
+        raise ValueError(f"qid must not be NaN, got NaN at document {int(np.argmax(np.isnan(identifiers)))}")
+    starts = np.concatenate([[0], np.flatnonzero(identifiers[1:] != identifiers[:-1]) + 1])
+    runs = identifiers[starts]
+    seen: dict[Any, int] = {}
+    codes = np.array([seen.setdefault(name, len(seen)) for name in runs.tolist()])
+    if len(seen) == len(runs):
+        return None, np.append(starts, n_documents), runs
+    query_of_row = np.repeat(codes, np.diff(np.append(starts, n_documents)))
+    rows = np.argsort(query_of_row, kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(query_of_row))])
+    _, first_runs = np.unique(codes, return_index=True)
+    return rows, offsets, runs[first_runs]

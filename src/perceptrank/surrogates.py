@@ -1,0 +1,138 @@
+"""Convex losses of a score vector: value and subgradient.
+
+With documents i of grade R_i and score s_i, let M_i be the largest score of a document graded below i (minus infinity if
+there is none) and K_i the first document that attains it. Delta is the margin.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.arrays import Floats
+from perceptrank.kernels import list_rules as kernel
+from perceptrank.kernels import weights as weights_kernel
+from perceptrank.measures import AP, GAINS, NDCG, Measure, MeasureLike, as_scores, check_choice, discounts, parse
+from perceptrank.stream import as_grades, read_only
+
+CLASS_ORDERS = {
+    "score": weights_kernel.BY_SCORE,
+    "mean": weights_kernel.BY_MEAN,
+    "index": weights_kernel.BY_INDEX,
+}
+
+
+def check_positive(name: str, value: Any) -> float:
+    """The value as a float, if it is a positive finite number."""
+    if isinstance(value, (bool, str)) or not np.isscalar(value) or not 0 < value < np.inf:  # type: ignore[operator]
+        raise ValueError(f"{name} must be a number > 0, got {value!r}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def parse_learnable(measure: MeasureLike) -> Measure:
+    """A measure that has SLAM weights: NDCG, with or without a cut-off, or AP."""
+    parsed = parse(measure)
+    if not isinstance(parsed, (NDCG, AP)):
+        raise ValueError(f"measure must be ndcg, ndcg@k or ap to be learned, got {str(parsed)!r}, which can be recorded")
+    return parsed
+
+
+def make_rule(kind: int, measure: MeasureLike, class_order: str = "score", **options: Any) -> kernel.ListRule:
+    """A kernel's rule for a measure."""
+    parsed = parse_learnable(measure)
+    check_choice("class_order", class_order, CLASS_ORDERS)
+    return kernel.ListRule(
+        kind,
+        measure=parsed.kernel_code,
+        cutoff=parsed.cutoff or 0,
+        gain=GAINS[getattr(parsed, "gain", "exp2")],
+        class_order=CLASS_ORDERS[class_order],
+        **options,
+    )
+
+
+class Surrogate(ABC):
+    """A loss of the scores and grades of one query, convex in the scores."""
+
+    @abstractmethod
+    def _evaluate(self, scores: Floats, relevance: Floats) -> tuple[float, Floats]:
+        """Value and subgradient, for checked arrays."""
+
+    def value(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> float:
+        """The loss."""
+        return self._evaluate(*_checked(scores, relevance))[0]
+
+    def gradient(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> Floats:
+        """A subgradient in the scores."""
+        return self._evaluate(*_checked(scores, relevance))[1]
+
+
+class _Hinge(Surrogate):
+    """A surrogate made of hinges, so that value = Delta * (weight of active documents) + gradient . scores."""
+
+    _rule: kernel.ListRule
+
+    def _evaluate(self, scores: Floats, relevance: Floats) -> tuple[float, Floats]:
+        gradient = np.empty(len(scores))
+        table = discounts(len(scores))
+        mass = kernel.coefficients_of(self._rule, read_only(scores), read_only(relevance), table, gradient)
+        return self._rule.margin * mass + float(gradient @ scores), gradient
+
+
+class Slam(_Hinge):
+    """phi(s, R) = sum of v_i max(0, Delta + M_i - s_i); phi / Delta is at least 1 - measure.
+
+    Subgradient: the sum of v_i (e_{K_i} - e_i) over documents whose hinge is positive. The weights v add up to 1 and
+    follow the documents sorted by grade: AP gives each of r relevant documents 1/r, NDCG_k gives the one in position
+    p <= k its gain times 1 / log2(1 + p), normalised. Inside a grade, positions go by score (`class_order="score"`), by
+    index (`"index"`), or are shared equally (`"mean"`).
+
+    >>> loss = Slam(measure="ap")
+    >>> loss.value([0.5, 0.0], [0, 1]), loss.gradient([0.5, 0.0], [0, 1])
+    (1.5, array([ 1., -1.]))
+    """
+
+    def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0, class_order: str = "score") -> None:
+        self.measure = parse_learnable(measure)
+        self.margin = check_positive("margin", margin)
+        self.class_order = class_order
+        self._rule = make_rule(kernel.TOP, self.measure, class_order, margin=self.margin)
+
+
+class MaxPair(_Hinge):
+    """phi(s, R) = the largest max(0, Delta + s_j - s_i) over pairs with R_i > R_j.
+
+    Subgradient: e_j - e_i of the first maximal pair. `measure="ap"` takes grades as relevant or not.
+
+    >>> MaxPair().value([0.5, 0.0, 2.0], [0, 1, 2])
+    1.5
+    """
+
+    def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0) -> None:
+        self.measure = parse_learnable(measure)
+        self.margin = check_positive("margin", margin)
+        self._rule = make_rule(kernel.MAX_PAIR, self.measure, margin=self.margin)
+
+
+class ListNet(Surrogate):
+    """phi(s, R) = cross entropy of softmax(R) and softmax(s); gradient: softmax(s) - softmax(R).
+
+    >>> ListNet().gradient([0.0, 0.0], [0.0, 0.0])
+    array([0., 0.])
+    """
+
+    def _evaluate(self, scores: Floats, relevance: Floats) -> tuple[float, Floats]:
+        gradient = np.empty(len(scores))
+        kernel.against_softmax(len(scores), scores, relevance.copy(), gradient)
+        shifted = scores - scores.max()
+        log_softmax = shifted - np.log(np.exp(shifted).sum())
+        target = np.exp(relevance - relevance.max())
+        return -float(target @ log_softmax / target.sum()), gradient
+
+
+def _checked(scores: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[Floats, Floats]:
+    values = as_scores(scores)
+    if len(values) == 0:
+        raise ValueError("a query must have at least one document, got none")
+    return values, as_grades(relevance, len(values))

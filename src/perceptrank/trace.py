@@ -1,0 +1,99 @@
+"""What a learner did, round by round."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from perceptrank.arrays import Floats
+from perceptrank.measures import Measure, MeasureLike, parse
+
+
+class Trace:
+    """Measures of the rankings that were predicted before each answer was seen, one value per query.
+
+    A value is NaN where the measure leaves a query out. ``masses`` holds how much weight moved in each round (V_t in the
+    theory; the number of mistakes for the classification perceptron), 0 where nothing was learned.
+    """
+
+    def __init__(self, values: Mapping[Measure, Floats], masses: Floats) -> None:
+        self._values = dict(values)
+        self.masses = masses
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The recorded measures."""
+        return list(self._values)
+
+    @property
+    def n_updates(self) -> int:
+        """Number of rounds that changed the weights."""
+        return int(np.count_nonzero(self.masses))
+
+    def __len__(self) -> int:
+        return len(self.masses)
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{measure} {self.mean(measure):.4f}" for measure in self._values)
+        return f"Trace({len(self)} rounds, {self.n_updates} updates, {means})"
+
+    def values(self, measure: MeasureLike) -> Floats:
+        """The measure of every round."""
+        wanted = parse(measure)
+        if wanted not in self._values:
+            recorded = ", ".join(repr(str(one)) for one in self._values) or "none"
+            raise KeyError(f"{str(wanted)!r} was not recorded; recorded: {recorded}")
+        return self._values[wanted].copy()
+
+    def mean(self, measure: MeasureLike) -> float:
+        """Mean over all rounds that count; NaN if none does."""
+        values = self.values(measure)
+        counted = values[~np.isnan(values)]
+        return float(counted.mean()) if len(counted) else float("nan")
+
+    def means(self) -> dict[str, float]:
+        """Name and mean of every recorded measure."""
+        return {str(measure): self.mean(measure) for measure in self._values}
+
+    def running_mean(self, measure: MeasureLike) -> Floats:
+        """Mean over the rounds so far, after every round; NaN until the first that counts."""
+        values = self.values(measure)
+        counts = np.cumsum(~np.isnan(values))
+        sums = np.cumsum(np.nan_to_num(values))
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+    def plot(self, path: str | Path, measures: Iterable[MeasureLike] | None = None) -> None:
+        """Draw the running means into an image file; the file's suffix says which kind."""
+        chosen = [parse(one) for one in measures] if measures is not None else self.measures
+        curves = {str(measure): self.running_mean(measure) for measure in chosen}
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise ImportError("plots need matplotlib: pip install 'perceptrank[plot]'") from None
+        figure = Figure(figsize=(7, 4), layout="constrained")
+        axes = figure.subplots()
+        rounds = np.arange(1, len(self) + 1)
+        for color, (name, curve) in zip(_COLORS * len(curves), curves.items(), strict=False):
+            axes.plot(rounds, curve, color=color, linewidth=1.6)
+            axes.annotate(f" {name}", (rounds[-1], curve[-1]), color=color, va="center", annotation_clip=False)
+        axes.set_xscale("log")
+        axes.set_xlabel("queries seen")
+        axes.set_ylabel("mean so far, before learning from each query")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+        figure.savefig(path, dpi=150)
+
+    @classmethod
+    def concatenate(cls, traces: Iterable["Trace"]) -> "Trace":
+        """One trace of consecutive ones."""
+        parts = list(traces)
+        if not parts:
+            raise ValueError("concatenate needs at least one trace, got none")
+        if any(part.measures != parts[0].measures for part in parts):
+            raise ValueError("traces must record the same measures")
+        values = {one: np.concatenate([part._values[one] for part in parts]) for one in parts[0]._values}
+        return cls(values, np.concatenate([part.masses for part in parts]))
+
+
+# Okabe and Ito's palette: told apart by colour-blind readers too.
+_COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
