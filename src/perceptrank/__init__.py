@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from perceptrank.data.separable import SeparableStream, separable
-    from perceptrank.evaluate import evaluate, load
-    from perceptrank.learners import algorithms
+    from perceptrank.evaluation import evaluate
+    from perceptrank.learners import algorithms, load
     from perceptrank.learners.base import Learner
     from perceptrank.learners.listnet import OnlineListNet
     from perceptrank.learners.listwise import ListwisePerceptron
@@ -50,8 +50,8 @@ _HOME = {
     "Surrogate": "surrogates",
     "Trace": "trace",
     "algorithms": "learners",
-    "evaluate": "evaluate",
-    "load": "evaluate",
+    "evaluate": "evaluation",
+    "load": "learners",
     "parse": "measures",
     "preset": "measures",
     "separable": "data.separable",

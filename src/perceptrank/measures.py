@@ -10,8 +10,7 @@ Formulas, for documents ranked by score (best first) with grades R:
 
 Two policies belong to every measure. ``ties`` orders documents of equal score: ``worst`` (less relevant first),
 ``stable`` (input order), ``reverse`` (input order backwards), ``random`` (seeded), ``expected`` (mean over all orders).
-``empty`` says what a query counts that no ranking could get wrong: ``skip`` leaves out queries whose grades are all
-equal; ``one`` and ``zero`` give that value to queries without a relevant document.
+``empty`` says what a query without a relevant document counts: nothing (``skip``), ``one`` or ``zero``.
 """
 
 from collections.abc import Iterable
@@ -282,9 +281,9 @@ def preset(tool: str, name: MeasureLike) -> Measure:
     ``lightgbm`` and ``xgboost``: gain 2^r - 1, ties in input order, a query without relevant documents counts 1.
     ``scikit-learn``: its ndcg_score, with the grade as gain, the mean over the orders of tied documents, and 0 for a
     query without relevant documents; its average precision treats ties in a way of its own and is not offered.
-    ``trec_eval`` and ``ir_measures``: the grade as gain, 0 for a query without relevant documents, and of tied documents
-    the one with the larger document number first, which is the later one if documents come in the order of their
-    numbers. trec_eval reads scores in single precision: scores that differ by less are tied there and not here.
+    ``trec_eval`` and ``ir_measures``: the grade as gain, 0 for a query without relevant documents, and of tied
+    documents the one with the larger document number first, which is the later one if documents come in the order of
+    their numbers. trec_eval reads scores in single precision: scores that differ by less are tied there and not here.
 
     >>> preset("scikit-learn", "ndcg@10")
     NDCG(k=10, ties='expected', empty='zero', gain='linear')

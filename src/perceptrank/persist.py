@@ -81,5 +81,7 @@ def finite_numbers(name: str, values: Any, length: int) -> Floats:
     if array.shape != (length,):
         raise ValueError(f"{name} must be {length} numbers, got shape {array.shape}")
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]} at {np.argmin(np.isfinite(array))}")
+        raise ValueError(
+            f"{name} must be finite, got {array[~np.isfinite(array)][0]} at {np.argmin(np.isfinite(array))}"
+        )
     return array

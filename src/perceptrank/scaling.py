@@ -44,10 +44,10 @@ class Scaling(ABC):
         return f"{type(self).__name__}()"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.state() == other.state()  # type: ignore[attr-defined]
+        return isinstance(other, Scaling) and self.name == other.name and self.state() == other.state()
 
     def __hash__(self) -> int:
-        return hash(type(self))
+        return hash(self.name)
 
 
 class QueryZScore(Scaling):

@@ -5,6 +5,7 @@ so data larger than memory needs no second code path.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, cast, overload
 
 import numpy as np
@@ -14,6 +15,7 @@ from perceptrank.arrays import Features, Floats, Ints
 
 BLOCK_BYTES = 16 * 2**20
 _CHECKED_ROWS_BYTES = 2**20
+_KEPT = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class Query(NamedTuple):
@@ -28,8 +30,8 @@ class QueryStream:
     """A sequence of judged queries, stored as one ragged batch.
 
     ``X`` holds the features of all documents (float32 or float64, C-contiguous, possibly memory-mapped), ``relevance``
-    their grades, ``offsets`` where each query starts (``offsets[q] : offsets[q + 1]`` are the rows of query q), ``qids``
-    one identifier per query. All arrays are read-only views; whatever can be taken without a copy is.
+    their grades, ``offsets`` where each query starts (rows ``offsets[q] : offsets[q + 1]`` are query q's), ``qids`` one
+    identifier per query. All arrays are read-only views; whatever can be taken without a copy is.
 
     >>> stream = QueryStream.from_arrays([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]], [1, 0, 2], qid=["a", "a", "b"])
     >>> stream
@@ -272,7 +274,7 @@ class QueryStream:
         total = sum(fractions)
         cuts = [round(self.n_queries * float(share)) for share in np.cumsum(fractions)]
         bounds = [0, *cuts] if total > 1 - 1e-9 else [0, *cuts, self.n_queries]
-        parts = [stream[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)]
+        parts = [stream[start:stop] for start, stop in pairwise(bounds)]
         if not all(len(part) for part in parts):
             sizes = [len(part) for part in parts]
             raise ValueError(f"a stream of {self.n_queries} queries is too short for fractions {fractions}: {sizes}")
@@ -306,17 +308,19 @@ def column_names(X: Any) -> list[str] | None:
 
 def as_features(X: Any) -> Features:
     """X as a C-contiguous matrix of float32 or float64, without a copy where that is what it is."""
-    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float32, np.float64) and X.flags.c_contiguous:
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _KEPT and X.flags.c_contiguous and X.shape[1]:
         return X
     if hasattr(X, "toarray") and not hasattr(X, "__array__"):
         raise TypeError("X must be a dense array, got a sparse one; X.toarray() makes it dense")
     matrix = np.asarray(X)
     if matrix.ndim != 2:
-        hint = "; one document is X.reshape(1, -1)" if matrix.ndim == 1 else ""
+        hint = ". Reshape your data: one document is X.reshape(1, -1)" if matrix.ndim == 1 else ""
         raise ValueError(f"X must be a matrix (documents x features), got {matrix.ndim} dimension(s){hint}")
+    if matrix.shape[1] == 0:
+        raise ValueError(f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
     if matrix.dtype.kind == "c":
         raise ValueError("X must hold real numbers. Complex data not supported")
-    keep = matrix.dtype.newbyteorder("=") if matrix.dtype in (np.float32, np.float64) else np.dtype(np.float32)
+    keep = matrix.dtype if matrix.dtype in _KEPT else np.dtype(np.float32)
     try:
         return cast(Features, np.ascontiguousarray(matrix, dtype=keep))
     except (TypeError, ValueError) as error:
@@ -343,8 +347,6 @@ def as_grades(relevance: Any, n_documents: int) -> Floats:
 
 def _check_finite(X: Features, names: tuple[str, ...] | None) -> None:
     """Raise if a feature is NaN or infinite, reading the matrix once in pieces that stay in cache."""
-    if X.size == 0:
-        return
     rows = max(1, _CHECKED_ROWS_BYTES // (X.shape[1] * X.itemsize))
     for start in range(0, len(X), rows):
         piece = X[start : start + rows]

@@ -1,7 +1,7 @@
 """Convex losses of a score vector: value and subgradient.
 
-With documents i of grade R_i and score s_i, let M_i be the largest score of a document graded below i (minus infinity if
-there is none) and K_i the first document that attains it. Delta is the margin.
+With documents i of grade R_i and score s_i, let M_i be the largest score of a document graded below i (minus infinity
+if there is none) and K_i the first document that attains it. Delta is the margin.
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +34,9 @@ def parse_learnable(measure: MeasureLike) -> Measure:
     """A measure that has SLAM weights: NDCG, with or without a cut-off, or AP."""
     parsed = parse(measure)
     if not isinstance(parsed, (NDCG, AP)):
-        raise ValueError(f"measure must be ndcg, ndcg@k or ap to be learned, got {str(parsed)!r}, which can be recorded")
+        raise ValueError(
+            f"measure must be ndcg, ndcg@k or ap to be learned, got {str(parsed)!r}, which can be recorded"
+        )
     return parsed
 
 

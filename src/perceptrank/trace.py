@@ -12,8 +12,8 @@ from perceptrank.measures import Measure, MeasureLike, parse
 class Trace:
     """Measures of the rankings that were predicted before each answer was seen, one value per query.
 
-    A value is NaN where the measure leaves a query out. ``masses`` holds how much weight moved in each round (V_t in the
-    theory; the number of mistakes for the classification perceptron), 0 where nothing was learned.
+    A value is NaN where the measure leaves a query out. ``masses`` holds how much weight moved in each round (V_t in
+    the theory; the number of mistakes for the classification perceptron), 0 where nothing was learned.
     """
 
     def __init__(self, values: Mapping[Measure, Floats], masses: Floats) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import grades_sound
 from perceptrank.kernels.list_pass import MASS, ROUNDS, UPDATES, take_step
 from perceptrank.kernels.scoring import score_rows
 
@@ -43,8 +44,10 @@ def perceptron_pass(
             score_rows(X, start, stop, step, predicted[start:stop])
         else:
             score_rows(X, start, stop, weights, predicted[start:stop])
-        sound = True
+        sound = grades_sound(relevance[start:stop])
         for i in range(start, stop):
+            if not sound:
+                break
             label = 1.0 if relevance[i] > 0.0 else -1.0
             score_rows(X, i, i + 1, weights, score)
             sound = math.isfinite(score[0]) and math.isfinite(predicted[i])
@@ -53,8 +56,6 @@ def perceptron_pass(
                     step[j] = -label * X[i, j]
                 sound = take_step(weights, step, learning_rate)
                 tally[UPDATES] += 1.0
-            if not sound:
-                break
             tally[ROUNDS] += 1.0
             for j in range(len(weights)):
                 total[j] += weights[j]

@@ -27,7 +27,7 @@ def longest_query(offsets: Ints) -> int:
 
 @compiled
 def take_step(weights: Floats, step: Floats, learning_rate: float) -> bool:
-    """weights -= learning_rate * step, unless that grows too large; overwrites step. Returns whether it was taken."""
+    """Weights -= learning_rate * step, unless that grows too large; overwrites step. Returns whether it was taken."""
     for j in range(len(weights)):
         step[j] = weights[j] - learning_rate * step[j]
     if not squared_norm(step) <= LARGEST_SQUARED_NORM:

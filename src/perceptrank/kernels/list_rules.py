@@ -17,7 +17,6 @@ from perceptrank.kernels.weights import BY_INDEX, BY_MEAN, BY_SCORE, judge, lay_
 TOP, UNIFORM, MAX_PAIR, SOFTMAX = range(4)
 
 
-
 class ListRule(NamedTuple):
     """Everything that distinguishes one list learner from another."""
 
@@ -153,9 +152,7 @@ def first_best(scores: Floats, grades: Floats, low: float, high: float) -> tuple
 
 
 @compiled
-def move_widest_pair(
-    scores: Floats, ideal: Ints, n: int, margin: float, best: Floats, rival: Ints, g: Floats
-) -> float:
+def move_widest_pair(scores: Floats, ideal: Ints, n: int, margin: float, best: Floats, rival: Ints, g: Floats) -> float:
     """Max-pair: the single pair whose order is violated most, the first of them by index."""
     widest, higher, lower = -math.inf, -1, -1
     for p in range(n):

@@ -6,7 +6,7 @@ import numpy as np
 
 from perceptrank.arrays import Floats, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.levels import FEW_LEVELS, count_at_least, highest_below, lowest_of
+from perceptrank.kernels.levels import FEW_LEVELS, count_at_least, highest_below
 from perceptrank.kernels.list_pass import longest_query
 from perceptrank.kernels.ordering import SELECTION_LIMIT, select_documents, sort_documents
 from perceptrank.kernels.weights import AP, ERR, NDCG, PRECISION, RECIPROCAL_RANK, gain_of, gain_shift
@@ -43,11 +43,9 @@ def measure_pass(
         start, stop = offsets[q], offsets[q + 1]
         m = stop - start
         s, grades = scores[start:stop], relevance[start:stop]
-        lowest, highest = lowest_of(grades), highest_below(grades, math.inf)
-        if empty == SKIP and lowest == highest:
-            values[q] = math.nan
-        elif highest == 0.0:
-            values[q] = 1.0 if empty == ONE else 0.0
+        highest = highest_below(grades, math.inf)
+        if highest == 0.0:
+            values[q] = math.nan if empty == SKIP else (1.0 if empty == ONE else 0.0)
         else:
             k = m if cutoff == 0 else min(cutoff, m)
             break_ties(ties, grades, seed, first_round + q, tiebreak)
@@ -111,9 +109,7 @@ def discounted_gain(gain: int, k: int, highest: float, ranked: Floats, discounts
 
 
 @compiled
-def best_gain(
-    gain: int, k: int, highest: float, grades: Floats, discounts: Floats, order: Ints, spare: Ints
-) -> float:
+def best_gain(gain: int, k: int, highest: float, grades: Floats, discounts: Floats, order: Ints, spare: Ints) -> float:
     """The largest DCG at k that any ranking of these grades can have."""
     shift = gain_shift(highest)
     value = 0.0
@@ -154,7 +150,7 @@ def measure_of(
     found = 0
     going = 1.0
     for p in range(k):
-        if measure == ERR or measure == RECIPROCAL_RANK:
+        if measure in (ERR, RECIPROCAL_RANK):
             stopping = stop_probability(measure, ranked[p], max_grade)
             value += going * stopping / (p + 1)
             going *= 1.0 - stopping

@@ -18,12 +18,12 @@ def describe_rows(X: Features, start: int, stop: int, mean: Floats, squares: Flo
     squares[:] = 0.0
     for i in range(start, stop):
         for j in range(X.shape[1]):
-            mean[j] += X[i, j] - float(X[start, j])
+            mean[j] += X[i, j] - np.float64(X[start, j])
     for j in range(X.shape[1]):
         mean[j] /= stop - start
     for i in range(start, stop):
         for j in range(X.shape[1]):
-            deviation = X[i, j] - float(X[start, j]) - mean[j]
+            deviation = X[i, j] - np.float64(X[start, j]) - mean[j]
             squares[j] += deviation * deviation
     for j in range(X.shape[1]):
         mean[j] += X[start, j]
@@ -31,7 +31,7 @@ def describe_rows(X: Features, start: int, stop: int, mean: Floats, squares: Flo
 
 @compiled
 def standardize_rows(X: Features, start: int, stop: int, mean: Floats, inverse: Floats, scaled: Features) -> None:
-    """scaled = (X - mean) * inverse on rows start..stop."""
+    """Scaled = (X - mean) * inverse on rows start..stop."""
     for i in range(start, stop):
         for j in range(X.shape[1]):
             scaled[i, j] = (X[i, j] - mean[j]) * inverse[j]
@@ -39,7 +39,7 @@ def standardize_rows(X: Features, start: int, stop: int, mean: Floats, inverse: 
 
 @compiled
 def invert_deviations(squares: Floats, count: float, inverse: Floats) -> None:
-    """inverse = 1 / standard deviation, 0 for a constant column."""
+    """Inverse = 1 / standard deviation, 0 for a constant column."""
     for j in range(len(squares)):
         deviation = math.sqrt(squares[j] / count) if count > 0.0 else 0.0
         inverse[j] = 1.0 / deviation if deviation > 0.0 else 0.0

@@ -49,7 +49,7 @@ def all_finite(scores: Floats) -> bool:
 
 @compiled_sums
 def add_rows(X: Features, start: int, rows: Ints, n_rows: int, coefficients: Floats, step: Floats) -> None:
-    """step += sum of coefficients[i] * X[start + i] over the first n_rows of rows, four rows at a time."""
+    """Step += sum of coefficients[i] * X[start + i] over the first n_rows of rows, four rows at a time."""
     whole = n_rows - n_rows % 4
     for p in range(0, whole, 4):
         a, b, c, d = rows[p], rows[p + 1], rows[p + 2], rows[p + 3]

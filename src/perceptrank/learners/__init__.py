@@ -3,7 +3,9 @@
 import importlib
 import pkgutil
 from functools import cache
+from pathlib import Path
 
+from perceptrank import persist
 from perceptrank.learners.base import Learner
 
 
@@ -24,3 +26,16 @@ def algorithms() -> dict[str, type[Learner]]:
     ['listnet', 'listwise', 'minimax', 'perceptron', 'slam']
     """
     return dict(_found())
+
+
+def load(path: str | Path) -> Learner:
+    """Read a model that `save` wrote; it goes on learning as if it had never stopped."""
+    document = persist.read_model(path)
+    kind = algorithms().get(document.get("algorithm", ""))
+    if kind is None:
+        raise ValueError(f"{path} holds a model of the unknown algorithm {document.get('algorithm')!r}")
+    try:
+        return kind.from_document(document)
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{path} is damaged: {reason}") from None

@@ -87,8 +87,8 @@ class Learner(Estimator):
     def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
         """Go over a stream once: rank each query, record how well, then learn from its answer.
 
-        `stream` is a `QueryStream` or an iterable of them. `measures` names what to record, by default the learner's own
-        measure. An error leaves the learner as it was before the call (before the block, for an iterable).
+        `stream` is a `QueryStream` or an iterable of them. `measures` names what to record, by default the learner's
+        own measure. An error leaves the learner as it was before the call (before the block, for an iterable).
         """
         recorded = [self._own_measure()] if measures is None else parse_all(_as_list(measures))
         if isinstance(stream, QueryStream):
@@ -278,6 +278,7 @@ class Learner(Estimator):
     ) -> float:
         """Mean of the learner's measure over the queries of held-out data."""
         if not isinstance(X, QueryStream) and qid is None and group is None:
+            self._check_features(as_features(X).shape[1], None)
             raise ValueError(
                 "score needs qid (the query of each row) or group (the number of rows of each query): "
                 "a ranking is measured query by query"
@@ -354,8 +355,6 @@ class Learner(Estimator):
         return self._scalings
 
     def _check_features(self, n_features: int, names: tuple[str, ...] | None) -> None:
-        if n_features == 0:
-            raise ValueError("0 feature(s): X must have at least one feature")
         if self._state is not None and n_features != len(self._state.weights):
             raise ValueError(
                 f"X has {n_features} features, but {type(self).__name__} is expecting "
@@ -376,6 +375,7 @@ class Learner(Estimator):
         persist.write_model(path, self.as_document())
 
     def as_document(self) -> dict[str, Any]:
+        """The model as a dictionary of plain values, as `save` writes it."""
         parameters = self.get_params()
         if isinstance(parameters.get("measure"), Measure):
             parameters["measure"] = str(parameters["measure"])
@@ -395,6 +395,7 @@ class Learner(Estimator):
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
+        """The model of a dictionary that `as_document` made; raises if it does not hold together."""
         learner = cls(**document["parameters"])
         learner._n_queries = int(document["queries"])
         names, state = document["feature_names"], document["state"]

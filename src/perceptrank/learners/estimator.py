@@ -1,34 +1,29 @@
 """What scikit-learn asks of an estimator, without importing scikit-learn before it asks."""
 
 import inspect
-from functools import cache
-from typing import Any, Self
-
-
-@cache
-def _parameter_names(kind: type) -> tuple[str, ...]:
-    return tuple(name for name in inspect.signature(kind).parameters)
+from typing import Any, ClassVar, Self
 
 
 class Estimator:
     """Parameters that can be read, set and cloned, and routing of `qid` through pipelines and searches."""
 
-    @classmethod
-    def parameter_names(cls) -> tuple[str, ...]:
-        """The constructor's arguments."""
-        return _parameter_names(cls)
+    parameter_names: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.parameter_names = tuple(inspect.signature(cls).parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments and their values; `deep` makes no difference."""
-        return {name: getattr(self, name) for name in self.parameter_names()}
+        return {name: getattr(self, name) for name in self.parameter_names}
 
     def set_params(self, **parameters: Any) -> Self:
         """Change constructor arguments; if one is wrong, none is changed."""
-        unknown = [name for name in parameters if name not in self.parameter_names()]
+        unknown = [name for name in parameters if name not in self.parameter_names]
         if unknown:
             raise ValueError(
                 f"{type(self).__name__} has no parameter {', '.join(map(repr, unknown))}; "
-                f"it has {', '.join(self.parameter_names())}"
+                f"it has {', '.join(self.parameter_names)}"
             )
         before = self.get_params()
         try:
@@ -74,6 +69,7 @@ class Estimator:
         request = MetadataRequest(owner=type(self).__name__)
         for method in ("fit", "partial_fit", "score"):
             getattr(request, method).add_request(param="qid", alias=True)
+        request.score.add_request(param="sample_weight", alias=None)  # pipelines always offer it
         return request
 
     def set_fit_request(self, *, qid: bool | str | None) -> Self:

@@ -27,13 +27,13 @@ class ListLearner(Learner):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name in self.parameter_names():
+        if name in self.parameter_names:
             super().__setattr__("_rule", None)
 
     def _pass(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         if self._rule is None:
-            self._check_parameters()
+            self._rule = self._make_rule()
         longest = len(relevance) if len(offsets) == 2 else int(np.diff(offsets).max())
         return list_pass(self._rule, X, relevance, offsets, discounts(longest), *state, predicted, masses)

@@ -18,9 +18,9 @@ class ListwisePerceptron(ListLearner):
 
     A document i is active if some document j of a lower grade violates it: s_j > s_i - margin (s_j >= s_i without a
     margin). w += learning_rate * the sum over active i of v_i times the mean of x_i - x_j over its violators, v being
-    the weights of `perceptrank.surrogates.Slam`. There is nothing to tune: the margin is relative, relative_margin times
-    the mean squared length of past steps, each divided by the weight it moved, so neither the learning rate nor the
-    scale of the features matters.
+    the weights of `perceptrank.surrogates.Slam`. There is nothing to tune: the margin is relative, relative_margin
+    times learning_rate times the mean of past squared step lengths, each step taken per weight it moved, so neither the
+    learning rate nor the scale of the features matters.
 
     Cumulative loss on a stream that a unit vector ranks with margin gamma: at most (1 + 2 relative_margin) D^2 /
     gamma^2, with D the largest distance between two differently graded documents of a query, whatever the number of

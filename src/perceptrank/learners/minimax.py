@@ -11,8 +11,8 @@ class MinimaxPerceptron(ListLearner):
     """On every query that was not ranked perfectly, move along the most violated pair (Algorithm 3).
 
     With i, j the pair of grades R_i > R_j whose scores disagree most, w += learning_rate * (x_i - x_j). Rankings do not
-    depend on the learning rate. Number of mistakes on a stream that a unit vector ranks with margin gamma, for documents
-    of norm at most R: at most 4 R^2 / gamma^2, which no algorithm improves upon.
+    depend on the learning rate. Number of mistakes on a stream that a unit vector ranks with margin gamma, for
+    documents of norm at most R: at most 4 R^2 / gamma^2.
 
     Parameters
     ----------

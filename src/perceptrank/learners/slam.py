@@ -11,11 +11,11 @@ class SlamPerceptron(ListLearner):
     """Descend the SLAM surrogate of a measure on every query that was not ranked perfectly (Algorithm 2).
 
     On a mistake, w -= learning_rate * X^T g, with g the subgradient of `perceptrank.surrogates.Slam`: each relevant
-    document that is not the margin ahead of all lower grades moves against the best-scored of these, by its weight in the
-    measure. Only margin / learning_rate matters: scaling both scales w and changes no ranking.
+    document that is not the margin ahead of all lower grades moves against the best-scored of these, by its weight in
+    the measure. Only margin / learning_rate matters: scaling both scales w and changes no ranking.
 
     Cumulative loss on a stream that a unit vector ranks with margin gamma: at most (D^2 + 2 margin / learning_rate) /
-    gamma^2 for margin 1, D the largest distance between two differently graded documents of a query.
+    gamma^2, D the largest distance between two differently graded documents of a query.
 
     Parameters
     ----------

@@ -1,12 +1,10 @@
-"""Hold-out evaluation, and reading a model back."""
+"""Hold-out evaluation."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 
-from perceptrank import persist
-from perceptrank.learners import Learner, algorithms
+from perceptrank.learners.base import Learner
 from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream import Blocks, QueryStream
 from perceptrank.trace import Trace
@@ -29,16 +27,3 @@ def evaluate(ranker: Learner, stream: Blocks, measures: Iterable[MeasureLike] | 
     if not traces:
         raise ValueError("the stream has no queries")
     return Trace.concatenate(traces)
-
-
-def load(path: str | Path) -> Learner:
-    """Read a model that `save` wrote; it goes on learning as if it had never stopped."""
-    document = persist.read_model(path)
-    kind = algorithms().get(document.get("algorithm", ""))
-    if kind is None:
-        raise ValueError(f"{path} holds a model of the unknown algorithm {document.get('algorithm')!r}")
-    try:
-        return kind.from_document(document)
-    except (KeyError, TypeError, ValueError) as error:
-        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"{path} is damaged: {reason}") from None

@@ -1,0 +1,52 @@
+"""Hypothesis strategies for queries and streams."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+import perceptrank as pr
+
+GRADES = st.one_of(
+    st.integers(0, 4).map(float),
+    st.sampled_from([0.0, 0.5, 1.0, 1.75, 3.25]),
+)
+SCORES = st.one_of(
+    st.integers(-3, 3).map(float),  # many ties
+    st.floats(-10, 10, allow_nan=False, allow_subnormal=False),
+)
+
+
+@st.composite
+def judged_scores(draw, min_size=1, max_size=8, relevant=True, grades=GRADES):
+    """(scores, grades) of one query, with a relevant document unless told otherwise."""
+    m = draw(st.integers(min_size, max_size))
+    labels = draw(st.lists(grades, min_size=m, max_size=m))
+    if relevant and not any(labels):
+        labels[draw(st.integers(0, m - 1))] = draw(grades.filter(bool))
+    return np.array(draw(st.lists(SCORES, min_size=m, max_size=m))), np.array(labels)
+
+
+@st.composite
+def streams(draw, max_queries=12, max_documents=9, max_features=5, grades=5):
+    """Noisy streams with queries of one document and with equal grades among them."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = rng.integers(1, max_documents + 1, size=draw(st.integers(1, max_queries)))
+    d = draw(st.integers(1, max_features))
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    X = rng.normal(size=(sizes.sum(), d))
+    if draw(st.booleans()):
+        X = np.round(X)  # ties, and documents that are the same
+    return pr.QueryStream.from_arrays(X.astype(dtype), rng.integers(grades, size=sizes.sum()), group=sizes)
+
+
+@st.composite
+def separable_streams(draw):
+    """Small streams with a known separator."""
+    return pr.separable(
+        draw(st.integers(5, 60)),
+        n_documents=draw(st.integers(2, 12)),
+        n_features=draw(st.integers(2, 8)),
+        n_grades=draw(st.integers(2, 5)),
+        margin=draw(st.sampled_from([0.1, 0.5, 2.0])),
+        noise=draw(st.sampled_from([0.1, 1.0, 3.0])),
+        seed=draw(st.integers(0, 10_000)),
+    )

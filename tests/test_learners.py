@@ -1,0 +1,420 @@
+"""Checks that every learner passes; they find the learners by themselves."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import streams
+
+import perceptrank as pr
+
+pytestmark = pytest.mark.kernel
+
+VARIANTS = {}
+for algorithm, kind in pr.algorithms().items():
+    VARIANTS[algorithm] = kind
+    VARIANTS[f"{algorithm} averaged"] = lambda kind=kind: kind(average=True)
+    VARIANTS[f"{algorithm} scaled"] = lambda kind=kind: kind(scaling=["query-minmax", "running"])
+VARIANTS["listwise top"] = lambda: pr.ListwisePerceptron(violators="top", class_order="mean")
+VARIANTS["listwise margin"] = lambda: pr.ListwisePerceptron("ndcg@3", margin=1.0, learning_rate=0.1, average=False)
+VARIANTS["listwise ap"] = lambda: pr.ListwisePerceptron("ap", class_order="index")
+VARIANTS["slam ap"] = lambda: pr.SlamPerceptron("ap", class_order="index")
+VARIANTS["slam ndcg mean"] = lambda: pr.SlamPerceptron("ndcg", class_order="mean")
+
+every_learner = pytest.mark.parametrize("make", VARIANTS.values(), ids=VARIANTS.keys())
+
+
+@pytest.fixture(scope="module")
+def stream():
+    """Noisy, learnable, with one-document queries, queries of equal grades, and duplicates."""
+    rng = np.random.default_rng(11)
+    sizes = rng.integers(1, 12, size=60)
+    X = np.round(rng.normal(size=(sizes.sum(), 4)), 1).astype(np.float32)
+    scores = X @ [1.0, -1.0, 0.5, 0.0] + 0.3 * rng.normal(size=len(X))
+    grades = np.clip(np.round(scores), 0, 4)
+    grades[: sizes[0]] = 0
+    return pr.QueryStream.from_arrays(X, grades, group=sizes)
+
+
+def bits(learner):
+    """All that a learner has learned."""
+    document = learner.as_document()
+    del document["parameters"]
+    return document
+
+
+@every_learner
+@given(stream=streams(), size=st.integers(1, 300))
+def test_blocks_and_single_queries_give_the_same_bits(make, stream, size):
+    measures = ["ndcg@3", "ap:ties=random"]
+    whole, pieces, generated, single = make(), make(), make(), make()
+    trace = whole.learn(stream, measures)
+    parts = [pieces.learn(block, measures) for block in stream.blocks(size)]
+    streamed = generated.learn(stream.blocks(size), measures)
+    moved = [single.learn_one(query.X, query.relevance) for query in stream]
+    assert bits(whole) == bits(pieces) == bits(generated) == bits(single)
+    for measure in measures:
+        joined = np.concatenate([part.values(measure) for part in parts])
+        assert np.array_equal(trace.values(measure), joined, equal_nan=True)
+        assert np.array_equal(trace.values(measure), streamed.values(measure), equal_nan=True)
+    assert np.array_equal(moved, trace.masses > 0)
+
+
+@every_learner
+@given(stream=streams(), cut=st.integers(1, 11))
+def test_save_load_and_continue_equals_never_stopping(make, stream, cut, tmp_path):
+    cut = min(cut, len(stream))
+    whole = make()
+    trace = whole.learn(stream, "ap:ties=random")
+    first = make()
+    first.learn(stream[:cut])
+    first.save(tmp_path / "model.json")
+    second = pr.load(tmp_path / "model.json")
+    assert bits(first) == bits(second)
+    assert second.get_params()["average"] == first.average
+    if cut < len(stream):
+        rest = second.learn(stream[cut:], "ap:ties=random")
+        assert np.array_equal(rest.values("ap:ties=random"), trace.values("ap:ties=random")[cut:], equal_nan=True)
+    assert bits(whole) == bits(second)
+    assert np.array_equal(whole.coef_, second.coef_)
+
+
+@every_learner
+def test_the_trace_is_what_predict_would_have_said(make, stream):
+    learner, trace_learner = make(), make()
+    if learner.scaling is not None:
+        pytest.skip("while learning, the running standardiser includes the query at hand")
+    trace = trace_learner.learn(stream, ["ndcg@3", "ap"])
+    for q, query in enumerate(stream):
+        scores = learner.predict(query.X)
+        for name in ("ndcg@3", "ap"):
+            assert np.array_equal(pr.parse(name)(scores, query.relevance), trace.values(name)[q], equal_nan=True)
+        learner.learn_one(query.X, query.relevance)
+
+
+@every_learner
+def test_inputs_are_left_alone(make, stream):
+    X, y = np.array(stream.X), np.array(stream.relevance)
+    before = X.copy(), y.copy()
+    learner = make()
+    learner.learn(pr.QueryStream.from_arrays(X, y, group=np.diff(stream.offsets)))
+    learner.learn_one(X[:5], y[:5])
+    learner.predict(X)
+    learner.fit(X, y, group=np.diff(stream.offsets))
+    assert np.array_equal(X, before[0])
+    assert np.array_equal(y, before[1])
+    assert X.flags.writeable
+
+
+@every_learner
+def test_cold_start(make):
+    learner = make()
+    assert learner.predict(np.ones((3, 2))).tolist() == [0, 0, 0]
+    assert learner.rank(np.ones((3, 2))).tolist() == [0, 1, 2]
+    assert learner.n_updates == learner.n_rounds == 0
+    for name in ("weights", "coef_", "n_features_in_"):
+        with pytest.raises(AttributeError, match="has not learned anything yet"):
+            getattr(learner, name)
+
+
+@every_learner
+def test_it_learns(make, stream):
+    """Better at the end of the stream than by chance, and better held out than a constant."""
+    learner = make()
+    learner.fit(stream, n_passes=5)
+    chance = np.mean(
+        [pr.NDCG(10, ties="expected")(np.zeros(len(q.X)), q.relevance) for q in stream if q.relevance.any()]
+    )
+    assert pr.evaluate(learner, stream, "ndcg@10").mean("ndcg@10") > chance + 0.05
+
+
+@every_learner
+def test_pickling_and_copying(make, stream):
+    learner = make()
+    learner.learn(stream[:30])
+    for other in (pickle.loads(pickle.dumps(learner)), copy.deepcopy(learner)):
+        assert bits(other) == bits(learner)
+        other.learn(stream[30:])
+        assert bits(other) != bits(learner)
+
+
+@every_learner
+def test_queries_that_teach_nothing_change_nothing_but_the_count(make):
+    learner = make()
+    learner.learn_one([[1.0, 2.0], [0.0, 1.0]], [0, 2])
+    before = learner.weights
+    if learner.algorithm == "perceptron":
+        pytest.skip("learns from single documents, so every document may teach it something")
+    for X, grades in (([[5.0, 1.0]], [1]), ([[5.0, 1.0], [2.0, 2.0]], [0, 0]), ([[5.0, 1.0], [2.0, 2.0]], [3, 3])):
+        rounds = learner.n_rounds
+        assert learner.learn_one(X, grades) is False
+        assert np.array_equal(learner.weights, before)
+        assert learner.n_rounds == rounds + 1
+
+
+@every_learner
+@pytest.mark.parametrize("grades", [[0, 32, 40], [0.25, 0.5, 0], [0, 2000, 1999], [0, 1e-300, 1.0]])
+def test_unusual_grades_are_legal(make, grades):
+    learner = make()
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        learner.learn_one(rng.normal(size=(3, 2)), grades)
+    assert np.isfinite(learner.weights).all()
+    assert learner.n_updates > 0
+
+
+def bad_queries():
+    X, grades = np.ones((3, 4)), np.array([0.0, 1.0, 2.0])
+    yield "NaN feature", X * np.array([1, 1, np.nan, 1]), grades, "NaN at document 0, feature 2"
+    yield "infinite feature", X * np.array([1, np.inf, 1, 1]), grades, "infinity at document 0, feature 1"
+    yield "negative grade", X, grades - 1, "not negative, got -1.0 at document 0"
+    yield "NaN grade", X, np.full(3, np.nan), "got nan at document 0"
+    yield "infinite grade", X, np.full(3, np.inf), "relevance must be finite"
+    yield "too few grades", X, grades[:2], "one grade per document"
+    yield "other width", X[:, :3], grades, "X has 3 features, but .* is expecting 4"
+    yield "a vector", X[0], grades[:1], "X must be a matrix"
+    yield "no documents", X[:0], grades[:0], "at least one document"
+    yield "no features", X[:, :0], grades, r"0 feature\(s\)"
+    yield "words", [["a"]], [1], "numbers"
+
+
+@every_learner
+@pytest.mark.parametrize("case", list(bad_queries()), ids=lambda case: case[0])
+def test_bad_input_changes_nothing(make, stream, case):
+    name, X, grades, message = case
+    learner = make()
+    learner.learn(stream)
+    if learner.algorithm == "perceptron" and name in ("a vector", "negative grade"):
+        pytest.skip("an example and a label of -1 are legal for the classification perceptron")
+    before = bits(learner)
+    with pytest.raises(ValueError, match=message):
+        learner.learn_one(X, grades)
+    assert bits(learner) == before
+    with pytest.raises(ValueError, match=message):
+        learner.partial_fit(X, grades)
+    assert bits(learner) == before
+    with pytest.raises(ValueError, match=message):
+        learner.fit(X, grades) if name != "other width" else learner.partial_fit(X, grades)
+    assert bits(learner) == before
+    if "grade" not in name and name != "no documents":
+        with pytest.raises(ValueError, match=message):
+            learner.predict(X)
+
+
+@every_learner
+def test_a_bad_first_query_leaves_a_learner_that_can_still_learn(make, stream):
+    learner = make()
+    with pytest.raises(ValueError, match="NaN"):
+        learner.learn_one([[np.nan, 1.0], [0.0, 1.0]], [1, 0])
+    learner.learn(stream)
+    fresh = make()
+    fresh.learn(stream)
+    assert bits(learner) == bits(fresh)
+
+
+@every_learner
+def test_overflow_is_an_error_and_changes_nothing(make, stream):
+    learner = make()
+    if learner.scaling is not None:
+        pytest.skip("scaling within the query brings any numbers down to 0..1")
+    learner.learn(stream)
+    before = bits(learner)
+    huge = np.array(stream.X[:5], dtype=np.float64) * 1e308 / 3
+    with pytest.raises(ValueError, match="overflow"):
+        learner.learn_one(huge, [4, 3, 2, 1, 0])
+    assert bits(learner) == before
+
+
+@every_learner
+def test_empty_streams_and_wrong_things(make, stream):
+    learner = make()
+    learner.learn(stream)
+    before = bits(learner)
+    for nothing in (stream[:0], [], iter([])):
+        with pytest.raises(ValueError, match="no queries"):
+            learner.learn(nothing)
+    with pytest.raises(TypeError, match="QueryStream"):
+        learner.learn([np.eye(4)])
+    with pytest.raises(ValueError, match=r"'foo'.*'bar'"):
+        learner.learn(stream, ["foo", "bar"])
+    with pytest.raises(ValueError, match="max_grade"):
+        learner.learn(stream, pr.ERR(max_grade=1))
+    with pytest.raises(ValueError, match="score needs qid"):
+        learner.score(stream.X, stream.relevance)
+    with pytest.raises(ValueError, match="n_passes must be a whole number of at least 1, got 0"):
+        learner.fit(stream, n_passes=0)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        learner.fit(stream.X)
+    with pytest.raises(ValueError, match="give it alone"):
+        learner.fit(stream, stream.relevance)
+    assert bits(learner) == before
+
+
+@every_learner
+def test_a_bad_block_keeps_what_the_blocks_before_it_taught(make, stream):
+    narrow = pr.QueryStream.from_arrays(np.eye(2), [0, 1])
+    learner, expected = make(), make()
+    expected.learn(stream)
+    with pytest.raises(ValueError, match="X has 2 features"):
+        learner.learn(iter([stream, narrow]))
+    assert bits(learner) == bits(expected)
+
+
+@every_learner
+def test_fit_starts_anew_and_passes_are_reshuffled(make, stream):
+    X, y, sizes = stream.X, stream.relevance, np.diff(stream.offsets)
+    once = make()
+    once.learn(stream)
+    fitted = make().fit(stream).fit(X, y, group=sizes)
+    assert bits(fitted) == bits(once)
+    again = make().partial_fit(stream)
+    assert bits(again) == bits(once)
+    twice = make()
+    twice.learn(stream)
+    twice.learn(stream)
+    passes = make().fit(stream, n_passes=2)
+    assert passes.n_rounds == twice.n_rounds
+    assert bits(passes) != bits(twice)
+    assert bits(passes) == bits(make().fit(stream, n_passes=2, seed=0))
+    assert bits(passes) != bits(make().fit(stream, n_passes=2, seed=1))
+
+
+@every_learner
+def test_rank_predict_and_score_agree(make, stream):
+    learner = make()
+    learner.fit(stream)
+    scores = learner.scores(stream)
+    qid = np.repeat(stream.qids, np.diff(stream.offsets))
+    shuffle = np.random.default_rng(0).permutation(len(qid))
+    np.testing.assert_array_equal(learner.predict(stream.X[shuffle], qid=qid[shuffle]), scores[shuffle])
+    np.testing.assert_array_equal(learner.predict(stream.X, group=np.diff(stream.offsets)), scores)
+    query = stream[5]
+    np.testing.assert_array_equal(learner.rank(query.X), np.argsort(-learner.predict(query.X), kind="stable"))
+    own = getattr(learner, "measure", "ndcg@10")
+    expected = pr.evaluate(learner, stream, own).mean(own)
+    assert learner.score(stream) == learner.score(stream.X, stream.relevance, qid=qid) == expected
+    if learner.scaling is None:
+        np.testing.assert_allclose(scores, stream.X @ learner.coef_, rtol=1e-9, atol=1e-9)
+
+
+def inside(stream, seed):
+    """The queries in order, the documents of each shuffled."""
+    order = np.argsort(stream.shuffled(seed).qids)
+    return stream.shuffled(seed, documents=True)[order]
+
+
+@every_learner
+def test_label_sorted_input_leaks_nothing(make, stream):
+    """Grades in descending order, as files often have them, must not look better than shuffled ones."""
+    rows = np.lexsort((-stream.relevance, np.repeat(np.arange(len(stream)), np.diff(stream.offsets))))
+    best_first = pr.QueryStream.from_arrays(stream.X[rows], stream.relevance[rows], group=np.diff(stream.offsets))
+    first = best_first[1:8]
+    assert make().learn(first, "ndcg@10").values("ndcg@10")[0] < 1
+    if make().algorithm == "perceptron":
+        pytest.skip("takes documents one by one, so their order is part of what it learns from")
+    leaked = make().learn(best_first, "ndcg@10").mean("ndcg@10")
+    fair = np.mean([make().learn(inside(stream, seed), "ndcg@10").mean("ndcg@10") for seed in range(8)])
+    assert leaked <= fair + 0.02
+
+
+@every_learner
+def test_memory_mapped_features(make, stream, tmp_path):
+    np.save(tmp_path / "x.npy", stream.X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    learner, expected = make(), make()
+    learner.learn(pr.QueryStream.from_arrays(mapped, stream.relevance, group=np.diff(stream.offsets)))
+    expected.learn(stream)
+    assert bits(learner) == bits(expected)
+
+
+@every_learner
+def test_threads_do_not_disturb_each_other(make, stream):
+    expected = make()
+    expected.learn(stream)
+    learners = [make() for _ in range(4)]
+    threads = [threading.Thread(target=learner.learn, args=(stream,)) for learner in learners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(bits(learner) == bits(expected) for learner in learners)
+
+
+@every_learner
+def test_feature_names_are_kept_and_checked(make, stream, tmp_path):
+    names = ["a", "b", "c", "d"]
+    named = pr.QueryStream(stream.X, stream.relevance, stream.offsets, feature_names=names)
+    learner = make()
+    learner.learn(named)
+    assert list(learner.feature_names_in_) == names
+    learner.save(tmp_path / "m.json")
+    assert list(pr.load(tmp_path / "m.json").feature_names_in_) == names
+    other = pr.QueryStream(stream.X, stream.relevance, stream.offsets, feature_names=["a", "x", "c", "d"])
+    with pytest.raises(ValueError, match="got 'x' where 'b' was learned"):
+        learner.learn(other)
+    learner.learn(stream)
+
+
+@every_learner
+def test_parameters_can_be_read_set_and_shown(make):
+    learner = make()
+    other = type(learner)(**learner.get_params())
+    assert other.get_params() == learner.get_params()
+    assert repr(learner).startswith(type(learner).__name__)
+    with pytest.raises(ValueError, match="has no parameter 'foo'"):
+        learner.set_params(foo=1)
+    before = learner.get_params()
+    for name, wrong in {"learning_rate": 0, "average": "yes", "scaling": "none"}.items():
+        with pytest.raises(ValueError, match=name):
+            learner.set_params(**{name: wrong})
+        assert learner.get_params() == before
+        with pytest.raises(ValueError, match=name):
+            type(learner)(**{name: wrong})
+
+
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), "0.1", None])
+@pytest.mark.parametrize("kind", pr.algorithms().values())
+def test_wrong_learning_rates(kind, wrong):
+    with pytest.raises(ValueError, match="learning_rate must be a number > 0, got"):
+        kind(learning_rate=wrong)
+
+
+def test_a_changed_parameter_takes_effect():
+    learner = pr.SlamPerceptron("ap", learning_rate=1.0)
+    learner.learning_rate = 0.5
+    learner.learn_one([[1.0], [0.0]], [0, 1])
+    assert learner.weights.tolist() == [-0.5]
+    learner.learning_rate = -1
+    with pytest.raises(ValueError, match="learning_rate"):
+        learner.learn_one([[1.0], [0.0]], [1, 0])
+    assert learner.weights.tolist() == [-0.5]
+
+
+def test_at_most_one_margin():
+    with pytest.raises(ValueError, match="margin or relative_margin, not both"):
+        pr.ListwisePerceptron(margin=1.0, relative_margin=0.5)
+    for name in ("margin", "relative_margin"):
+        with pytest.raises(ValueError, match=f"{name} must be a number >= 0 or None, got -1"):
+            pr.ListwisePerceptron(**{name: -1})
+    with pytest.raises(ValueError, match="violators must be one of 'uniform', 'top'"):
+        pr.ListwisePerceptron(violators="all")
+
+
+def test_the_classification_perceptron_takes_examples():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 3))
+    y = np.where(X @ [1.0, 2.0, -1.0] > 0, 1, -1)
+    one_by_one = pr.Perceptron()
+    mistakes = sum(one_by_one.learn_one(x, label) for x, label in zip(X, y, strict=True))
+    fitted = pr.Perceptron().fit(X, y)
+    assert np.array_equal(fitted.weights, one_by_one.weights)
+    assert fitted.n_updates == mistakes
+    assert fitted.n_rounds == 200
+    assert (fitted.fit(X, y, n_passes=20).classify(X) == y).mean() > 0.97
+    assert np.array_equal(pr.Perceptron().fit(X, (y > 0).astype(int)).weights, one_by_one.weights)
+    with pytest.raises(ValueError, match="not negative"):
+        fitted.partial_fit(X[:1], [-2])

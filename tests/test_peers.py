@@ -1,0 +1,165 @@
+"""Presets against the tools themselves."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import perceptrank as pr
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """(scores with many ties, grades, sizes): queries without relevant documents and with one document among them."""
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(1, 25, size=80)
+    grades = rng.integers(0, 5, size=sizes.sum()) * (rng.random(sizes.sum()) < 0.4)
+    starts = np.cumsum(sizes) - sizes
+    for q in range(0, 80, 9):
+        grades[starts[q] : starts[q] + sizes[q]] = 0
+    return np.round(rng.normal(size=sizes.sum()), 1), grades, sizes
+
+
+def per_query(measure, scores, grades, sizes):
+    return measure.per_query(
+        np.asarray(scores, float), np.asarray(grades, float), np.concatenate([[0], np.cumsum(sizes)])
+    )
+
+
+@pytest.mark.parametrize("k", [1, 5, 10])
+def test_scikit_learn(judged, k):
+    from sklearn.metrics import ndcg_score
+
+    scores, grades, sizes = judged
+    ours = per_query(pr.preset("scikit-learn", f"ndcg@{k}"), scores, grades, sizes)
+    starts = np.cumsum(sizes) - sizes
+    for q, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+        if size == 1:  # scikit-learn raises
+            assert ours[q] == (grades[start] > 0)
+            continue
+        rows = slice(start, start + size)
+        theirs = ndcg_score(grades[None, rows], scores[None, rows], k=k)
+        assert ours[q] == pytest.approx(theirs, rel=1e-12, abs=1e-15)
+        exp2 = ndcg_score(2.0 ** grades[None, rows] - 1, scores[None, rows], k=k)
+        assert pr.NDCG(k, ties="expected", empty="zero")(scores[rows], grades[rows]) == pytest.approx(exp2, rel=1e-12)
+
+
+def run_of(judged):
+    """The queries as trec_eval's dictionaries, document numbers in input order."""
+    scores, grades, sizes = judged
+    qrel, run, start = {}, {}, 0
+    for q, size in enumerate(sizes):
+        names = [f"d{i:04d}" for i in range(size)]
+        qrel[str(q)] = dict(zip(names, map(int, grades[start : start + size]), strict=True))
+        run[str(q)] = dict(zip(names, map(float, scores[start : start + size]), strict=True))
+        start += size
+    return qrel, run
+
+
+def test_trec_eval(judged):
+    import pytrec_eval
+
+    qrel, run = run_of(judged)
+    names = {
+        "ndcg": "ndcg",
+        "ndcg_cut_10": "ndcg@10",
+        "ndcg_cut_5": "ndcg@5",
+        "map": "ap",
+        "recip_rank": "rr",
+        "P_5": "p@5",
+        "P_10": "p@10",
+    }
+    theirs = pytrec_eval.RelevanceEvaluator(qrel, {"ndcg", "ndcg_cut", "map", "recip_rank", "P"}).evaluate(run)
+    for their_name, our_name in names.items():
+        ours = per_query(pr.preset("trec_eval", our_name), *judged)
+        expected = [theirs[str(q)][their_name] for q in range(len(ours))]
+        np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-15, err_msg=their_name)
+
+
+def test_ir_measures(judged):
+    import ir_measures
+    from ir_measures import AP, RR, P, nDCG
+
+    qrel, run = run_of(judged)
+    pairs = {nDCG @ 10: "ndcg@10", nDCG: "ndcg", AP: "ap", RR: "rr", P @ 5: "p@5"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = list(ir_measures.iter_calc(list(pairs), qrel, run))
+    for measure, name in pairs.items():
+        ours = per_query(pr.preset("ir_measures", name), *judged)
+        values = {int(one.query_id): one.value for one in theirs if one.measure == measure}
+        assert len(values) == len(ours)
+        np.testing.assert_allclose(ours, [values[q] for q in range(len(ours))], rtol=1e-12, atol=1e-15)
+
+
+@pytest.fixture(scope="module")
+def features():
+    rng = np.random.default_rng(7)
+    sizes = rng.integers(1, 20, size=60)
+    X = np.round(rng.normal(size=(sizes.sum(), 3)), 1)
+    y = rng.integers(0, 5, size=sizes.sum()) * (rng.random(sizes.sum()) < 0.5)
+    y[: sizes[0]] = 0
+    return X, y, sizes
+
+
+def test_lightgbm(features):
+    import lightgbm as lgb
+
+    X, y, sizes = features
+    data = lgb.Dataset(X, y, group=sizes, free_raw_data=False)
+    parameters = {
+        "objective": "lambdarank",
+        "metric": ["ndcg", "map"],
+        "eval_at": [1, 5, 10, 1000],
+        "num_leaves": 3,
+        "min_data_in_leaf": 5,
+        "verbosity": -1,
+        "num_threads": 1,
+    }
+    record = {}
+    booster = lgb.train(
+        parameters, data, 2, valid_sets=[data], valid_names=["t"], callbacks=[lgb.record_evaluation(record)]
+    )
+    scores = booster.predict(X, raw_score=True)
+    assert len(np.unique(scores)) < len(scores) / 4, "ties are what this test is about"
+    for k in (1, 5, 10, 1000):
+        ours = per_query(pr.preset("lightgbm", f"ndcg@{k}"), scores, y, sizes).mean()
+        assert ours == pytest.approx(record["t"][f"ndcg@{k}"][-1], rel=1e-12)
+    ours = per_query(pr.preset("lightgbm", "ap"), scores, y, sizes).mean()
+    assert ours == pytest.approx(record["t"]["map@1000"][-1], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ndcg", "ndcg@5", "ap"])
+def test_xgboost(features, name):
+    import xgboost as xgb
+
+    X, y, sizes = features
+    if name == "ap":
+        y = (y > 0).astype(int)  # XGBoost's map takes binary labels only
+    data = xgb.DMatrix(X, label=y, group=sizes)
+    record = {}
+    booster = xgb.train(
+        {
+            "objective": "rank:pairwise",
+            "eval_metric": name.replace("ap", "map"),
+            "max_depth": 1,
+            "nthread": 1,
+            "verbosity": 0,
+        },
+        data,
+        2,
+        evals=[(data, "t")],
+        evals_result=record,
+        verbose_eval=False,
+    )
+    scores = booster.predict(data)
+    assert len(np.unique(scores)) < len(scores) / 4, "ties are what this test is about"
+    ours = per_query(pr.preset("xgboost", name), scores, y, sizes).mean()
+    assert ours == pytest.approx(next(iter(record["t"].values()))[-1], rel=1e-6)
+
+
+def test_presets_refuse_what_they_cannot_reproduce():
+    with pytest.raises(ValueError, match="ndcg and ndcg@k only"):
+        pr.preset("scikit-learn", "ap")
+    with pytest.raises(ValueError, match="'lightgbm', 'xgboost'"):
+        pr.preset("solr", "ap")

@@ -1,0 +1,148 @@
+import json
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import perceptrank as pr
+from perceptrank import persist
+
+
+@pytest.fixture
+def model(tmp_path):
+    ranker = pr.ListwisePerceptron(scaling="running")
+    ranker.learn(pr.separable(20, seed=1).stream)
+    path = tmp_path / "model.json"
+    ranker.save(path)
+    return path
+
+
+@given(values=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+def test_every_float_comes_back_exactly(values, tmp_path):
+    ranker = pr.MinimaxPerceptron()
+    ranker.learn_one(np.zeros((1, len(values))), [0])
+    ranker._state.weights[:] = values
+    ranker.save(tmp_path / "m.json")
+    found = pr.load(tmp_path / "m.json").weights
+    assert np.array_equal(found, values)
+    assert np.array_equal(np.signbit(found), np.signbit(values))
+
+
+def test_a_person_can_read_it(model):
+    document = json.loads(model.read_text())
+    assert list(document)[:4] == ["format", "version", "algorithm", "parameters"]
+    assert document["format"] == "perceptrank model"
+    assert document["parameters"]["measure"] == "ndcg"
+    assert len(document["state"]["weights"]) == 20
+    assert document["scalings"][0]["name"] == "running"
+
+
+def test_an_untrained_model_and_a_measure_object_come_back(tmp_path):
+    ranker = pr.SlamPerceptron(pr.NDCG(5, gain="linear"), learning_rate=np.float64(0.25))
+    ranker.save(tmp_path / "m.json")
+    found = pr.load(tmp_path / "m.json")
+    assert pr.parse(found.measure) == pr.NDCG(5, gain="linear")
+    assert found.learning_rate == 0.25
+    assert found.predict(np.eye(2)).tolist() == [0, 0]
+
+
+def test_a_frozen_scaling_stays_frozen(tmp_path):
+    ranker = pr.SlamPerceptron(scaling=["query-minmax", pr.RunningStandardizer()])
+    stream = pr.separable(10).stream
+    ranker.learn(stream)
+    ranker.scalings_[1].freeze()
+    ranker.save(tmp_path / "m.json")
+    found = pr.load(tmp_path / "m.json")
+    assert found.scalings_[1] == ranker.scalings_[1]
+    count = found.scalings_[1].count
+    found.learn(stream)
+    assert found.scalings_[1].count == count
+    np.testing.assert_array_equal(found.fit(stream).scalings_[1].count, count)
+
+
+def test_a_scaling_learned_beforehand_is_used_and_not_changed():
+    stream = pr.separable(10).stream
+    scaler = pr.RunningStandardizer().learn(stream).freeze()
+    before = scaler.state()
+    ranker = pr.SlamPerceptron(scaling=scaler)
+    ranker.learn(stream)
+    assert scaler.state() == before == ranker.scalings_[0].state()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.update(version=99), "has version 99, this perceptrank reads versions up to 1: a newer"),
+        (lambda d: d.update(version="1"), "no valid version"),
+        (lambda d: d.update(format="other"), "is not a perceptrank model"),
+        (lambda d: d.update(algorithm="oracle"), "unknown algorithm 'oracle'"),
+        (lambda d: d["state"].update(weights=[1.0, 2.0]), "is damaged"),
+        (lambda d: d["state"]["weights"].__setitem__(3, float("nan")), "weights must be finite, got nan at 3"),
+        (lambda d: d["state"]["total"].__setitem__(0, float("inf")), "total must be finite, got inf at 0"),
+        (lambda d: d["state"].update(updates=float("nan")), "updates must be finite"),
+        (lambda d: d["state"].pop("total"), "'total' is missing"),
+        (lambda d: d.pop("parameters"), "'parameters' is missing"),
+        (lambda d: d["parameters"].update(learning_rate=-1), "learning_rate must be a number > 0"),
+        (lambda d: d["parameters"].update(colour="red"), "colour"),
+        (lambda d: d["scalings"][0]["mean"].pop(), "20 finite numbers"),
+        (lambda d: d.update(feature_names=["a"]), "1 feature names for 20 features"),
+        (lambda d: d.update(state=[]), "is damaged"),
+    ],
+)
+def test_damaged_files(model, change, message):
+    document = json.loads(model.read_text())
+    change(document)
+    model.write_text(json.dumps(document))
+    with pytest.raises(ValueError, match=message) as error:
+        pr.load(model)
+    assert str(model) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", "3", "not json", '{"format": 1}', "\x00\xff", "[" * 100_000]
+)
+def test_files_that_are_not_models(tmp_path, content):
+    path = tmp_path / "m.json"
+    path.write_bytes(content.encode("latin-1"))
+    with pytest.raises(ValueError, match="is not a perceptrank model"):
+        pr.load(path)
+
+
+def test_every_truncation_is_noticed(model):
+    whole = model.read_bytes()
+    for length in range(0, len(whole) - 2, 97):
+        model.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="not a perceptrank model"):
+            pr.load(model)
+
+
+def test_a_missing_file_is_an_ordinary_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        pr.load(tmp_path / "none.json")
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(model, monkeypatch):
+    before = model.read_bytes()
+    ranker = pr.load(model)
+    ranker.learn(pr.separable(5).stream)
+
+    def no_room(*_):
+        raise OSError("no room")
+
+    monkeypatch.setattr(os, "replace", no_room)
+    with pytest.raises(OSError, match="no room"):
+        ranker.save(model)
+    assert model.read_bytes() == before
+    assert os.listdir(model.parent) == [model.name]
+
+
+def test_permissions_are_those_of_an_ordinary_file(model):
+    model.chmod(0o640)
+    pr.load(model).save(model)
+    assert model.stat().st_mode & 0o777 == 0o640
+    plain = model.parent / "plain"
+    plain.touch()
+    persist.write_atomically(model.parent / "new", "text")
+    assert (model.parent / "new").stat().st_mode == plain.stat().st_mode

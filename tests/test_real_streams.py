@@ -1,0 +1,28 @@
+"""The learners on real data; skipped where the data is not there."""
+
+import numpy as np
+import pytest
+
+import perceptrank as pr
+
+
+def progressive(make, stream):
+    runs = [make().learn(stream.shuffled(seed, documents=True), "ndcg@10").mean("ndcg@10") for seed in range(3)]
+    return np.mean(runs)
+
+
+def test_the_listwise_perceptron_is_ahead_of_the_papers_algorithms(real_stream):
+    scaling = "query-zscore" if real_stream.n_features == 136 else None
+    ours = progressive(lambda: pr.ListwisePerceptron(scaling=scaling), real_stream)
+    slam = progressive(lambda: pr.SlamPerceptron(scaling=scaling), real_stream)
+    minimax = progressive(lambda: pr.MinimaxPerceptron(scaling=scaling), real_stream)
+    assert ours > minimax
+    assert ours > slam
+
+
+def test_the_running_standardiser_makes_raw_features_usable(real_stream):
+    if real_stream.n_features != 136:
+        pytest.skip("this stream's features are scaled already")
+    raw = progressive(pr.ListwisePerceptron, real_stream)
+    scaled = progressive(lambda: pr.ListwisePerceptron(scaling="running"), real_stream)
+    assert scaled > raw + 0.05

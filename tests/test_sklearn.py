@@ -1,0 +1,120 @@
+"""The rankers as scikit-learn estimators."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import perceptrank as pr
+
+sklearn = pytest.importorskip("sklearn")
+
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+SKIPPED = {
+    "check_estimators_unfitted": "a cold start is legal: before the first query every score is 0",
+    "check_fit_score_takes_y": "score needs qid, and the check gives none",
+    "check_pipeline_consistency": "score needs qid, and the check gives none",
+    "check_do_not_raise_errors_in_init_or_set_params": "a wrong parameter is reported at once, not when it is used",
+}
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # that we do not inherit from BaseEstimator is the point
+    checks = parametrize_with_checks(
+        [kind() for kind in pr.algorithms().values()], expected_failed_checks=lambda estimator: SKIPPED
+    )
+
+
+@checks
+@pytest.mark.filterwarnings("ignore")
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def data():
+    stream = pr.separable(60, n_documents=8, n_features=5, seed=2).stream
+    qid = np.repeat(stream.qids, 8)
+    shuffle = np.random.default_rng(0).permutation(len(qid))
+    return np.array(stream.X)[shuffle], np.array(stream.relevance)[shuffle], qid[shuffle]
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+every_learner = pytest.mark.parametrize("kind", pr.algorithms().values())
+
+
+@every_learner
+def test_clone(kind, data):
+    X, y, qid = data
+    ranker = kind(average=True).fit(X, y, qid=qid)
+    copy = clone(ranker)
+    assert copy.get_params() == ranker.get_params()
+    assert not hasattr(copy, "coef_")
+    assert hasattr(ranker, "coef_")
+
+
+@every_learner
+def test_pipeline(kind, data):
+    X, y, qid = data
+    pipeline = make_pipeline(StandardScaler(), kind())
+    name = pipeline.steps[-1][0]
+    pipeline.fit(X, y, **{f"{name}__qid": qid})
+    direct = kind().fit(StandardScaler().fit_transform(X), y, qid=qid)
+    assert np.array_equal(pipeline.predict(X), direct.predict(StandardScaler().fit_transform(X)))
+
+
+@every_learner
+def test_qid_is_routed(kind, data, routing):
+    X, y, qid = data
+    pipeline = Pipeline([("scale", StandardScaler()), ("rank", kind())]).fit(X, y, qid=qid)
+    assert 0.5 < pipeline.score(X, y, qid=qid) <= 1
+    assert pipeline["rank"].n_rounds == (len(X) if kind is pr.Perceptron else 60)
+
+
+@every_learner
+def test_grid_search_with_groups(kind, data, routing):
+    X, y, qid = data
+    search = GridSearchCV(kind(), {"average": [False, True], "learning_rate": [0.01, 1.0]}, cv=GroupKFold(3))
+    search.fit(X, y, qid=qid, groups=qid)
+    assert 0.5 < search.best_score_ <= 1
+    scores = cross_val_score(kind(), X, y, cv=GroupKFold(3), params={"qid": qid, "groups": qid})
+    assert len(scores) == 3
+
+
+def test_requests_can_be_changed(data, routing):
+    X, y, qid = data
+    ranker = pr.SlamPerceptron().set_fit_request(qid="query").set_score_request(qid=False)
+    assert clone(ranker).get_metadata_routing().fit.requests["qid"] == "query"
+    pipeline = make_pipeline(StandardScaler(), ranker).fit(X, y, query=qid)
+    assert pipeline[-1].n_rounds == 60
+
+
+def test_data_frames_carry_their_names(data):
+    pandas = pytest.importorskip("pandas")
+    X, y, qid = data
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    ranker = pr.ListwisePerceptron().fit(frame, y, qid=qid)
+    assert list(ranker.feature_names_in_) == list("abcde")
+    assert np.array_equal(ranker.predict(frame), ranker.predict(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        ranker.predict(frame[list("edcba")])
+
+
+def test_scikit_learn_is_not_imported_by_us():
+    code = (
+        "import sys, numpy as np, perceptrank as pr; r = pr.ListwisePerceptron().fit(np.eye(3), [0, 1, 2]);"
+        "r.predict(np.eye(3)); r.get_params(); repr(r); assert not [m for m in sys.modules if m.startswith('sklearn')]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

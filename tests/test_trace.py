@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+import perceptrank as pr
+
+
+@pytest.fixture
+def trace():
+    nan = float("nan")
+    return pr.Trace(
+        {pr.NDCG(10): np.array([nan, 0.5, 1.0, nan]), pr.AP(): np.array([nan] * 4)}, np.array([0.0, 0.5, 0.0, 1.0])
+    )
+
+
+def test_means_leave_out_what_does_not_count(trace):
+    assert trace.mean("ndcg@10") == trace.mean(pr.NDCG(10)) == 0.75
+    assert np.isnan(trace.mean("ap"))
+    np.testing.assert_array_equal(trace.running_mean("ndcg@10"), [np.nan, 0.5, 0.75, 0.75])
+    assert trace.n_updates == 2
+    assert len(trace) == 4
+    assert "ndcg@10 0.7500" in repr(trace)
+    assert trace.means()["ndcg@10"] == 0.75
+
+
+def test_values_cannot_be_changed_from_outside(trace):
+    trace.values("ndcg@10")[:] = 0
+    assert trace.mean("ndcg@10") == 0.75
+
+
+def test_a_measure_that_was_not_recorded(trace):
+    with pytest.raises(KeyError, match="'ndcg@5' was not recorded; recorded: 'ndcg@10', 'ap'"):
+        trace.mean("ndcg@5")
+
+
+def test_concatenation(trace):
+    both = pr.Trace.concatenate([trace, trace])
+    assert len(both) == 8
+    assert both.mean("ndcg@10") == 0.75
+    with pytest.raises(ValueError, match="same measures"):
+        pr.Trace.concatenate([trace, pr.Trace({}, np.zeros(1))])
+    with pytest.raises(ValueError, match="at least one"):
+        pr.Trace.concatenate([])
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_plot(trace, tmp_path, suffix):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"curve.{suffix}"
+    trace.plot(path, ["ndcg@10"])
+    assert path.stat().st_size > 1000
+
+
+def test_evaluate_does_not_learn():
+    data = pr.separable(50, seed=1)
+    ranker = pr.ListwisePerceptron()
+    ranker.learn(data.stream[:40])
+    before = ranker.coef_
+    result = pr.evaluate(ranker, data.stream[40:], ["ndcg@10", "ap"])
+    assert np.array_equal(ranker.coef_, before)
+    assert result.mean("ap") > 0.9
+    in_blocks = pr.evaluate(ranker, data.stream[40:].blocks(1), ["ndcg@10:ties=random"])
+    assert in_blocks.mean("ndcg@10:ties=random") == pytest.approx(result.mean("ndcg@10"))
+    assert pr.evaluate(ranker, data.stream[40:], "ap").mean("ap") == result.mean("ap")
+    for empty in (data.stream[:0], []):
+        with pytest.raises(ValueError, match="no queries"):
+            pr.evaluate(ranker, empty, "ap")

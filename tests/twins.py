@@ -1,0 +1,205 @@
+"""Slow twins: the definitions, in plain NumPy and plain loops, as oracles for the kernels."""
+
+import itertools
+
+import numpy as np
+
+
+def gains(grades, gain="exp2"):
+    grades = np.asarray(grades, dtype=float)
+    return 2.0**grades - 1 if gain == "exp2" else grades
+
+
+def ranked_by(scores, grades, ties):
+    """Document numbers, best first, under a deterministic tie policy."""
+    documents = range(len(scores))
+    if ties == "worst":
+        return sorted(documents, key=lambda i: (-scores[i], grades[i], i))
+    if ties == "stable":
+        return sorted(documents, key=lambda i: (-scores[i], i))
+    if ties == "reverse":
+        return sorted(documents, key=lambda i: (-scores[i], -i))
+    raise ValueError(ties)
+
+
+def measure_of_ranking(name, ranked, k=None, gain="exp2", max_grade=4):
+    """A measure of grades in ranked order, for a query with a relevant document."""
+    ranked = np.asarray(ranked, dtype=float)
+    m = len(ranked)
+    cut = m if k is None else min(k, m)
+    positions = np.arange(1, m + 1)
+    if name == "ndcg":
+        discounts = 1 / np.log2(1 + positions[:cut])
+        return (gains(ranked, gain)[:cut] @ discounts) / (gains(np.sort(ranked)[::-1], gain)[:cut] @ discounts)
+    relevant = ranked > 0
+    if name == "ap":
+        return np.mean([relevant[: i + 1].mean() for i in range(m) if relevant[i]])
+    if name == "p":
+        return relevant[:cut].sum() / (k or m)
+    if name == "rr":
+        first = int(np.argmax(relevant))
+        return 1 / (first + 1) if first < cut else 0.0
+    if name == "err":
+        stop = (2.0**ranked - 1) / 2.0**max_grade
+        return sum(stop[i] / (i + 1) * np.prod(1 - stop[:i]) for i in range(cut))
+    raise ValueError(name)
+
+
+def measure(name, scores, grades, ties="worst", **options):
+    """A measure of scores; "expected" averages over every order of tied documents."""
+    grades = np.asarray(grades, dtype=float)
+    if ties != "expected":
+        return measure_of_ranking(name, grades[ranked_by(scores, grades, ties)], **options)
+    groups = [[i for i in range(len(scores)) if scores[i] == s] for s in sorted(set(scores), reverse=True)]
+    orders = itertools.product(*(itertools.permutations(group) for group in groups))
+    return np.mean([measure_of_ranking(name, grades[list(itertools.chain(*order))], **options) for order in orders])
+
+
+def judged(grades, name):
+    """Grades as a measure sees them."""
+    grades = np.asarray(grades, dtype=float)
+    return (grades > 0).astype(float) if name == "ap" else grades
+
+
+def slam_weights(scores, grades, name="ndcg", k=None, gain="exp2", class_order="score"):
+    """One weight per document."""
+    grades = judged(grades, name)
+    m = len(grades)
+    v = np.zeros(m)
+    if not (grades > 0).any():
+        return v
+    if name == "ap":
+        return (grades > 0) / (grades > 0).sum()
+    inside = (lambda i: (-scores[i], i)) if class_order != "index" else (lambda i: i)
+    order = sorted(range(m), key=lambda i: (-grades[i], inside(i)))
+    cut = m if k is None else min(k, m)
+    for p, i in enumerate(order[:cut]):
+        v[i] = gains(grades[i], gain) / np.log2(2 + p)
+    v /= v.sum()
+    if class_order == "mean":
+        for grade in set(grades):
+            v[grades == grade] = v[grades == grade].mean()
+    return v
+
+
+def best_below(scores, grades, i):
+    """(M_i, K_i), or (-inf, None)."""
+    lower = [j for j in range(len(grades)) if grades[j] < grades[i]]
+    if not lower:
+        return -np.inf, None
+    top = max(scores[j] for j in lower)
+    return top, min(j for j in lower if scores[j] == top)
+
+
+def slam(scores, grades, v, margin):
+    """Value and subgradient of SLAM, for grades as the measure sees them."""
+    value, gradient = 0.0, np.zeros(len(scores))
+    for i in range(len(scores)):
+        top, rival = best_below(scores, grades, i)
+        if rival is not None and margin + top - scores[i] > 0:
+            value += v[i] * (margin + top - scores[i])
+            gradient[i] -= v[i]
+            gradient[rival] += v[i]
+    return value, gradient
+
+
+def widest_pair(scores, grades):
+    """(gap, i, j) of the first pair R_i > R_j with the largest s_j - s_i, or None."""
+    pairs = [
+        (scores[j] - scores[i], -i, -j) for i in range(len(scores)) for j in range(len(scores)) if grades[i] > grades[j]
+    ]
+    if not pairs:
+        return None
+    gap, i, j = max(pairs)
+    return gap, -i, -j
+
+
+def softmax(values):
+    values = np.asarray(values, dtype=float)
+    exponents = np.exp(values - values.max())
+    return exponents / exponents.sum()
+
+
+def is_mistake(scores, grades, name, k):
+    """RML != 0, decided by the ranked grades."""
+    grades = judged(grades, name)
+    cut = len(grades) if k is None else min(k, len(grades))
+    ranked = grades[ranked_by(scores, grades, "worst")]
+    return not np.array_equal(ranked[:cut], np.sort(grades)[::-1][:cut])
+
+
+def listwise(scores, grades, v, margin, violators):
+    """(coefficients, active documents) of the listwise perceptron, for grades as the measure sees them."""
+    m = len(scores)
+    g, active = np.zeros(m), []
+    for i in range(m):
+        against = [
+            j for j in range(m) if grades[j] < grades[i] and (scores[j] > scores[i] - margin or scores[j] >= scores[i])
+        ]
+        if not against or v[i] == 0:
+            continue
+        active.append(i)
+        g[i] -= v[i]
+        if violators == "top":
+            g[best_below(scores, grades, i)[1]] += v[i]
+        else:
+            for j in against:
+                g[j] += v[i] / len(against)
+    return g, active
+
+
+class TwinLearner:
+    """All list learners, straight from the definitions."""
+
+    def __init__(
+        self,
+        algorithm,
+        n_features,
+        name="ndcg",
+        k=None,
+        learning_rate=1.0,
+        margin=0.0,
+        relative_margin=0.0,
+        violators="uniform",
+        class_order="score",
+        average=False,
+    ):
+        self.algorithm, self.name, self.k = algorithm, name, k
+        self.learning_rate, self.margin, self.relative_margin = learning_rate, margin, relative_margin
+        self.violators, self.class_order, self.average = violators, class_order, average
+        self.weights = np.zeros(n_features)
+        self.iterates, self.reaches, self.n_updates = [], [], 0
+
+    def coef(self):
+        return np.mean(self.iterates, axis=0) if self.average and self.iterates else self.weights
+
+    def learn_one(self, X, relevance):
+        X = np.asarray(X, dtype=float)
+        scores = X @ self.weights
+        grades = judged(relevance, self.name)
+        g, mass = np.zeros(len(scores)), 0.0
+        if len(set(grades)) > 1:
+            v = slam_weights(scores, relevance, self.name, self.k, class_order=self.class_order)
+            if self.algorithm == "listnet":
+                g, mass = softmax(scores) - softmax(relevance), 1.0
+            elif self.algorithm == "slam":
+                if is_mistake(scores, relevance, self.name, self.k):
+                    _, g = slam(scores, grades, v, self.margin)
+                    mass = -g[g < 0].sum()
+            elif self.algorithm == "minimax":
+                if is_mistake(scores, relevance, self.name, self.k):
+                    _, i, j = widest_pair(scores, grades)
+                    g[i], g[j], mass = -1.0, 1.0, 1.0
+            elif self.algorithm == "listwise":
+                margin = self.margin
+                if self.relative_margin and self.reaches:
+                    margin = self.relative_margin * self.learning_rate * np.mean(self.reaches)
+                g, active = listwise(scores, grades, v, margin, self.violators)
+                mass = v[active].sum()
+        if mass > 0:
+            step = X.T @ g
+            self.reaches.append(step @ step / mass**2)
+            self.weights = self.weights - self.learning_rate * step
+            self.n_updates += 1
+        self.iterates.append(self.weights)
+        return mass
