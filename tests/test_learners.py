@@ -222,11 +222,12 @@ def test_overflow_is_an_error_and_changes_nothing(make, stream):
     if learner.scaling is not None:
         pytest.skip("scaling within the query brings any numbers down to 0..1")
     learner.learn(stream)
+    learner._state.weights[:] = 1e100
     before = bits(learner)
-    huge = np.array(stream.X[:5], dtype=np.float64) * 1e308 / 3
-    with pytest.raises(ValueError, match="overflow"):
-        learner.learn_one(huge, [4, 3, 2, 1, 0])
-    assert bits(learner) == before
+    for size in (1e170, 1e250):  # too large a step; too large a score
+        with pytest.raises(ValueError, match="overflow at query number 0"):
+            learner.learn_one([[size, 0, 0, 0], [0, size, 0, 0], [0, 0, size, -size]], [0, 0, 1])
+        assert bits(learner) == before
 
 
 @every_learner

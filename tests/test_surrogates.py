@@ -49,7 +49,7 @@ def test_max_pair_equals_its_definition(query, margin):
     widest = twins.widest_pair(scores, grades)
     surrogate = pr.MaxPair(margin=margin)
     expected, gradient = 0.0, np.zeros(len(scores))
-    if widest is not None and margin + widest[0] > 0:
+    if widest is not None and scores[widest[2]] > scores[widest[1]] - margin:
         expected = margin + widest[0]
         gradient[widest[1]], gradient[widest[2]] = -1, 1
     assert surrogate.value(scores, grades) == pytest.approx(expected, abs=1e-9)

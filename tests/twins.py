@@ -96,7 +96,7 @@ def slam(scores, grades, v, margin):
     value, gradient = 0.0, np.zeros(len(scores))
     for i in range(len(scores)):
         top, rival = best_below(scores, grades, i)
-        if rival is not None and margin + top - scores[i] > 0:
+        if rival is not None and top > scores[i] - margin:
             value += v[i] * (margin + top - scores[i])
             gradient[i] -= v[i]
             gradient[rival] += v[i]
