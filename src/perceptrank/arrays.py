@@ -9,3 +9,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Features: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+
+# Scratch of the kernels: one row per purpose.
+FloatRows: TypeAlias = npt.NDArray[np.float64]
+IntRows: TypeAlias = npt.NDArray[np.int64]

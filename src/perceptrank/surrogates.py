@@ -125,12 +125,11 @@ class ListNet(Surrogate):
     """
 
     def _evaluate(self, scores: Floats, relevance: Floats) -> tuple[float, Floats]:
-        gradient = np.empty(len(scores))
-        kernel.against_softmax(len(scores), scores, relevance.copy(), gradient)
         shifted = scores - scores.max()
-        log_softmax = shifted - np.log(np.exp(shifted).sum())
+        log_sum = np.log(np.exp(shifted).sum())
         target = np.exp(relevance - relevance.max())
-        return -float(target @ log_softmax / target.sum()), gradient
+        target /= target.sum()
+        return float(target @ (log_sum - shifted)), np.exp(shifted - log_sum) - target
 
 
 def _checked(scores: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[Floats, Floats]:

@@ -5,32 +5,13 @@ Queries have few distinct grades, so a scan per level beats a sort; past `FEW_LE
 
 import math
 
-from perceptrank.arrays import Floats, Ints
+from perceptrank.arrays import FloatRows, Floats, IntRows
 from perceptrank.kernels.compiled import compiled, compiled_extrema, compiled_sums
-from perceptrank.kernels.ordering import SELECTION_LIMIT, gather_at_least, insert_candidates, sort_documents
-from perceptrank.kernels.scratch import Scratch
+from perceptrank.kernels.ordering import SELECTION_LIMIT, gather_equal, sort_by_key, sort_chosen
+from perceptrank.kernels.scratch import CHOSEN, GRADES, IDEAL, ORDER, RANKED_GRADES, RANKS
 
 FEW_LEVELS = 24
 NO_GRADE = -1.0
-
-
-@compiled_extrema
-def highest_below(grades: Floats, ceiling: float) -> float:
-    """The largest grade below the ceiling, `NO_GRADE` if there is none."""
-    highest = NO_GRADE
-    for i in range(len(grades)):
-        candidate = grades[i] if grades[i] < ceiling else NO_GRADE
-        highest = candidate if candidate > highest else highest
-    return highest
-
-
-@compiled_extrema
-def lowest_of(grades: Floats) -> float:
-    """The smallest grade."""
-    lowest = grades[0]
-    for i in range(len(grades)):
-        lowest = grades[i] if grades[i] < lowest else lowest
-    return lowest
 
 
 @compiled_sums
@@ -44,80 +25,69 @@ def grades_sound(grades: Floats) -> bool:
     return zero == 0.0 and negative == 0
 
 
+@compiled_extrema
+def larger_below(best: float, value: float, ceiling: float) -> float:
+    """The larger of two values, the second of which counts only below the ceiling."""
+    candidate = value if value < ceiling else best
+    return candidate if candidate > best else best
+
+
+@compiled_extrema
+def highest_below(floats: FloatRows, grades: int, m: int, ceiling: float) -> float:
+    """The largest grade below the ceiling, `NO_GRADE` if there is none. Four maxima at once hide each other's delay."""
+    a, b, c, d = NO_GRADE, NO_GRADE, NO_GRADE, NO_GRADE
+    for q in range(m // 4):
+        a = larger_below(a, floats[grades, 4 * q], ceiling)
+        b = larger_below(b, floats[grades, 4 * q + 1], ceiling)
+        c = larger_below(c, floats[grades, 4 * q + 2], ceiling)
+        d = larger_below(d, floats[grades, 4 * q + 3], ceiling)
+    for i in range(m - m % 4, m):
+        a = larger_below(a, floats[grades, i], ceiling)
+    return max(max(a, b), max(c, d))
+
+
 @compiled
-def count_at_least(grades: Floats, floor: float) -> int:
+def count_at_least(floats: FloatRows, grades: int, m: int, floor: float) -> int:
     """Number of documents whose grade reaches the floor."""
     n = 0
-    for i in range(len(grades)):
-        n += 1 if grades[i] >= floor else 0
+    for i in range(m):
+        n += 1 if floats[grades, i] >= floor else 0
     return n
 
 
 @compiled
-def order_ideally(keys: Floats, k: int, room: Scratch) -> None:
-    """room.ideal[:k] = documents by room.grades, then keys, both descending, then index.
+def order_ideally(floats: FloatRows, ints: IntRows, keys: int, m: int, k: int) -> None:
+    """Row IDEAL = the first k documents by grade, then by row `keys`, both descending, then by index.
 
-    Small k: insertion among the few documents that can be in it. Otherwise: one sort by key, then by level.
+    A small k is filled class by class, so that only documents that may be in it are sorted.
     """
-    m = len(keys)
-    grades = room.grades[:m]
-    if k <= SELECTION_LIMIT:
-        floor = highest_below(grades, math.inf)
-        for _ in range(FEW_LEVELS):
-            if count_at_least(grades, floor) >= k:
-                n = gather_at_least(grades, floor, room.spare)
-                insert_candidates(grades, keys, room.spare, n, k, room.ideal)
-                return
-            floor = highest_below(grades, floor)
-    sort_documents(keys, keys, m, room.order, room.spare)
-    n_levels = assign_levels(grades, room)
-    order_by_level(room.order, room.level, m, n_levels, room.ends, room.ideal)
+    if k > SELECTION_LIMIT:
+        sort_by_key(floats, ints, keys, m, ORDER)
+        order_by_grade(floats, ints, m)
+        return
+    filled = 0
+    grade = math.inf
+    while filled < k:
+        grade = highest_below(floats, GRADES, m, grade)
+        n = gather_equal(floats, ints, GRADES, m, grade, CHOSEN, 0)
+        sort_chosen(floats, ints, keys, n, IDEAL, filled)
+        filled += n
 
 
 @compiled
-def assign_levels(grades: Floats, room: Scratch) -> int:
-    """room.level[i] = rank of document i's grade among the distinct ones, 0 the lowest; returns how many there are.
-
-    room.ideal and room.spare are used as scratch.
-    """
-    m = len(grades)
-    level = room.level[:m]
-    for i in range(m):
-        level[i] = 0
-    n_levels = 0
-    grade = highest_below(grades, math.inf)
-    while grade != NO_GRADE and n_levels < FEW_LEVELS:
-        below = highest_below(grades, grade)
-        if below != NO_GRADE:
-            for i in range(m):
-                level[i] += 1 if grades[i] > below else 0
-        n_levels += 1
-        grade = below
-    if grade == NO_GRADE:
-        return n_levels
-    by_grade = room.ideal
-    sort_documents(grades, grades, m, by_grade, room.spare)
-    n_levels = 0
-    for p in range(m - 1, -1, -1):
-        if p < m - 1 and grades[by_grade[p]] != grades[by_grade[p + 1]]:
-            n_levels += 1
-        level[by_grade[p]] = n_levels
-    return n_levels + 1
-
-
-@compiled
-def order_by_level(order: Ints, level: Ints, m: int, n_levels: int, ends: Ints, ideal: Ints) -> None:
-    """Stable counting sort: order's documents, best level first, into ideal[:m].
-
-    ends[q] becomes the end, in ideal, of the q-th best level.
-    """
-    for q in range(n_levels + 1):
-        ends[q] = 0
-    for i in range(m):
-        ends[n_levels - level[i]] += 1
-    for q in range(n_levels):
-        ends[q + 1] += ends[q]
+def order_by_grade(floats: FloatRows, ints: IntRows, m: int) -> None:
+    """Row IDEAL = the documents of row ORDER, best grade first, each grade in the order they have there."""
     for p in range(m):
-        q = n_levels - 1 - level[order[p]]
-        ideal[ends[q]] = order[p]
-        ends[q] += 1
+        floats[RANKED_GRADES, p] = floats[GRADES, ints[ORDER, p]]
+    filled = 0
+    grade = math.inf
+    for _ in range(FEW_LEVELS):
+        grade = highest_below(floats, RANKED_GRADES, m, grade)
+        filled += gather_equal(floats, ints, RANKED_GRADES, m, grade, IDEAL, filled)
+        if filled == m:
+            for p in range(m):
+                ints[IDEAL, p] = ints[ORDER, ints[IDEAL, p]]
+            return
+    sort_by_key(floats, ints, RANKED_GRADES, m, RANKS)
+    for p in range(m):
+        ints[IDEAL, p] = ints[ORDER, ints[RANKS, p]]

@@ -7,7 +7,7 @@ from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import grades_sound
 from perceptrank.kernels.list_rules import ListRule, list_coefficients
 from perceptrank.kernels.scoring import add_rows, all_finite, score_rows, score_rows_twice, squared_norm
-from perceptrank.kernels.scratch import allocate
+from perceptrank.kernels.scratch import COEFFICIENTS, ORDER, SCORES, allocate_floats, allocate_ints
 
 # Entries of the tally that a learner carries from block to block.
 ROUNDS, UPDATES, MASS, SQUARED_REACH, TALLY_LENGTH = range(5)
@@ -57,9 +57,8 @@ def list_pass(
     early, before it changes anything for that query, where a grade is not sound or a score or weight not finite.
     """
     longest = longest_query(offsets)
-    room = allocate(longest)
-    scores = room.scores
-    g = np.empty(longest)
+    floats, ints = allocate_floats(longest), allocate_ints(longest)
+    scores, g, moved = floats[SCORES], floats[COEFFICIENTS], ints[ORDER]
     step = np.empty(len(weights))
     mean = np.empty(len(weights))
     for q in range(len(offsets) - 1):
@@ -79,14 +78,12 @@ def list_pass(
         margin = rule.margin
         if rule.relative_margin > 0.0 and tally[UPDATES] > 0.0:
             margin = rule.relative_margin * (rule.learning_rate * (tally[SQUARED_REACH] / tally[UPDATES]))
-        mass = list_coefficients(rule, margin, relevance[start:stop], discounts, room, g)
+        mass = list_coefficients(rule, margin, relevance, start, m, discounts, floats, ints)
         if mass > 0.0:
-            moved = room.order
             n_moved = 0
             for i in range(m):
-                if g[i] != 0.0:
-                    moved[n_moved] = i
-                    n_moved += 1
+                moved[n_moved] = i
+                n_moved += 1 if g[i] != 0.0 else 0
             for j in range(len(weights)):
                 step[j] = 0.0
             add_rows(X, start, moved, n_moved, g, step)

@@ -1,17 +1,35 @@
 """What a list teaches: the scores and grades of one query become a coefficient per document.
 
-Every rule writes coefficients g, a subgradient of its surrogate in the scores, and returns the total weight of the
+Every rule writes row COEFFICIENTS, a subgradient g of its surrogate in the scores, and returns the total weight of the
 documents that moved, 0 for "no update". For all but the softmax the surrogate's value is margin * weight + g . scores.
 """
 
 import math
 from typing import NamedTuple
 
-from perceptrank.arrays import Floats, Ints
+from perceptrank.arrays import FloatRows, Floats, IntRows
 from perceptrank.kernels.compiled import compiled, compiled_extrema
-from perceptrank.kernels.levels import assign_levels, highest_below, lowest_of, order_by_level, order_ideally
-from perceptrank.kernels.ordering import sort_documents
-from perceptrank.kernels.scratch import Scratch, allocate
+from perceptrank.kernels.levels import highest_below, order_by_grade, order_ideally
+from perceptrank.kernels.ordering import sort_by_key
+from perceptrank.kernels.scratch import (
+    BEST,
+    COEFFICIENTS,
+    COUNTS,
+    GRADES,
+    IDEAL,
+    ORDER,
+    PLACE,
+    RANKED,
+    RANKED_GRADES,
+    REACH,
+    RIVAL,
+    SCORES,
+    SHARE,
+    SUMS,
+    WEIGHTS,
+    allocate_floats,
+    allocate_ints,
+)
 from perceptrank.kernels.weights import BY_INDEX, BY_MEAN, BY_SCORE, judge, lay_weights
 
 TOP, UNIFORM, MAX_PAIR, SOFTMAX = range(4)
@@ -40,223 +58,255 @@ def is_active(score: float, rival: float, margin: float) -> bool:
 
 @compiled
 def list_coefficients(
-    rule: ListRule, margin: float, relevance: Floats, discounts: Floats, room: Scratch, g: Floats
+    rule: ListRule,
+    margin: float,
+    relevance: Floats,
+    start: int,
+    m: int,
+    discounts: Floats,
+    floats: FloatRows,
+    ints: IntRows,
 ) -> float:
-    """Coefficients of one query whose scores stand in room.scores."""
-    m = len(relevance)
-    grades = room.grades[:m]
-    n_relevant = judge(rule.measure, relevance, grades)
+    """Coefficients of one query of m documents, whose scores stand in row SCORES."""
+    n_relevant = judge(rule.measure, relevance, start, m, floats)
     for i in range(m):
-        g[i] = 0.0
-    if n_relevant == 0 or (n_relevant == m and lowest_of(grades) == highest_below(grades, math.inf)):
+        floats[COEFFICIENTS, i] = 0.0
+    if n_relevant == 0:
         return 0.0
+    if n_relevant == m:
+        highest = highest_below(floats, GRADES, m, math.inf)
+        if highest_below(floats, GRADES, m, highest) < 0.0:
+            return 0.0
     if rule.kind == SOFTMAX:
-        return against_softmax(m, room.scores, grades, g)
+        return against_softmax(m, floats)
     if rule.kind == UNIFORM:
-        return against_all(rule, margin, m, n_relevant, discounts, room, g)
-    return against_best(rule, margin, m, n_relevant, discounts, room, g)
+        return against_all(rule, margin, m, n_relevant, discounts, floats, ints)
+    return against_best(rule, margin, m, n_relevant, discounts, floats, ints)
 
 
 @compiled
 def coefficients_of(rule: ListRule, scores: Floats, relevance: Floats, discounts: Floats, g: Floats) -> float:
     """`list_coefficients` of a single query, with the rule's own margin."""
-    room = allocate(len(scores))
-    for i in range(len(scores)):
-        room.scores[i] = scores[i]
-    return list_coefficients(rule, rule.margin, relevance, discounts, room, g)
-
-
-@compiled
-def against_best(
-    rule: ListRule, margin: float, m: int, n_relevant: int, discounts: Floats, room: Scratch, g: Floats
-) -> float:
-    """SLAM and max-pair: each relevant document against the best-scored document of a lower grade."""
-    scores, grades, ideal = room.scores[:m], room.grades[:m], room.ideal
-    v, best, rival = room.v, room.best, room.rival
-    counted = n_relevant if rule.cutoff == 0 else min(rule.cutoff, n_relevant)
-    n = counted if rule.kind == TOP and rule.class_order != BY_MEAN else n_relevant
-    ordered = False
-    if rule.mistakes_only:
-        order_ideally(scores, counted, room)
-        find_best_below(scores, grades, ideal, counted, best, rival)
-        mistaken = False
-        for p in range(counted):
-            mistaken = mistaken or best[p] >= scores[ideal[p]]
-        if not mistaken:
-            return 0.0
-        ordered = n == counted and rule.class_order != BY_INDEX
-    if not ordered:
-        keys = scores
-        if rule.kind == MAX_PAIR or rule.class_order == BY_INDEX:
-            keys = room.keys[:m]
-            for i in range(m):
-                keys[i] = 0.0
-        order_ideally(keys, n, room)
-        find_best_below(scores, grades, ideal, n, best, rival)
-    if rule.kind == MAX_PAIR:
-        return move_widest_pair(scores, ideal, n, margin, best, rival, g)
-    lay_weights(rule.measure, rule.cutoff, rule.gain, rule.class_order, grades, ideal, n, discounts, v)
-    mass = 0.0
-    for p in range(n):
-        i = ideal[p]
-        if v[p] > 0.0 and rival[p] >= 0 and is_active(scores[i], best[p], margin):
-            mass += v[p]
-            g[i] -= v[p]
-            g[rival[p]] += v[p]
+    m = len(scores)
+    floats, ints = allocate_floats(m), allocate_ints(m)
+    for i in range(m):
+        floats[SCORES, i] = scores[i]
+    mass = list_coefficients(rule, rule.margin, relevance, 0, m, discounts, floats, ints)
+    for i in range(m):
+        g[i] = floats[COEFFICIENTS, i]
     return mass
 
 
 @compiled
-def find_best_below(scores: Floats, grades: Floats, ideal: Ints, n: int, best: Floats, rival: Ints) -> None:
-    """best[p], rival[p] = the largest score among grades below that of ideal[p], and the first document that has it.
+def against_best(
+    rule: ListRule, margin: float, m: int, n_relevant: int, discounts: Floats, floats: FloatRows, ints: IntRows
+) -> float:
+    """SLAM and max-pair: each relevant document against the best-scored document of a lower grade."""
+    counted = n_relevant if rule.cutoff == 0 else min(rule.cutoff, n_relevant)
+    n = counted if rule.kind == TOP and rule.class_order != BY_MEAN else n_relevant
+    ordered = False
+    if rule.mistakes_only:
+        order_ideally(floats, ints, SCORES, m, counted)
+        find_best_below(floats, ints, m, counted)
+        mistaken = False
+        for p in range(counted):
+            mistaken = mistaken or floats[BEST, p] >= floats[SCORES, ints[IDEAL, p]]
+        if not mistaken:
+            return 0.0
+        ordered = n == counted and rule.class_order != BY_INDEX
+    if not ordered:
+        if rule.kind == MAX_PAIR or rule.class_order == BY_INDEX:
+            for i in range(m):
+                ints[ORDER, i] = i
+            order_by_grade(floats, ints, m)
+        else:
+            order_ideally(floats, ints, SCORES, m, n)
+        find_best_below(floats, ints, m, n)
+    if rule.kind == MAX_PAIR:
+        return move_widest_pair(n, margin, floats, ints)
+    lay_weights(rule.measure, rule.cutoff, rule.gain, rule.class_order, n, discounts, floats, ints)
+    mass = 0.0
+    for p in range(n):
+        i, rival, weight = ints[IDEAL, p], ints[RIVAL, p], floats[WEIGHTS, p]
+        if weight > 0.0 and rival >= 0 and is_active(floats[SCORES, i], floats[BEST, p], margin):
+            mass += weight
+            floats[COEFFICIENTS, i] -= weight
+            floats[COEFFICIENTS, rival] += weight
+    return mass
 
-    ideal[:n] runs from the best grade down and only its last class may be incomplete, so what lies in and below that
-    class is found by scans over all documents, and the classes above it along ideal itself.
+
+@compiled
+def find_best_below(floats: FloatRows, ints: IntRows, m: int, n: int) -> None:
+    """Rows BEST and RIVAL, for the first n documents of row IDEAL: the best score of a lower grade, and who has it.
+
+    Row IDEAL runs from the best grade down and only its last class may be incomplete, so what lies in and below that
+    class is found by scans over all documents, and the classes above it along row IDEAL itself.
     """
-    floor = grades[ideal[n - 1]]
-    top, top_rival = first_best(scores, grades, 0.0, floor)
+    floor = floats[GRADES, ints[IDEAL, n - 1]]
+    top, top_rival = first_best(floats, m, 0.0, floor)
     p = n - 1
     while p >= 0:
-        grade = grades[ideal[p]]
+        grade = floats[GRADES, ints[IDEAL, p]]
         class_top, class_rival = -math.inf, -1
-        while p >= 0 and grades[ideal[p]] == grade:
-            j = ideal[p]
-            best[p], rival[p] = top, top_rival
-            if scores[j] > class_top or (scores[j] == class_top and j < class_rival):
-                class_top, class_rival = scores[j], j
+        while p >= 0 and floats[GRADES, ints[IDEAL, p]] == grade:
+            j = ints[IDEAL, p]
+            floats[BEST, p], ints[RIVAL, p] = top, top_rival
+            score = floats[SCORES, j]
+            if score > class_top or (score == class_top and j < class_rival):
+                class_top, class_rival = score, j
             p -= 1
         if p >= 0 and grade == floor:
-            class_top, class_rival = first_best(scores, grades, floor, grades[ideal[p]])
+            class_top, class_rival = first_best(floats, m, floor, floats[GRADES, ints[IDEAL, p]])
         if class_top > top or (class_top == top and class_rival < top_rival):
             top, top_rival = class_top, class_rival
 
 
 @compiled_extrema
-def best_score(scores: Floats, grades: Floats, low: float, high: float) -> float:
-    """The largest score among low <= grade < high, minus infinity if there is none."""
-    best = -math.inf
-    for j in range(len(scores)):
-        score = scores[j] if low <= grades[j] < high else -math.inf
-        best = score if score > best else best
-    return best
+def larger_within(best: float, score: float, grade: float, low: float, high: float) -> float:
+    """The larger of two scores, the second of which counts only if low <= grade < high."""
+    candidate = score if grade < high else best
+    candidate = candidate if grade >= low else best
+    return candidate if candidate > best else best
+
+
+@compiled_extrema
+def best_score(floats: FloatRows, m: int, low: float, high: float) -> float:
+    """The largest score among low <= grade < high, minus infinity if there is none; four at once."""
+    a, b, c, d = -math.inf, -math.inf, -math.inf, -math.inf
+    for q in range(m // 4):
+        a = larger_within(a, floats[SCORES, 4 * q], floats[GRADES, 4 * q], low, high)
+        b = larger_within(b, floats[SCORES, 4 * q + 1], floats[GRADES, 4 * q + 1], low, high)
+        c = larger_within(c, floats[SCORES, 4 * q + 2], floats[GRADES, 4 * q + 2], low, high)
+        d = larger_within(d, floats[SCORES, 4 * q + 3], floats[GRADES, 4 * q + 3], low, high)
+    for i in range(m - m % 4, m):
+        a = larger_within(a, floats[SCORES, i], floats[GRADES, i], low, high)
+    return max(max(a, b), max(c, d))
 
 
 @compiled
-def first_best(scores: Floats, grades: Floats, low: float, high: float) -> tuple[float, int]:
+def first_best(floats: FloatRows, m: int, low: float, high: float) -> tuple[float, int]:
     """The largest score among low <= grade < high and the first document that has it, -1 if there is none."""
-    best = best_score(scores, grades, low, high)
-    for j in range(len(scores)):
-        if scores[j] == best and low <= grades[j] < high:
+    best = best_score(floats, m, low, high)
+    for j in range(m):
+        if floats[SCORES, j] == best and low <= floats[GRADES, j] < high:
             return best, j
     return best, -1
 
 
 @compiled
-def move_widest_pair(scores: Floats, ideal: Ints, n: int, margin: float, best: Floats, rival: Ints, g: Floats) -> float:
+def move_widest_pair(n: int, margin: float, floats: FloatRows, ints: IntRows) -> float:
     """Max-pair: the single pair whose order is violated most, the first of them by index."""
     widest, higher, lower = -math.inf, -1, -1
     for p in range(n):
-        i = ideal[p]
-        if rival[p] >= 0:
-            gap = best[p] - scores[i]
+        i = ints[IDEAL, p]
+        if ints[RIVAL, p] >= 0:
+            gap = floats[BEST, p] - floats[SCORES, i]
             if gap > widest or (gap == widest and i < higher):
-                widest, higher, lower = gap, i, rival[p]
-    if higher < 0 or not is_active(scores[higher], scores[lower], margin):
+                widest, higher, lower = gap, i, ints[RIVAL, p]
+    if higher < 0 or not is_active(floats[SCORES, higher], floats[SCORES, lower], margin):
         return 0.0
-    g[higher] = -1.0
-    g[lower] = 1.0
+    floats[COEFFICIENTS, higher] = -1.0
+    floats[COEFFICIENTS, lower] = 1.0
     return 1.0
 
 
 @compiled
 def against_all(
-    rule: ListRule, margin: float, m: int, n_relevant: int, discounts: Floats, room: Scratch, g: Floats
+    rule: ListRule, margin: float, m: int, n_relevant: int, discounts: Floats, floats: FloatRows, ints: IntRows
 ) -> float:
     """Listwise, uniform violators: each active document against all lower grades that violate it, in equal parts.
 
-    In the ranking, the documents close enough to violate the one at place p are those at places before reach[p]. Per
-    level, one sum along the ranking counts violators, and one from its end collects what each violator is due.
+    In the ranking, the documents close enough to violate the one at place p are those at places before row REACH's p.
+    Per grade, one sum along the ranking counts violators, and one from its end collects what each violator is due.
     """
-    scores, grades, level = room.scores[:m], room.grades[:m], room.level
-    order, ideal, ends, place, reach, counts = room.order, room.ideal, room.ends, room.place, room.reach, room.counts
-    v, ranked, share, sums = room.v, room.best, room.keys, room.sums
-    n_levels = assign_levels(grades, room)
     if rule.class_order == BY_INDEX:
         for i in range(m):
-            order[i] = i
-        order_by_level(order, level, m, n_levels, ends, ideal)
-    sort_documents(scores, scores, m, order, room.spare)
+            ints[ORDER, i] = i
+        order_by_grade(floats, ints, m)
+    sort_by_key(floats, ints, SCORES, m, ORDER)
     if rule.class_order != BY_INDEX:
-        order_by_level(order, level, m, n_levels, ends, ideal)
-    lay_weights(rule.measure, rule.cutoff, rule.gain, rule.class_order, grades, ideal, n_relevant, discounts, v)
-    ranked_level = room.spare
+        order_by_grade(floats, ints, m)
+    lay_weights(rule.measure, rule.cutoff, rule.gain, rule.class_order, n_relevant, discounts, floats, ints)
     for p in range(m):
-        place[order[p]] = p
-        ranked[p] = scores[order[p]]
-        ranked_level[p] = level[order[p]]
-        share[p] = 0.0
-    find_reach(ranked[:m], margin, reach)
+        i = ints[ORDER, p]
+        ints[PLACE, i] = p
+        floats[RANKED, p] = floats[SCORES, i]
+        floats[RANKED_GRADES, p] = floats[GRADES, i]
+        floats[SHARE, p] = 0.0
+    find_reach(floats, ints, m, margin)
 
     mass = 0.0
-    for q in range(n_levels - 1):
+    start = 0
+    while start < n_relevant:
+        grade = floats[GRADES, ints[IDEAL, start]]
         lower = 0
-        counts[0] = 0
+        ints[COUNTS, 0] = 0
         for p in range(m):
-            lower += 1 if ranked_level[p] < n_levels - 1 - q else 0
-            counts[p + 1] = lower
-        for c in range(ends[q - 1] if q > 0 else 0, min(ends[q], n_relevant)):
-            i = ideal[c]
-            violators = counts[reach[place[i]]]
-            if violators > 0 and v[c] > 0.0:
-                share[place[i]] = v[c] / violators
-                g[i] -= v[c]
-                mass += v[c]
-    if mass == 0.0:
-        return 0.0
-
-    first = counts  # first[p] = the best place that the document at place p violates, as reach never decreases
-    for p in range(m + 1):
-        first[p] = 0
-    for p in range(m):
-        first[reach[p]] += 1
-    for p in range(m):
-        first[p + 1] += first[p]
-    for q in range(1, n_levels):
-        for p in range(m):
-            sums[p] = share[p] if ranked_level[p] > n_levels - 1 - q else 0.0
-        sums[m] = 0.0
-        due = 0.0
-        for p in range(m):
-            due += sums[m - 1 - p]
-            sums[m - 1 - p] = due
-        for c in range(ends[q - 1], ends[q]):
-            g[ideal[c]] += sums[first[place[ideal[c]]]]
+            lower += 1 if floats[RANKED_GRADES, p] < grade else 0
+            ints[COUNTS, p + 1] = lower
+        while start < n_relevant and floats[GRADES, ints[IDEAL, start]] == grade:
+            i, weight = ints[IDEAL, start], floats[WEIGHTS, start]
+            violators = ints[COUNTS, ints[REACH, ints[PLACE, i]]]
+            if violators > 0 and weight > 0.0:
+                floats[SHARE, ints[PLACE, i]] = weight / violators
+                floats[COEFFICIENTS, i] -= weight
+                mass += weight
+            start += 1
+    if mass > 0.0:
+        hand_out_shares(floats, ints, m)
     return mass
 
 
 @compiled
-def find_reach(ranked: Floats, margin: float, reach: Ints) -> None:
-    """reach[p] = how many documents, from the top of the ranking, are too close to the one at place p or above it."""
-    m = len(ranked)
-    reached = 0
+def hand_out_shares(floats: FloatRows, ints: IntRows, m: int) -> None:
+    """Give every violator the sum of the shares of those it violates."""
+    first = COUNTS  # the best place that the document at a place violates; REACH never decreases, nor does it
+    for p in range(m + 1):
+        ints[first, p] = 0
     for p in range(m):
-        while reached < m and is_active(ranked[p], ranked[reached], margin):
-            reached += 1
-        reach[p] = reached
+        ints[first, ints[REACH, p]] += 1
+    for p in range(m):
+        ints[first, p + 1] += ints[first, p]
+    start = 0
+    while start < m and floats[GRADES, ints[IDEAL, start]] == floats[GRADES, ints[IDEAL, 0]]:
+        start += 1
+    while start < m:
+        grade = floats[GRADES, ints[IDEAL, start]]
+        for p in range(m):
+            floats[SUMS, p] = floats[SHARE, p] if floats[RANKED_GRADES, p] > grade else 0.0
+        floats[SUMS, m] = 0.0
+        due = 0.0
+        for p in range(m):
+            due += floats[SUMS, m - 1 - p]
+            floats[SUMS, m - 1 - p] = due
+        while start < m and floats[GRADES, ints[IDEAL, start]] == grade:
+            j = ints[IDEAL, start]
+            floats[COEFFICIENTS, j] += floats[SUMS, ints[first, ints[PLACE, j]]]
+            start += 1
 
 
 @compiled
-def against_softmax(m: int, scores: Floats, grades: Floats, g: Floats) -> float:
+def find_reach(floats: FloatRows, ints: IntRows, m: int, margin: float) -> None:
+    """Row REACH, for each place of the ranking: how many documents, from the top, are too close to it or above it."""
+    reached = 0
+    for p in range(m):
+        while reached < m and is_active(floats[RANKED, p], floats[RANKED, reached], margin):
+            reached += 1
+        ints[REACH, p] = reached
+
+
+@compiled
+def against_softmax(m: int, floats: FloatRows) -> float:
     """ListNet: softmax(scores) - softmax(grades)."""
-    top_score, top_grade = scores[0], grades[0]
+    top_score, top_grade = floats[SCORES, 0], floats[GRADES, 0]
     for i in range(m):
-        top_score, top_grade = max(top_score, scores[i]), max(top_grade, grades[i])
+        top_score, top_grade = max(top_score, floats[SCORES, i]), max(top_grade, floats[GRADES, i])
     score_sum, grade_sum = 0.0, 0.0
     for i in range(m):
-        g[i] = math.exp(scores[i] - top_score)
-        score_sum += g[i]
-        grades[i] = math.exp(grades[i] - top_grade)
-        grade_sum += grades[i]
+        predicted, target = math.exp(floats[SCORES, i] - top_score), math.exp(floats[GRADES, i] - top_grade)
+        floats[COEFFICIENTS, i], floats[SHARE, i] = predicted, target
+        score_sum += predicted
+        grade_sum += target
     for i in range(m):
-        g[i] = g[i] / score_sum - grades[i] / grade_sum
+        floats[COEFFICIENTS, i] = floats[COEFFICIENTS, i] / score_sum - floats[SHARE, i] / grade_sum
     return 1.0

@@ -4,11 +4,13 @@ import math
 
 import numpy as np
 
-from perceptrank.arrays import Floats, Ints
+from perceptrank.arrays import FloatRows, Floats, IntRows, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import FEW_LEVELS, count_at_least, highest_below
 from perceptrank.kernels.list_pass import longest_query
-from perceptrank.kernels.ordering import SELECTION_LIMIT, select_documents, sort_documents
+from perceptrank.kernels.ordering import break_ties, select_documents, sort_by_key
+from perceptrank.kernels.scratch import GRADES, IDEAL, ORDER, SCORES, SUMS, allocate_floats, allocate_ints
+from perceptrank.kernels.scratch import WEIGHTS as TIEBREAK
 from perceptrank.kernels.weights import AP, ERR, NDCG, PRECISION, RECIPROCAL_RANK, gain_of, gain_shift
 
 WORST, STABLE, REVERSE, RANDOM, EXPECTED = range(5)
@@ -33,49 +35,51 @@ def measure_pass(
 ) -> None:
     """values[q] = the measure of query q's documents ranked by scores; NaN where the query is left out."""
     longest = longest_query(offsets)
-    tiebreak = np.empty(longest)
-    ranked = np.empty(longest)
-    averages = np.empty(longest + 1)
-    maxima = np.empty(SELECTION_LIMIT)
-    order = np.empty(longest, np.int64)
-    spare = np.empty(longest, np.int64)
+    floats, ints = allocate_floats(longest), allocate_ints(longest)
     for q in range(len(offsets) - 1):
-        start, stop = offsets[q], offsets[q + 1]
-        m = stop - start
-        s, grades = scores[start:stop], relevance[start:stop]
-        highest = highest_below(grades, math.inf)
+        start, m = offsets[q], offsets[q + 1] - offsets[q]
+        for i in range(m):
+            floats[SCORES, i] = scores[start + i]
+            floats[GRADES, i] = relevance[start + i]
+        highest = highest_below(floats, GRADES, m, math.inf)
         if highest == 0.0:
             values[q] = math.nan if empty == SKIP else (1.0 if empty == ONE else 0.0)
+            continue
+        k = m if cutoff == 0 else min(cutoff, m)
+        if ties == EXPECTED:
+            sort_by_key(floats, ints, SCORES, m, ORDER)
+            value = expected_measure(measure, cutoff, gain, max_grade, m, k, highest, discounts, floats, ints)
         else:
-            k = m if cutoff == 0 else min(cutoff, m)
-            break_ties(ties, grades, seed, first_round + q, tiebreak)
-            if ties == EXPECTED:
-                sort_documents(s, tiebreak, m, order, spare)
-                values[q] = expected_measure(
-                    measure, cutoff, gain, max_grade, k, highest, s, grades, order, discounts, averages
-                )
-            else:
-                select_documents(s, tiebreak[:m], k, order, spare, maxima)
-                for p in range(k):
-                    ranked[p] = grades[order[p]]
-                values[q] = measure_of(measure, cutoff, gain, max_grade, k, highest, ranked, grades, discounts)
-            if measure == NDCG:
-                best = best_gain(gain, k, highest, grades, discounts, order, spare)
-                values[q] = values[q] / best if best > 0.0 else 1.0
+            n = select_documents(floats, ints, SCORES, m, k, ORDER)
+            if ties != STABLE and has_ties(floats, ints, n):
+                order_ties(ties, m, seed, first_round + q, floats)
+                break_ties(floats, ints, SCORES, TIEBREAK, n, ORDER)
+            value = measure_of(measure, cutoff, gain, max_grade, m, k, highest, discounts, floats, ints)
+        if measure == NDCG:
+            best = best_gain(gain, m, k, highest, discounts, floats, ints)
+            value = value / best if best > 0.0 else 1.0
+        values[q] = value
 
 
 @compiled
-def break_ties(ties: int, grades: Floats, seed: int, round_number: int, tiebreak: Floats) -> None:
-    """Write the key that decides among equal scores; the larger comes first, and equal keys leave the input order."""
-    for i in range(len(grades)):
+def has_ties(floats: FloatRows, ints: IntRows, n: int) -> bool:
+    """Whether two neighbours among the first n of the ranking have the same score."""
+    tied = 0
+    for p in range(1, n):
+        tied += 1 if floats[SCORES, ints[ORDER, p]] == floats[SCORES, ints[ORDER, p - 1]] else 0
+    return tied > 0
+
+
+@compiled
+def order_ties(ties: int, m: int, seed: int, round_number: int, floats: FloatRows) -> None:
+    """Row TIEBREAK = what decides among equal scores; the larger comes first."""
+    for i in range(m):
         if ties == WORST:
-            tiebreak[i] = -grades[i]
+            floats[TIEBREAK, i] = -floats[GRADES, i]
         elif ties == REVERSE:
-            tiebreak[i] = i
-        elif ties == RANDOM:
-            tiebreak[i] = noise(seed, round_number, i)
+            floats[TIEBREAK, i] = i
         else:
-            tiebreak[i] = 0.0
+            floats[TIEBREAK, i] = noise(seed, round_number, i)
 
 
 @compiled
@@ -99,36 +103,35 @@ def stop_probability(measure: int, grade: float, max_grade: float) -> float:
 
 
 @compiled
-def discounted_gain(gain: int, k: int, highest: float, ranked: Floats, discounts: Floats) -> float:
-    """DCG of the first k ranked grades."""
-    shift = gain_shift(highest)
-    value = 0.0
-    for p in range(k):
-        value += gain_of(gain, ranked[p], shift) * discounts[p]
-    return value
-
-
-@compiled
-def best_gain(gain: int, k: int, highest: float, grades: Floats, discounts: Floats, order: Ints, spare: Ints) -> float:
-    """The largest DCG at k that any ranking of these grades can have."""
+def best_gain(gain: int, m: int, k: int, highest: float, discounts: Floats, floats: FloatRows, ints: IntRows) -> float:
+    """The largest DCG at k that any ranking of the grades can have."""
     shift = gain_shift(highest)
     value = 0.0
     p = 0
     grade = highest
     for _ in range(FEW_LEVELS):
-        stop = min(count_at_least(grades, grade), k)
+        stop = min(count_at_least(floats, GRADES, m, grade), k)
         level_gain = gain_of(gain, grade, shift)
         while p < stop:
             value += level_gain * discounts[p]
             p += 1
         if p == k:
             return value
-        grade = highest_below(grades, grade)
-    sort_documents(grades, grades, len(grades), order, spare)
+        grade = highest_below(floats, GRADES, m, grade)
+    sort_by_key(floats, ints, GRADES, m, IDEAL)
     while p < k:
-        value += gain_of(gain, grades[order[p]], shift) * discounts[p]
+        value += gain_of(gain, floats[GRADES, ints[IDEAL, p]], shift) * discounts[p]
         p += 1
     return value
+
+
+@compiled
+def count_relevant(m: int, floats: FloatRows) -> int:
+    """Number of positive grades."""
+    n_relevant = 0
+    for i in range(m):
+        n_relevant += 1 if floats[GRADES, i] > 0.0 else 0
+    return n_relevant
 
 
 @compiled
@@ -137,47 +140,34 @@ def measure_of(
     cutoff: int,
     gain: int,
     max_grade: float,
+    m: int,
     k: int,
     highest: float,
-    ranked: Floats,
-    grades: Floats,
     discounts: Floats,
+    floats: FloatRows,
+    ints: IntRows,
 ) -> float:
-    """A measure of the first k ranked grades; for NDCG the DCG, which the caller divides by the best one."""
-    if measure == NDCG:
-        return discounted_gain(gain, k, highest, ranked, discounts)
+    """A measure of the first k documents of row ORDER; for NDCG the DCG, which the caller divides by the best one."""
+    shift = gain_shift(highest)
     value = 0.0
     found = 0
     going = 1.0
     for p in range(k):
-        if measure in (ERR, RECIPROCAL_RANK):
-            stopping = stop_probability(measure, ranked[p], max_grade)
+        grade = floats[GRADES, ints[ORDER, p]]
+        if measure == NDCG:
+            value += gain_of(gain, grade, shift) * discounts[p]
+        elif measure in (ERR, RECIPROCAL_RANK):
+            stopping = stop_probability(measure, grade, max_grade)
             value += going * stopping / (p + 1)
             going *= 1.0 - stopping
-        elif ranked[p] > 0.0:
+        elif grade > 0.0:
             found += 1
             value += found / (p + 1)
     if measure == PRECISION:
-        return found / (m_or_cutoff(cutoff, k))
+        return found / (cutoff if cutoff > 0 else m)
     if measure == AP:
-        return value / count_relevant(grades)
+        return value / count_relevant(m, floats)
     return value
-
-
-@compiled
-def m_or_cutoff(cutoff: int, m: int) -> int:
-    """What precision divides by: the cut-off, even where the query has fewer documents."""
-    return m if cutoff == 0 else cutoff
-
-
-@compiled
-def count_relevant(grades: Floats) -> int:
-    """Number of positive grades."""
-    n_relevant = 0
-    for i in range(len(grades)):
-        if grades[i] > 0.0:
-            n_relevant += 1
-    return n_relevant
 
 
 @compiled
@@ -186,16 +176,14 @@ def expected_measure(
     cutoff: int,
     gain: int,
     max_grade: float,
+    m: int,
     k: int,
     highest: float,
-    scores: Floats,
-    grades: Floats,
-    order: Ints,
     discounts: Floats,
-    averages: Floats,
+    floats: FloatRows,
+    ints: IntRows,
 ) -> float:
     """`measure_of` averaged over all orders of tied documents, one group of equal scores after the other."""
-    m = len(grades)
     shift = gain_shift(highest)
     value = 0.0
     found = 0
@@ -205,10 +193,10 @@ def expected_measure(
         stop = start
         relevant = 0
         gains = 0.0
-        while stop < m and scores[order[stop]] == scores[order[start]]:
-            if grades[order[stop]] > 0.0:
-                relevant += 1
-                gains += gain_of(gain, grades[order[stop]], shift)
+        while stop < m and floats[SCORES, ints[ORDER, stop]] == floats[SCORES, ints[ORDER, start]]:
+            grade = floats[GRADES, ints[ORDER, stop]]
+            relevant += 1 if grade > 0.0 else 0
+            gains += gain_of(gain, grade, shift)
             stop += 1
         n = stop - start
         last = min(stop, k)
@@ -222,20 +210,25 @@ def expected_measure(
         elif measure == PRECISION:
             value += relevant * (last - start) / n
         else:
-            # averages[t] = mean, over orders of the group, of the chance that nobody stops at its first t documents.
-            averages[0] = 1.0
-            for t in range(1, n + 1):
-                going_on = 1.0 - stop_probability(measure, grades[order[start + t - 1]], max_grade)
-                averages[t] = averages[t - 1] * going_on
-                for u in range(t - 1, 0, -1):
-                    averages[u] = (averages[u] * (t - u) + averages[u - 1] * going_on * u) / t
+            average_going(measure, max_grade, start, n, floats, ints)
             for p in range(start, last):
-                value += going * (averages[p - start] - averages[p - start + 1]) / (p + 1)
-            going *= averages[n]
+                value += going * (floats[SUMS, p - start] - floats[SUMS, p - start + 1]) / (p + 1)
+            going *= floats[SUMS, n]
         found += relevant
         start = stop
     if measure == PRECISION:
-        return value / m_or_cutoff(cutoff, m)
+        return value / (cutoff if cutoff > 0 else m)
     if measure == AP:
-        return value / count_relevant(grades)
+        return value / count_relevant(m, floats)
     return value
+
+
+@compiled
+def average_going(measure: int, max_grade: float, start: int, n: int, floats: FloatRows, ints: IntRows) -> None:
+    """Row SUMS, for t = 0..n: the chance, in the mean over all orders of a tied group, to go past t of its documents."""
+    floats[SUMS, 0] = 1.0
+    for t in range(1, n + 1):
+        going_on = 1.0 - stop_probability(measure, floats[GRADES, ints[ORDER, start + t - 1]], max_grade)
+        floats[SUMS, t] = floats[SUMS, t - 1] * going_on
+        for u in range(t - 1, 0, -1):
+            floats[SUMS, u] = (floats[SUMS, u] * (t - u) + floats[SUMS, u - 1] * going_on * u) / t

@@ -1,52 +1,30 @@
-"""Room for the work on one query, allocated once for a pass."""
+"""Room for the work on one query: a matrix of floats and one of integers, with a row for each purpose.
 
-from typing import NamedTuple
+Kernels hand on the two matrices and name rows by number. Handing on the rows themselves, as arrays of their own, takes
+longer than the work done on a short query: every array means nine arguments and a reference to count.
+"""
 
 import numpy as np
 
-from perceptrank.arrays import Floats, Ints
+from perceptrank.arrays import FloatRows, IntRows
 from perceptrank.kernels.compiled import compiled
 
+RUN_LENGTH = 64
 
-class Scratch(NamedTuple):
-    """A place per document, and one over. `spare` belongs to whichever sort is running."""
+# Rows of floats. The last three belong to whichever sort is running.
+SCORES, GRADES, COEFFICIENTS, WEIGHTS, BEST, SHARE, SUMS, RANKED, RANKED_GRADES, KEYS, TIED, RUN, N_FLOATS = range(13)
 
-    scores: Floats
-    grades: Floats
-    v: Floats
-    best: Floats
-    keys: Floats
-    sums: Floats
-    order: Ints
-    ideal: Ints
-    rival: Ints
-    level: Ints
-    ends: Ints
-    spare: Ints
-    place: Ints
-    reach: Ints
-    counts: Ints
+# Rows of integers. The last three belong to whichever sort is running.
+ORDER, IDEAL, RIVAL, PLACE, REACH, COUNTS, CHOSEN, RANKS, SPARE, N_INTS = range(10)
 
 
 @compiled
-def allocate(m: int) -> Scratch:
-    """Scratch for queries of up to m documents."""
-    floats = np.empty((6, m + 1))
-    ints = np.empty((9, m + 1), np.int64)
-    return Scratch(
-        floats[0],
-        floats[1],
-        floats[2],
-        floats[3],
-        floats[4],
-        floats[5],
-        ints[0],
-        ints[1],
-        ints[2],
-        ints[3],
-        ints[4],
-        ints[5],
-        ints[6],
-        ints[7],
-        ints[8],
-    )
+def allocate_floats(longest: int) -> FloatRows:
+    """A place per document, and one over."""
+    return np.empty((N_FLOATS, max(longest, RUN_LENGTH) + 1))
+
+
+@compiled
+def allocate_ints(longest: int) -> IntRows:
+    """A place per document, and one over."""
+    return np.empty((N_INTS, max(longest, RUN_LENGTH) + 1), np.int64)

@@ -1,9 +1,10 @@
-"""The weights v that tie a surrogate to a measure, and the order of documents they are laid along."""
+"""The weights v that tie a surrogate to a measure."""
 
 import math
 
-from perceptrank.arrays import Floats, Ints
+from perceptrank.arrays import FloatRows, Floats, IntRows
 from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.scratch import GRADES, IDEAL, WEIGHTS
 
 NDCG, AP, PRECISION, RECIPROCAL_RANK, ERR = range(5)
 EXP2, LINEAR = range(2)
@@ -32,65 +33,57 @@ def gain_shift(highest: float) -> float:
 
 
 @compiled
-def judge(measure: int, relevance: Floats, grades: Floats) -> int:
-    """Copy one query's grades, as the measure sees them; returns how many are positive."""
+def judge(measure: int, relevance: Floats, start: int, m: int, floats: FloatRows) -> int:
+    """Row GRADES = one query's grades as the measure sees them; returns how many are positive."""
     n_relevant = 0
-    for i in range(len(relevance)):
-        n_relevant += 1 if relevance[i] > 0.0 else 0
+    for i in range(m):
+        grade = relevance[start + i]
+        n_relevant += 1 if grade > 0.0 else 0
+        floats[GRADES, i] = grade
     if measure == AP:
-        for i in range(len(relevance)):
-            grades[i] = 1.0 if relevance[i] > 0.0 else 0.0
-    else:
-        for i in range(len(relevance)):
-            grades[i] = relevance[i]
+        for i in range(m):
+            floats[GRADES, i] = 1.0 if floats[GRADES, i] > 0.0 else 0.0
     return n_relevant
 
 
 @compiled
 def lay_weights(
-    measure: int,
-    cutoff: int,
-    gain: int,
-    class_order: int,
-    grades: Floats,
-    ideal: Ints,
-    n: int,
-    discounts: Floats,
-    v: Floats,
+    measure: int, cutoff: int, gain: int, class_order: int, n: int, discounts: Floats, floats: FloatRows, ints: IntRows
 ) -> None:
-    """v[p] = weight of document ideal[p], p < n, where ideal[:n] holds relevant documents, best grade first.
+    """Row WEIGHTS = the weights of the first n documents of row IDEAL, all relevant, best grade first.
 
     AP: 1/n. NDCG: gain * discount / ideal DCG in the first `cutoff` positions, 0 after them.
     """
     if measure == AP:
         for p in range(n):
-            v[p] = 1.0 / n
+            floats[WEIGHTS, p] = 1.0 / n
         return
     counted = n if cutoff == 0 else min(cutoff, n)
-    shift = gain_shift(grades[ideal[0]])
+    shift = gain_shift(floats[GRADES, ints[IDEAL, 0]])
     best = 0.0
     for p in range(counted):
-        v[p] = gain_of(gain, grades[ideal[p]], shift) * discounts[p]
-        best += v[p]
+        value = gain_of(gain, floats[GRADES, ints[IDEAL, p]], shift) * discounts[p]
+        floats[WEIGHTS, p] = value
+        best += value
     if best > 0.0:  # it is 0 when every gain underflows
         for p in range(counted):
-            v[p] /= best
+            floats[WEIGHTS, p] /= best
     for p in range(counted, n):
-        v[p] = 0.0
+        floats[WEIGHTS, p] = 0.0
     if class_order == BY_MEAN:
-        share_in_classes(grades, ideal, n, v)
+        share_in_classes(n, floats, ints)
 
 
 @compiled
-def share_in_classes(grades: Floats, ideal: Ints, n: int, v: Floats) -> None:
+def share_in_classes(n: int, floats: FloatRows, ints: IntRows) -> None:
     """Give every document of a relevance class the mean weight of its class."""
     start = 0
     while start < n:
         stop = start
         weight = 0.0
-        while stop < n and grades[ideal[stop]] == grades[ideal[start]]:
-            weight += v[stop]
+        while stop < n and floats[GRADES, ints[IDEAL, stop]] == floats[GRADES, ints[IDEAL, start]]:
+            weight += floats[WEIGHTS, stop]
             stop += 1
         for p in range(start, stop):
-            v[p] = weight / (stop - start)
+            floats[WEIGHTS, p] = weight / (stop - start)
         start = stop

@@ -1,0 +1,118 @@
+"""Speed as ratios measured side by side in one run, single thread, best of several.
+
+python benchmarks/speed.py [--repeats 5] [--json]
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy_twin import NumpyListwise, NumpySlam
+
+import perceptrank as pr
+
+
+def mslr_shaped(n_queries: int, n_documents: int, n_features: int, seed: int = 0) -> pr.QueryStream:
+    """Queries of equal length with noisy linear grades, distributed as in MSLR-WEB10K."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n_queries * n_documents, n_features), dtype=np.float32)
+    heights = X @ rng.normal(size=n_features).astype(np.float32) + rng.normal(size=len(X)).astype(np.float32)
+    grades = np.searchsorted(np.quantile(heights, [0.52, 0.84, 0.97, 0.99]), heights)
+    return pr.QueryStream.from_arrays(X, grades, group=np.full(n_queries, n_documents))
+
+
+def best_of(repeats: int, *functions: Callable[[], object]) -> list[float]:
+    """Shortest time of each function; they take turns, so that all see the same machine."""
+    best = [float("inf")] * len(functions)
+    for _ in range(repeats + 1):  # the first round compiles and warms up
+        for place, function in enumerate(functions):
+            start = time.perf_counter()
+            function()
+            best[place] = min(best[place], time.perf_counter() - start)
+    return best
+
+
+def passes(repeats: int) -> list[dict[str, object]]:
+    stream = mslr_shaped(10_000, 120, 136)
+    reading, slam, listwise = best_of(
+        repeats,
+        lambda: stream.X.sum(),
+        lambda: pr.SlamPerceptron("ndcg@10").learn(stream, "ndcg@10"),
+        lambda: pr.ListwisePerceptron("ndcg").learn(stream, "ndcg@10"),
+    )
+    size = f"{stream.X.nbytes / 1e6:.0f} MB, 10,000 x 120 x 136 float32"
+    return [
+        row(f"slam ndcg@10, one pass over {size}, against summing it", slam / reading, "<= 2.0", slam),
+        row("listwise ndcg, averaged, recording ndcg@10, the same", listwise / reading, "<= 4.0", listwise),
+    ]
+
+
+def small_queries(repeats: int) -> list[dict[str, object]]:
+    stream = mslr_shaped(3000, 20, 20)
+    rows = []
+    for name, make, twin in (
+        ("slam ndcg@10", lambda: pr.SlamPerceptron("ndcg@10"), NumpySlam),
+        ("listwise ndcg", lambda: pr.ListwisePerceptron("ndcg"), NumpyListwise),
+    ):
+        queries = [(query.X, query.relevance) for query in stream]
+
+        def loop(learner: pr.Learner | NumpySlam | NumpyListwise, queries: list = queries) -> None:
+            for X, relevance in queries:
+                learner.learn_one(X, relevance)
+
+        compiled, looped, plain = best_of(
+            repeats,
+            lambda make=make: make().learn(stream, "ndcg@10"),
+            lambda make=make: loop(make()),
+            lambda twin=twin: loop(twin(20)),
+        )
+        n = len(stream)
+        rows.append(
+            row(f"{name}, 20 x 20 queries, learn() against the NumPy twin", plain / compiled, ">= 30", compiled / n)
+        )
+        rows.append(row(f"{name}, 20 x 20 queries, learn_one() against the twin", plain / looped, ">= 4", looped / n))
+    return rows
+
+
+def imports(repeats: int) -> list[dict[str, object]]:
+    def start(code: str) -> Callable[[], object]:
+        return lambda: subprocess.run([sys.executable, "-c", code], check=True)
+
+    nothing, numpy, ours = best_of(
+        3 * repeats, start("pass"), start("import numpy"), start("import numpy, perceptrank")
+    )
+    return [
+        row(
+            "import numpy, perceptrank, against import numpy",
+            (ours - nothing) / (numpy - nothing),
+            "<= 2.0",
+            ours - nothing,
+        )
+    ]
+
+
+def row(what: str, ratio: float, bar: str, seconds: float) -> dict[str, object]:
+    return {"what": what, "ratio": round(ratio, 2), "bar": bar, "seconds": seconds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    rows = [*passes(arguments.repeats), *small_queries(arguments.repeats), *imports(arguments.repeats)]
+    if arguments.json:
+        print(json.dumps(rows, indent=1))
+        return
+    width = max(len(str(one["what"])) for one in rows)
+    print(f"{'what':{width}}  {'ratio':>7}  {'bar':>7}  {'time':>10}")
+    for one in rows:
+        print(f"{one['what']:{width}}  {one['ratio']:>6}x  {one['bar']:>7}  {one['seconds'] * 1e6:>8.1f} us")
+
+
+if __name__ == "__main__":
+    main()
