@@ -6,7 +6,6 @@ import numpy as np
 
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.levels import grades_sound
 from perceptrank.kernels.list_pass import MASS, ROUNDS, UPDATES, take_step
 from perceptrank.kernels.scoring import score_rows
 
@@ -40,17 +39,15 @@ def perceptron_pass(
         tally_before[:] = tally
         if averaging and tally[ROUNDS] > 0.0:
             for j in range(len(weights)):
-                step[j] = total[j] / tally[ROUNDS]
-            score_rows(X, start, stop, step, predicted[start:stop])
+                step[j] = total[j] * (1.0 / tally[ROUNDS])
+            sound = score_rows(X, start, stop, step, predicted, start)
         else:
-            score_rows(X, start, stop, weights, predicted[start:stop])
-        sound = grades_sound(relevance[start:stop])
+            sound = score_rows(X, start, stop, weights, predicted, start)
         for i in range(start, stop):
             if not sound:
                 break
             label = 1.0 if relevance[i] > 0.0 else -1.0
-            score_rows(X, i, i + 1, weights, score)
-            sound = math.isfinite(score[0]) and math.isfinite(predicted[i])
+            sound = score_rows(X, i, i + 1, weights, score, 0) and 0.0 <= relevance[i] < math.inf
             if sound and label * score[0] <= 0.0:
                 for j in range(len(weights)):
                     step[j] = -label * X[i, j]

@@ -5,8 +5,8 @@ Queries have few distinct grades, so a scan per level beats a sort; past `FEW_LE
 
 import math
 
-from perceptrank.arrays import FloatRows, Floats, IntRows
-from perceptrank.kernels.compiled import compiled, compiled_extrema, compiled_sums
+from perceptrank.arrays import FloatRows, IntRows
+from perceptrank.kernels.compiled import compiled, compiled_extrema
 from perceptrank.kernels.ordering import SELECTION_LIMIT, gather_equal, sort_by_key, sort_chosen
 from perceptrank.kernels.scratch import CHOSEN, GRADES, IDEAL, ORDER, RANKED_GRADES, RANKS
 
@@ -14,21 +14,10 @@ FEW_LEVELS = 24
 NO_GRADE = -1.0
 
 
-@compiled_sums
-def grades_sound(grades: Floats) -> bool:
-    """Whether all grades are finite and none is negative."""
-    zero = 0.0
-    negative = 0
-    for i in range(len(grades)):
-        zero += grades[i] * 0.0
-        negative += 1 if grades[i] < 0.0 else 0
-    return zero == 0.0 and negative == 0
-
-
 @compiled_extrema
 def larger_below(best: float, value: float, ceiling: float) -> float:
-    """The larger of two values, the second of which counts only below the ceiling."""
-    candidate = value if value < ceiling else best
+    """The larger of two grades, the second of which counts only below the ceiling."""
+    candidate = value if value < ceiling else NO_GRADE
     return candidate if candidate > best else best
 
 

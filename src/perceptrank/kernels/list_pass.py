@@ -4,9 +4,8 @@ import numpy as np
 
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.levels import grades_sound
 from perceptrank.kernels.list_rules import ListRule, list_coefficients
-from perceptrank.kernels.scoring import add_rows, all_finite, score_rows, score_rows_twice, squared_norm
+from perceptrank.kernels.scoring import add_rows, score_rows, score_rows_twice, squared_norm
 from perceptrank.kernels.scratch import COEFFICIENTS, ORDER, SCORES, allocate_floats, allocate_ints
 
 # Entries of the tally that a learner carries from block to block.
@@ -65,20 +64,23 @@ def list_pass(
         start, stop = offsets[q], offsets[q + 1]
         m = stop - start
         if rule.averaging and tally[ROUNDS] > 0.0:
+            share = 1.0 / tally[ROUNDS]
             for j in range(len(weights)):
-                mean[j] = total[j] / tally[ROUNDS]
-            score_rows_twice(X, start, stop, weights, scores, mean, predicted[start:stop])
+                mean[j] = total[j] * share
+            sound = score_rows_twice(X, start, stop, weights, scores, mean, predicted)
         else:
-            score_rows(X, start, stop, weights, scores)
+            sound = score_rows(X, start, stop, weights, scores, 0)
             for i in range(m):
                 predicted[start + i] = scores[i]
-        if not (all_finite(scores[:m]) and all_finite(predicted[start:stop]) and grades_sound(relevance[start:stop])):
+        if not sound:
             return q
 
         margin = rule.margin
         if rule.relative_margin > 0.0 and tally[UPDATES] > 0.0:
             margin = rule.relative_margin * (rule.learning_rate * (tally[SQUARED_REACH] / tally[UPDATES]))
         mass = list_coefficients(rule, margin, relevance, start, m, discounts, floats, ints)
+        if mass < 0.0:
+            return q
         if mass > 0.0:
             n_moved = 0
             for i in range(m):

@@ -67,8 +67,10 @@ def list_coefficients(
     floats: FloatRows,
     ints: IntRows,
 ) -> float:
-    """Coefficients of one query of m documents, whose scores stand in row SCORES."""
+    """Coefficients of one query of m documents, whose scores stand in row SCORES; -1 if a grade is not sound."""
     n_relevant = judge(rule.measure, relevance, start, m, floats)
+    if n_relevant < 0:
+        return -1.0
     for i in range(m):
         floats[COEFFICIENTS, i] = 0.0
     if n_relevant == 0:
@@ -164,8 +166,8 @@ def find_best_below(floats: FloatRows, ints: IntRows, m: int, n: int) -> None:
 @compiled_extrema
 def larger_within(best: float, score: float, grade: float, low: float, high: float) -> float:
     """The larger of two scores, the second of which counts only if low <= grade < high."""
-    candidate = score if grade < high else best
-    candidate = candidate if grade >= low else best
+    candidate = score if grade < high else -math.inf
+    candidate = candidate if grade >= low else -math.inf
     return candidate if candidate > best else best
 
 
@@ -274,15 +276,28 @@ def hand_out_shares(floats: FloatRows, ints: IntRows, m: int) -> None:
         grade = floats[GRADES, ints[IDEAL, start]]
         for p in range(m):
             floats[SUMS, p] = floats[SHARE, p] if floats[RANKED_GRADES, p] > grade else 0.0
-        floats[SUMS, m] = 0.0
-        due = 0.0
-        for p in range(m):
-            due += floats[SUMS, m - 1 - p]
-            floats[SUMS, m - 1 - p] = due
+        sum_from_end(floats, m)
         while start < m and floats[GRADES, ints[IDEAL, start]] == grade:
             j = ints[IDEAL, start]
             floats[COEFFICIENTS, j] += floats[SUMS, ints[first, ints[PLACE, j]]]
             start += 1
+
+
+@compiled
+def sum_from_end(floats: FloatRows, m: int) -> None:
+    """Make each entry of row SUMS the sum of itself and all after it. Both halves at once: each addition must wait."""
+    half = m // 2
+    floats[SUMS, m] = 0.0
+    upper, lower = 0.0, 0.0
+    if m % 2:
+        lower = floats[SUMS, m - 1]
+    for p in range(1, half + 1):
+        upper += floats[SUMS, half - p]
+        lower += floats[SUMS, 2 * half - p]
+        floats[SUMS, half - p] = upper
+        floats[SUMS, 2 * half - p] = lower
+    for p in range(half):
+        floats[SUMS, p] += lower
 
 
 @compiled

@@ -5,28 +5,34 @@ from perceptrank.kernels.compiled import compiled, compiled_sums
 
 
 @compiled_sums
-def score_rows(X: Features, start: int, stop: int, weights: Floats, scores: Floats) -> None:
-    """scores[:stop - start] = X[start:stop] @ weights."""
+def score_rows(X: Features, start: int, stop: int, weights: Floats, scores: Floats, first: int) -> bool:
+    """scores[first:] = X[start:stop] @ weights; returns whether all are finite."""
+    zero = 0.0
     for i in range(start, stop):
         score = 0.0
         for j in range(X.shape[1]):
             score += X[i, j] * weights[j]
-        scores[i - start] = score
+        scores[first + i - start] = score
+        zero += score * 0.0
+    return zero == 0.0
 
 
 @compiled_sums
 def score_rows_twice(
-    X: Features, start: int, stop: int, weights: Floats, scores: Floats, other_weights: Floats, other_scores: Floats
-) -> None:
-    """`score_rows` for two weight vectors while reading X once."""
+    X: Features, start: int, stop: int, weights: Floats, scores: Floats, others: Floats, other_scores: Floats
+) -> bool:
+    """scores = X[start:stop] @ weights and other_scores[start:stop] = X[start:stop] @ others, reading X once."""
+    zero = 0.0
     for i in range(start, stop):
         score = 0.0
         other = 0.0
         for j in range(X.shape[1]):
             score += X[i, j] * weights[j]
-            other += X[i, j] * other_weights[j]
+            other += X[i, j] * others[j]
         scores[i - start] = score
-        other_scores[i - start] = other
+        other_scores[i] = other
+        zero += score * 0.0 + other * 0.0
+    return zero == 0.0
 
 
 @compiled_sums
@@ -39,24 +45,18 @@ def squared_norm(vector: Floats) -> float:
 
 
 @compiled_sums
-def all_finite(scores: Floats) -> bool:
-    """Whether no score is infinite or NaN."""
-    zero = 0.0
-    for i in range(len(scores)):
-        zero += scores[i] * 0.0
-    return zero == 0.0
-
-
-@compiled_sums
 def add_rows(X: Features, start: int, rows: Ints, n_rows: int, coefficients: Floats, step: Floats) -> None:
-    """Step += sum of coefficients[i] * X[start + i] over the first n_rows of rows, four rows at a time."""
-    whole = n_rows - n_rows % 4
-    for p in range(0, whole, 4):
-        a, b, c, d = rows[p], rows[p + 1], rows[p + 2], rows[p + 3]
+    """step += sum of coefficients[i] * X[start + i] over the first n_rows of rows, six rows at a time."""
+    whole = n_rows - n_rows % 6
+    for p in range(0, whole, 6):
+        a, b, c, d, e, f = rows[p], rows[p + 1], rows[p + 2], rows[p + 3], rows[p + 4], rows[p + 5]
         ca, cb, cc, cd = coefficients[a], coefficients[b], coefficients[c], coefficients[d]
-        a, b, c, d = start + a, start + b, start + c, start + d
+        ce, cf = coefficients[e], coefficients[f]
+        a, b, c, d, e, f = start + a, start + b, start + c, start + d, start + e, start + f
         for j in range(X.shape[1]):
-            step[j] += (ca * X[a, j] + cb * X[b, j]) + (cc * X[c, j] + cd * X[d, j])
+            step[j] += (
+                ca * X[a, j] + cb * X[b, j] + cc * X[c, j] + cd * X[d, j] + ce * X[e, j] + cf * X[f, j]
+            )
     for p in range(whole, n_rows):
         a, ca = start + rows[p], coefficients[rows[p]]
         for j in range(X.shape[1]):
@@ -64,6 +64,6 @@ def add_rows(X: Features, start: int, rows: Ints, n_rows: int, coefficients: Flo
 
 
 @compiled
-def score_pass(X: Features, weights: Floats, scores: Floats) -> None:
-    """Scores of every row."""
-    score_rows(X, 0, X.shape[0], weights, scores)
+def score_pass(X: Features, weights: Floats, scores: Floats) -> bool:
+    """Scores of every row; returns whether all are finite."""
+    return score_rows(X, 0, X.shape[0], weights, scores, 0)

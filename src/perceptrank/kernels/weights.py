@@ -3,7 +3,7 @@
 import math
 
 from perceptrank.arrays import FloatRows, Floats, IntRows
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, compiled_sums
 from perceptrank.kernels.scratch import GRADES, IDEAL, WEIGHTS
 
 NDCG, AP, PRECISION, RECIPROCAL_RANK, ERR = range(5)
@@ -32,14 +32,21 @@ def gain_shift(highest: float) -> float:
     return math.floor(highest) if highest > LARGEST_SAFE_GRADE else 0.0
 
 
-@compiled
+@compiled_sums
 def judge(measure: int, relevance: Floats, start: int, m: int, floats: FloatRows) -> int:
-    """Row GRADES = one query's grades as the measure sees them; returns how many are positive."""
-    n_relevant = 0
+    """Row GRADES = one query's grades as the measure sees them; returns how many are positive.
+
+    -1 if a grade is negative, infinite or NaN.
+    """
+    n_relevant, n_negative, zero = 0, 0, 0.0
     for i in range(m):
         grade = relevance[start + i]
-        n_relevant += 1 if grade > 0.0 else 0
         floats[GRADES, i] = grade
+        n_relevant += 1 if grade > 0.0 else 0
+        n_negative += 1 if grade < 0.0 else 0
+        zero += grade * 0.0
+    if n_negative > 0 or zero != 0.0:
+        return -1
     if measure == AP:
         for i in range(m):
             floats[GRADES, i] = 1.0 if floats[GRADES, i] > 0.0 else 0.0

@@ -217,8 +217,7 @@ class Learner(Estimator):
     def _scores(self, X: Features) -> Floats:
         weights = np.zeros(X.shape[1]) if self._state is None else self.coef_
         scores = np.empty(X.shape[0])
-        score_pass(read_only(X), read_only(weights), scores)
-        if not np.isfinite(scores).all():
+        if not score_pass(read_only(X), read_only(weights), scores):
             if np.isfinite(X).all():
                 raise ValueError("scores overflow: the features are too large")
             raise ValueError(describe_bad_feature(X, 0, self._feature_names))
@@ -325,7 +324,7 @@ class Learner(Estimator):
         """The weights that `predict` uses: the mean of all iterates after the first if averaging, else the current."""
         state = self._learned()
         rounds = state.tally[ROUNDS]
-        return state.total / rounds if self.average and rounds > 0 else state.weights.copy()
+        return state.total * (1.0 / rounds) if self.average and rounds > 0 else state.weights.copy()
 
     @property
     def n_features_in_(self) -> int:
