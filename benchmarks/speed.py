@@ -38,15 +38,17 @@ def best_of(repeats: int, *functions: Callable[[], object]) -> list[float]:
 
 def passes(repeats: int) -> list[dict[str, object]]:
     stream = mslr_shaped(10_000, 120, 136)
-    reading, slam, listwise = best_of(
+    reading, slam, recorded, listwise = best_of(
         repeats,
-        lambda: stream.X.sum(),
+        stream.X.sum,
+        lambda: pr.SlamPerceptron("ndcg@10").learn(stream, []),
         lambda: pr.SlamPerceptron("ndcg@10").learn(stream, "ndcg@10"),
         lambda: pr.ListwisePerceptron("ndcg").learn(stream, "ndcg@10"),
     )
-    size = f"{stream.X.nbytes / 1e6:.0f} MB, 10,000 x 120 x 136 float32"
+    print(f"10,000 queries x 120 documents x 136 float32 features, {stream.X.nbytes / 1e6:.0f} MB", file=sys.stderr)
     return [
-        row(f"slam ndcg@10, one pass over {size}, against summing it", slam / reading, "<= 2.0", slam),
+        row("slam ndcg@10, one pass, against summing the features", slam / reading, "<= 2.0", slam),
+        row("slam ndcg@10, recording ndcg@10, the same", recorded / reading, "", recorded),
         row("listwise ndcg, averaged, recording ndcg@10, the same", listwise / reading, "<= 4.0", listwise),
     ]
 

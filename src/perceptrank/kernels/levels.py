@@ -32,7 +32,7 @@ def highest_below(floats: FloatRows, grades: int, m: int, ceiling: float) -> flo
         d = larger_below(d, floats[grades, 4 * q + 3], ceiling)
     for i in range(m - m % 4, m):
         a = larger_below(a, floats[grades, i], ceiling)
-    return max(max(a, b), max(c, d))
+    return max(a, b, c, d)
 
 
 @compiled

@@ -225,7 +225,7 @@ def expected_measure(
 
 @compiled
 def average_going(measure: int, max_grade: float, start: int, n: int, floats: FloatRows, ints: IntRows) -> None:
-    """Row SUMS, for t = 0..n: the chance, in the mean over all orders of a tied group, to go past t of its documents."""
+    """Row SUMS, for t = 0..n: the chance to go past t documents of a tied group, in the mean over all its orders."""
     floats[SUMS, 0] = 1.0
     for t in range(1, n + 1):
         going_on = 1.0 - stop_probability(measure, floats[GRADES, ints[ORDER, start + t - 1]], max_grade)

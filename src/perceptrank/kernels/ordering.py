@@ -3,24 +3,117 @@
 import math
 
 from perceptrank.arrays import FloatRows, IntRows
-from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.scratch import CHOSEN, KEYS, RANKS, RUN, RUN_LENGTH, SPARE, TIED
+from perceptrank.kernels.compiled import compiled, compiled_extrema
+from perceptrank.kernels.scratch import BUCKETS, CHOSEN, COUNTING_LIMIT, KEYS, RANKS, RUN, SPARE
 
 SELECTION_LIMIT = 24
-INSERTION_LIMIT = 16
 VECTOR = 16
+MOVES_PER_DOCUMENT = 8
 
 
 @compiled
 def sort_by_key(floats: FloatRows, ints: IntRows, keys: int, m: int, order: int) -> None:
     """Row `order` = documents 0..m-1 sorted by row `keys`.
 
-    Runs are sorted by counting, which needs no branches and fills the vector unit, and then merged.
+    Few documents are sorted by counting. Many are first dropped into m buckets of equal width between the smallest and
+    the largest key, which leaves little to insert; if it leaves much, the keys being spread very unevenly, they are
+    merged.
     """
-    for start in range(0, m, RUN_LENGTH):
-        sort_run(floats, ints, keys, start, min(start + RUN_LENGTH, m), order)
+    if m <= COUNTING_LIMIT:
+        sort_by_counting(floats, ints, keys, m, order)
+        return
+    drop_into_buckets(floats, ints, keys, m, order)
+    if not insert(floats, ints, keys, m, order):
+        merge_sort(floats, ints, keys, m, order)
+
+
+@compiled
+def sort_by_counting(floats: FloatRows, ints: IntRows, keys: int, m: int, order: int) -> None:
+    """A document's place is the number of larger keys, and of equal ones before it: no branches, and whole vectors."""
+    padded = (m + VECTOR - 1) // VECTOR * VECTOR
+    for i in range(m):
+        floats[RUN, i] = floats[keys, i]
+    for i in range(m, padded):
+        floats[RUN, i] = -math.inf
+    places = 0
+    for i in range(m):
+        key = floats[RUN, i]
+        place = 0
+        for j in range(padded):
+            place += 1 if floats[RUN, j] > key else 0
+        ints[order, place] = i
+        places += place
+    if places == m * (m - 1) // 2:
+        return
+    for i in range(m):
+        key = floats[RUN, i]
+        place = 0
+        for j in range(m):
+            place += 1 if floats[RUN, j] > key or (floats[RUN, j] == key and j < i) else 0
+        ints[order, place] = i
+
+
+@compiled
+def drop_into_buckets(floats: FloatRows, ints: IntRows, keys: int, m: int, order: int) -> None:
+    """Row `order` = documents 0..m-1 by bucket, the one with the largest keys first, each in input order."""
+    for i in range(m):
+        ints[order, i] = i
+    smallest, largest = extrema(floats, keys, m)
+    per_width = m * (1.0 - 1e-9) / (largest - smallest)
+    if not 0.0 < per_width < math.inf:  # all keys are equal, or further apart than numbers go
+        return
+    for b in range(m + 1):
+        ints[SPARE, b] = 0
+    for i in range(m):
+        ints[BUCKETS, i] = int((largest - floats[keys, i]) * per_width)
+    for i in range(m):
+        ints[SPARE, ints[BUCKETS, i] + 1] += 1
+    for b in range(m):
+        ints[SPARE, b + 1] += ints[SPARE, b]
+    for i in range(m):
+        b = ints[BUCKETS, i]
+        ints[order, ints[SPARE, b]] = i
+        ints[SPARE, b] += 1
+
+
+@compiled_extrema
+def extrema(floats: FloatRows, keys: int, m: int) -> tuple[float, float]:
+    """The smallest and the largest key; two of each at once hide each other's delay."""
+    low, high = floats[keys, 0], floats[keys, 0]
+    other_low, other_high = low, high
+    for q in range(m // 2):
+        a, b = floats[keys, 2 * q], floats[keys, 2 * q + 1]
+        low, other_low = (a if a < low else low), (b if b < other_low else other_low)
+        high, other_high = (a if a > high else high), (b if b > other_high else other_high)
+    last = floats[keys, m - 1]
+    return min(low, other_low, last), max(high, other_high, last)
+
+
+@compiled
+def insert(floats: FloatRows, ints: IntRows, keys: int, m: int, order: int) -> bool:
+    """Sort row `order`, which is nearly sorted, by insertion; False, with some order, if that takes too long."""
+    moves = 0
+    for i in range(1, m):
+        document = ints[order, i]
+        key = floats[keys, document]
+        p = i
+        while p > 0 and floats[keys, ints[order, p - 1]] < key:
+            ints[order, p] = ints[order, p - 1]
+            p -= 1
+        ints[order, p] = document
+        moves += i - p
+        if moves > MOVES_PER_DOCUMENT * m:
+            return False
+    return True
+
+
+@compiled
+def merge_sort(floats: FloatRows, ints: IntRows, keys: int, m: int, order: int) -> None:
+    """Row `order` = documents 0..m-1 sorted by row `keys`."""
+    for i in range(m):
+        ints[order, i] = i
     source, target = order, SPARE
-    width = RUN_LENGTH
+    width = 1
     while width < m:
         for start in range(0, m, 2 * width):
             merge_runs(floats, ints, keys, source, start, min(start + width, m), min(start + 2 * width, m), target)
@@ -29,36 +122,6 @@ def sort_by_key(floats: FloatRows, ints: IntRows, keys: int, m: int, order: int)
     if source != order:
         for p in range(m):
             ints[order, p] = ints[SPARE, p]
-
-
-@compiled
-def sort_run(floats: FloatRows, ints: IntRows, keys: int, start: int, stop: int, order: int) -> None:
-    """Places start..stop of row `order` = documents start..stop sorted by row `keys`.
-
-    A document's place is the number of larger keys, and of equal ones before it. The run is padded to whole vectors.
-    """
-    n = stop - start
-    padded = (n + VECTOR - 1) // VECTOR * VECTOR
-    for i in range(n):
-        floats[RUN, i] = floats[keys, start + i]
-    for i in range(n, padded):
-        floats[RUN, i] = -math.inf
-    places = 0
-    for i in range(n):
-        key = floats[RUN, i]
-        place = 0
-        for j in range(padded):
-            place += 1 if floats[RUN, j] > key else 0
-        ints[order, start + place] = start + i
-        places += place
-    if places == n * (n - 1) // 2:
-        return
-    for i in range(n):
-        key = floats[RUN, i]
-        place = 0
-        for j in range(n):
-            place += 1 if floats[RUN, j] > key or (floats[RUN, j] == key and j < i) else 0
-        ints[order, start + place] = start + i
 
 
 @compiled
@@ -84,19 +147,9 @@ def merge_runs(
 @compiled
 def sort_chosen(floats: FloatRows, ints: IntRows, keys: int, n: int, order: int, first: int) -> None:
     """Places first..first + n of row `order` = the first n documents of row CHOSEN, sorted by row `keys`."""
-    if n <= INSERTION_LIMIT:
-        for c in range(n):
-            document = ints[CHOSEN, c]
-            key = floats[keys, document]
-            p = first + c
-            while p > first and floats[keys, ints[order, p - 1]] < key:
-                ints[order, p] = ints[order, p - 1]
-                p -= 1
-            ints[order, p] = document
-        return
     for c in range(n):
-        floats[TIED, c] = floats[keys, ints[CHOSEN, c]]
-    sort_by_key(floats, ints, TIED, n, RANKS)
+        floats[KEYS, c] = floats[keys, ints[CHOSEN, c]]
+    sort_by_key(floats, ints, KEYS, n, RANKS)
     for p in range(n):
         ints[order, first + p] = ints[CHOSEN, ints[RANKS, p]]
 

@@ -21,7 +21,7 @@ def score_rows(X: Features, start: int, stop: int, weights: Floats, scores: Floa
 def score_rows_twice(
     X: Features, start: int, stop: int, weights: Floats, scores: Floats, others: Floats, other_scores: Floats
 ) -> bool:
-    """scores = X[start:stop] @ weights and other_scores[start:stop] = X[start:stop] @ others, reading X once."""
+    """Make scores = X[start:stop] @ weights and other_scores[start:stop] = X[start:stop] @ others, reading X once."""
     zero = 0.0
     for i in range(start, stop):
         score = 0.0
@@ -46,7 +46,7 @@ def squared_norm(vector: Floats) -> float:
 
 @compiled_sums
 def add_rows(X: Features, start: int, rows: Ints, n_rows: int, coefficients: Floats, step: Floats) -> None:
-    """step += sum of coefficients[i] * X[start + i] over the first n_rows of rows, six rows at a time."""
+    """Make step += the sum of coefficients[i] * X[start + i] over the first n_rows of rows, six rows at a time."""
     whole = n_rows - n_rows % 6
     for p in range(0, whole, 6):
         a, b, c, d, e, f = rows[p], rows[p + 1], rows[p + 2], rows[p + 3], rows[p + 4], rows[p + 5]
@@ -54,9 +54,7 @@ def add_rows(X: Features, start: int, rows: Ints, n_rows: int, coefficients: Flo
         ce, cf = coefficients[e], coefficients[f]
         a, b, c, d, e, f = start + a, start + b, start + c, start + d, start + e, start + f
         for j in range(X.shape[1]):
-            step[j] += (
-                ca * X[a, j] + cb * X[b, j] + cc * X[c, j] + cd * X[d, j] + ce * X[e, j] + cf * X[f, j]
-            )
+            step[j] += ca * X[a, j] + cb * X[b, j] + cc * X[c, j] + cd * X[d, j] + ce * X[e, j] + cf * X[f, j]
     for p in range(whole, n_rows):
         a, ca = start + rows[p], coefficients[rows[p]]
         for j in range(X.shape[1]):

@@ -9,22 +9,22 @@ import numpy as np
 from perceptrank.arrays import FloatRows, IntRows
 from perceptrank.kernels.compiled import compiled
 
-RUN_LENGTH = 64
+COUNTING_LIMIT = 64
 
-# Rows of floats. The last three belong to whichever sort is running.
-SCORES, GRADES, COEFFICIENTS, WEIGHTS, BEST, SHARE, SUMS, RANKED, RANKED_GRADES, KEYS, TIED, RUN, N_FLOATS = range(13)
+# Rows of floats. The last two belong to whichever sort is running.
+SCORES, GRADES, COEFFICIENTS, WEIGHTS, BEST, SHARE, SUMS, RANKED, RANKED_GRADES, KEYS, RUN, N_FLOATS = range(12)
 
-# Rows of integers. The last three belong to whichever sort is running.
-ORDER, IDEAL, RIVAL, PLACE, REACH, COUNTS, CHOSEN, RANKS, SPARE, N_INTS = range(10)
+# Rows of integers. The last four belong to whichever sort is running.
+ORDER, IDEAL, RIVAL, PLACE, REACH, COUNTS, CHOSEN, RANKS, BUCKETS, SPARE, N_INTS = range(11)
 
 
 @compiled
 def allocate_floats(longest: int) -> FloatRows:
     """A place per document, and one over."""
-    return np.empty((N_FLOATS, max(longest, RUN_LENGTH) + 1))
+    return np.empty((N_FLOATS, max(longest, COUNTING_LIMIT) + 1))
 
 
 @compiled
 def allocate_ints(longest: int) -> IntRows:
     """A place per document, and one over."""
-    return np.empty((N_INTS, max(longest, RUN_LENGTH) + 1), np.int64)
+    return np.empty((N_INTS, max(longest, COUNTING_LIMIT) + 1), np.int64)
