@@ -221,15 +221,19 @@ def against_all(
     In the ranking, the documents close enough to violate the one at place p are those at places before row REACH's p.
     Per grade, one sum along the ranking counts violators, and one from its end collects what each violator is due.
     """
-    sort_by_key(floats, ints, SCORES, m, ORDER)
-    order_by_grade(floats, ints, m)
     if rule.class_order == BY_INDEX:
-        restore_input_order(floats, ints, n_relevant)
+        for i in range(m):
+            ints[ORDER, i] = i
+        order_by_grade(floats, ints, m)
+    sort_by_key(floats, ints, SCORES, m, ORDER)
+    if rule.class_order != BY_INDEX:
+        order_by_grade(floats, ints, m)
     lay_weights(rule.measure, rule.cutoff, rule.gain, rule.class_order, n_relevant, discounts, floats, ints)
     for p in range(m):
         i = ints[ORDER, p]
         ints[PLACE, i] = p
         floats[RANKED, p] = floats[SCORES, i]
+        floats[RANKED_GRADES, p] = floats[GRADES, i]
         floats[SHARE, p] = 0.0
     find_reach(floats, ints, m, margin)
 
@@ -253,18 +257,6 @@ def against_all(
     if mass > 0.0:
         hand_out_shares(floats, ints, m)
     return mass
-
-
-@compiled
-def restore_input_order(floats: FloatRows, ints: IntRows, n: int) -> None:
-    """Put the documents of each grade, among the first n of row IDEAL, into the order of their index."""
-    for p in range(n):
-        i = ints[IDEAL, p]
-        q = p
-        while q > 0 and ints[IDEAL, q - 1] > i and floats[GRADES, ints[IDEAL, q - 1]] == floats[GRADES, i]:
-            ints[IDEAL, q] = ints[IDEAL, q - 1]
-            q -= 1
-        ints[IDEAL, q] = i
 
 
 @compiled
