@@ -1,7 +1,8 @@
 """Progressive NDCG@10 on the real streams beside the checkout: one pass, mean and spread over shuffles.
 
 python benchmarks/progressive.py [--shuffles 5]
-Rates of slam and listnet, and the margin of the last column, are the best of six in hindsight.
+PERCEPTRANK_DATA names the folder that holds the files listed in real_streams.py. "tuned" is the best of six learning
+rates in hindsight. MSLR's raw features are z-scored query by query. Queries without a relevant document are skipped.
 """
 
 import argparse
@@ -36,10 +37,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shuffles", type=int, default=5)
     shuffles = parser.parse_args().shuffles
-    print(f"{'stream':24}" + "".join(f"{name:>26}" for name in COLUMNS))
+    print(f"{'stream':32}" + "".join(f"{name:>26}" for name in COLUMNS))
     for name in real_streams.FILES:
         if (path := real_streams.find(name)) is None:
-            print(f"{name:24}not found under {real_streams.FOLDER}")
+            print(f"{name:32}not found under {real_streams.FOLDER}")
             continue
         stream = real_streams.read_plainly(path)
         scaling = "query-zscore" if name.startswith("MSLR") else None
@@ -48,7 +49,7 @@ def main() -> None:
             runs = [mean_ndcg(one, stream, scaling, shuffles) for one in settings]
             best = max(runs, key=np.mean)
             cells.append(f"{np.mean(best):.3f} ± {np.std(best):.3f}")
-        print(f"{name + f' ({len(stream)} q)':24}" + "".join(f"{cell:>26}" for cell in cells))
+        print(f"{name + f' ({len(stream)} q)':32}" + "".join(f"{cell:>26}" for cell in cells))
 
 
 if __name__ == "__main__":
