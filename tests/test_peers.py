@@ -92,6 +92,25 @@ def test_ir_measures(judged):
         np.testing.assert_allclose(ours, [values[q] for q in range(len(ours))], rtol=1e-12, atol=1e-15)
 
 
+def test_err_of_ir_measures(judged):
+    """Its ERR is computed by TREC's gdeval script, which prints five digits and has grades up to 4."""
+    import shutil
+
+    import ir_measures
+    from ir_measures import ERR
+
+    if shutil.which("perl") is None:
+        pytest.skip("gdeval is a Perl script, and there is no perl")
+    scores, grades, sizes = judged
+    scores = scores + np.random.default_rng(1).normal(size=len(scores)) * 1e-3
+    qrel, run = run_of((scores, grades, sizes))
+    theirs = {int(one.query_id): one.value for one in ir_measures.iter_calc([ERR @ 10], qrel, run)}
+    ours = per_query(pr.ERR(10, empty="zero"), scores, grades, sizes)
+    assert len(theirs) > 50
+    for q, value in theirs.items():
+        assert ours[q] == pytest.approx(value, abs=1.01e-5)
+
+
 @pytest.fixture(scope="module")
 def features():
     rng = np.random.default_rng(7)

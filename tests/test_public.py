@@ -5,6 +5,7 @@ import inspect
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,14 +64,15 @@ def test_all_modules_import():
         importlib.import_module(module.name)
 
 
-def test_the_readme_example():
-    rng = np.random.default_rng(0)
-    X, y, qid = rng.normal(size=(200, 5)), rng.integers(0, 4, size=200), rng.integers(0, 20, size=200)
-    stream = pr.QueryStream.from_arrays(X, y, qid=qid)
-    ranker = pr.ListwisePerceptron(measure="ndcg")
-    trace = ranker.learn(stream, measures=["ndcg@10", "ap"])
-    assert 0 < trace.mean("ndcg@10") < 1
-    assert sorted(ranker.rank(X[:7])) == list(range(7))
+def test_the_readme_example(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    code = readme.split("```python\n")[1].split("```")[0]
+    exec(code, {})
+    mean, ranking = capsys.readouterr().out.split(" ", 1)
+    assert 0 < float(mean) < 1
+    assert sorted(ranking.strip(" []\n").split()) == [str(i) for i in range(7)]
+    assert pr.load("model.json").n_rounds > 0
 
 
 def test_kernels_work_where_nothing_can_be_written():

@@ -29,16 +29,15 @@ def run(n_queries: int, seed: int, *, as_json: bool) -> None:
                     "ap": trace.mean("ap"),
                     "updates": learner.n_updates,
                     "loss": float((1 - trace.values("ndcg@10")).sum()),
-                    "loss in the second half": float((1 - trace.values("ndcg@10")[n_queries // 2 :]).sum()),
-                    "queries per second": round(n_queries / seconds),
+                    "loss, 2nd half": float((1 - trace.values("ndcg@10")[n_queries // 2 :]).sum()),
+                    "queries/s": round(n_queries / seconds),
                 }
             )
     if as_json:
         print(json.dumps({"queries": n_queries, "seed": seed, "margin": simulated.margin, "learners": rows}, indent=1))
         return
     table = Table(
-        title=f"{n_queries} simulated queries of 20 documents, separable with margin {simulated.margin}: each ranked, "
-        "measured, then learned from",
+        title=f"{n_queries:,} simulated queries, separable with margin {simulated.margin}: ranked, measured, learned",
         title_justify="left",
     )
     table.add_column("algorithm")
@@ -47,7 +46,10 @@ def run(n_queries: int, seed: int, *, as_json: bool) -> None:
     for row in rows:
         table.add_row(*(_shown(value) for value in row.values()))
     console.print(table)
-    console.print("Loss is 1 - NDCG@10, summed over queries. slam, minimax and listwise are proved to stop losing.")
+    console.print(
+        "Loss is 1 - NDCG@10, summed over queries. slam, minimax and listwise are proved to stop losing. perceptron "
+        "learns relevant against irrelevant documents and knows no grades."
+    )
 
 
 def _shown(value: object) -> str:
