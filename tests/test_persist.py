@@ -71,6 +71,17 @@ def test_a_scaling_learned_beforehand_is_used_and_not_changed():
     assert scaler.state() == before == ranker.scalings_[0].state()
 
 
+def test_a_scaling_learned_beforehand_survives_in_a_model_that_has_learned_nothing(tmp_path):
+    stream = pr.separable(10).stream
+    scaler = pr.RunningStandardizer().learn(stream).freeze()
+    ranker = pr.SlamPerceptron(scaling=["query-minmax", scaler])
+    ranker.save(tmp_path / "m.json")
+    found = pr.load(tmp_path / "m.json")
+    assert found.scalings_ == ranker.scalings_
+    assert found.scaling[1] == scaler
+    np.testing.assert_array_equal(found.fit(stream).weights, ranker.fit(stream).weights)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -86,7 +97,10 @@ def test_a_scaling_learned_beforehand_is_used_and_not_changed():
         (lambda d: d.pop("parameters"), "'parameters' is missing"),
         (lambda d: d["parameters"].update(learning_rate=-1), "learning_rate must be a number > 0"),
         (lambda d: d["parameters"].update(colour="red"), "colour"),
-        (lambda d: d["scalings"][0]["mean"].pop(), "20 finite numbers"),
+        (lambda d: d["scalings"][0]["mean"].pop(), "squares must be 19 numbers"),
+        (lambda d: d["scalings"][0].update(count=-1), "must not be negative"),
+        (lambda d: d["scalings"].clear(), "not those of its parameters"),
+        (lambda d: d["scalings"][0].update(name="unknown"), "scaling must be one of"),
         (lambda d: d.update(feature_names=["a"]), "1 feature names for 20 features"),
         (lambda d: d.update(state=[]), "is damaged"),
     ],

@@ -87,6 +87,18 @@ def test_one_document_queries_and_single_precision_stay_what_they_are():
         assert not scaled.X.any() or isinstance(scaling, pr.RunningStandardizer)
 
 
+@pytest.mark.parametrize("kind", [pr.QueryZScore, pr.QueryMinMax, pr.RunningStandardizer])
+def test_numbers_too_large_to_scale_are_an_error(kind):
+    stream = pr.QueryStream.from_arrays([[0.0, -1.7e308], [0.0, 1.7e308]], [0, 1])
+    with pytest.raises(ValueError, match="feature 1 is too large to be scaled"):
+        kind().learn_and_scale(stream.X, stream.offsets)
+
+
+def test_spreads_too_small_to_divide_by_count_as_none():
+    stream = pr.QueryStream.from_arrays([[0.0], [5e-324]], [0, 1])
+    assert pr.QueryMinMax().transform(stream).X.tolist() == [[0], [0]]
+
+
 def test_bad_input_changes_nothing():
     scaler = pr.RunningStandardizer().learn(pr.QueryStream.from_arrays([[0.0], [2.0]], [0, 1]))
     before = scaler.state()

@@ -78,11 +78,24 @@ def test_a_stream_cannot_be_written_through_and_leaves_its_input_writable():
     X[0, 0] = 5.0
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.float16, np.bool_, np.uint8, ">f4"])
-def test_other_number_types(dtype):
+@pytest.mark.parametrize(
+    ("dtype", "kept_as"),
+    [
+        (np.float16, np.float32),
+        (np.bool_, np.float32),
+        (np.uint8, np.float32),
+        (np.int16, np.float32),
+        (">f4", np.float32),
+        (">f8", np.float64),
+        (np.int32, np.float64),
+        (np.int64, np.float64),
+        (object, np.float64),
+    ],
+)
+def test_other_number_types(dtype, kept_as):
     X = np.array([[0, 1], [1, 1]]).astype(dtype)
     stream = pr.QueryStream.from_arrays(X, [0, 1])
-    assert stream.X.dtype == np.float32
+    assert stream.X.dtype == kept_as
     assert stream.X.dtype.isnative
     assert stream.X.tolist() == [[0, 1], [1, 1]]
 

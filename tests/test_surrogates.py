@@ -57,6 +57,13 @@ def test_max_pair_equals_its_definition(query, margin):
         np.testing.assert_array_equal(surrogate.gradient(scores, grades), gradient)
 
 
+@pytest.mark.parametrize("offset", [1e6, 1e12, 1e15])
+def test_a_common_offset_of_all_scores_changes_nothing(offset):
+    scores, grades = np.array([0.0, 2.0, 4.0, 2.0, 0.0]), [4, 3, 2, 0, 0]
+    for surrogate in (pr.Slam(), pr.Slam("ap"), pr.Slam("ndcg@2"), pr.MaxPair()):
+        assert surrogate.value(scores + offset, grades) == surrogate.value(scores, grades) > 0
+
+
 @given(query=judged_scores(max_size=15, relevant=False))
 def test_listnet_equals_its_definition(query):
     scores, grades = query

@@ -13,6 +13,7 @@ import numpy as np
 
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels import scaling_pass as kernel
+from perceptrank.persist import finite_numbers
 from perceptrank.stream import Blocks, QueryStream, as_features, read_only
 
 
@@ -37,8 +38,8 @@ class Scaling(ABC):
         """All it has learned, as numbers and lists."""
         return {}
 
-    def restore(self, state: dict[str, Any], n_features: int) -> None:
-        """Take over what `state` returned."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned; raises if it does not hold together."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -64,7 +65,7 @@ class QueryZScore(Scaling):
     def scale(self, X: Features, offsets: Ints) -> Features:
         """Scaled copy of checked features."""
         scaled = np.empty_like(X)
-        kernel.query_zscore_pass(read_only(X), read_only(offsets), scaled)
+        _check_overflow(kernel.query_zscore_pass(read_only(X), read_only(offsets), scaled))
         return scaled
 
 
@@ -81,7 +82,7 @@ class QueryMinMax(Scaling):
     def scale(self, X: Features, offsets: Ints) -> Features:
         """Scaled copy of checked features."""
         scaled = np.empty_like(X)
-        kernel.query_minmax_pass(read_only(X), read_only(offsets), scaled)
+        _check_overflow(kernel.query_minmax_pass(read_only(X), read_only(offsets), scaled))
         return scaled
 
 
@@ -152,9 +153,7 @@ class RunningStandardizer(Scaling):
         scaled = np.empty_like(X)
         count = kernel.running_pass(read_only(X), read_only(offsets), learning, self.count, mean, squares, scaled)
         if learning:
-            if not np.isfinite(squares).all():
-                j = int(np.argmax(~np.isfinite(squares)))
-                raise ValueError(f"feature {j} is too large to standardise: its squares overflow")
+            _check_overflow(kernel.first_overflow(squares))
             self.count, self._mean, self._squares = count, mean, squares
         return scaled
 
@@ -173,17 +172,45 @@ class RunningStandardizer(Scaling):
             "squares": self._squares.tolist(),
         }
 
-    def restore(self, state: dict[str, Any], n_features: int) -> None:
-        """Take over what `state` returned."""
-        mean, squares = np.array(state["mean"], dtype=float), np.array(state["squares"], dtype=float)
-        for values in (mean, squares):
-            if values.shape not in ((0,), (n_features,)) or not np.isfinite(values).all():
-                raise ValueError(f"a scaling's statistics must be {n_features} finite numbers")
-        self.count, self.frozen = float(state["count"]), bool(state["frozen"])
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned; raises if it does not hold together."""
+        n_features = len(state["mean"])
+        mean = finite_numbers("mean", state["mean"], n_features)
+        squares = finite_numbers("squares", state["squares"], n_features)
+        count = finite_numbers("count", [state["count"]], 1)[0]
+        if count < 0 or (squares < 0).any() or not isinstance(state["frozen"], bool):
+            raise ValueError("count and squares must not be negative, and frozen must be true or false")
+        self.count, self.frozen = float(count), state["frozen"]
         self._mean, self._squares = mean, squares
 
 
+def _check_overflow(feature: int) -> None:
+    if feature >= 0:
+        raise ValueError(f"feature {feature} is too large to be scaled: its spread or its squares overflow")
+
+
 SCALINGS: dict[str, type[Scaling]] = {kind.name: kind for kind in (QueryZScore, QueryMinMax, RunningStandardizer)}
+
+
+def as_plain(scaling: Any) -> Any:
+    """A learner's `scaling` as names and dictionaries, for a model file; `from_plain` reads it back."""
+    if scaling is None or isinstance(scaling, str):
+        return scaling
+    if isinstance(scaling, Scaling):
+        return {"name": scaling.name, **scaling.state()}
+    return [as_plain(part) for part in scaling]
+
+
+def from_plain(scaling: Any) -> Any:
+    """What `as_plain` was given; raises if it is nothing of the kind."""
+    if isinstance(scaling, list):
+        return [from_plain(part) for part in scaling]
+    if isinstance(scaling, dict):
+        made = make_scalings(str(scaling["name"]))[0]
+        made.restore(scaling)
+        return made
+    return scaling
+
 
 ScalingLike: TypeAlias = str | Scaling | Sequence[str | Scaling] | None
 
@@ -197,7 +224,7 @@ def make_scalings(scaling: ScalingLike) -> list[Scaling]:
     for part in parts:
         if isinstance(part, Scaling):
             made.append(copy.deepcopy(part))
-        elif part in SCALINGS:
+        elif isinstance(part, str) and part in SCALINGS:
             made.append(SCALINGS[part]())
         else:
             raise ValueError(f"scaling must be one of {', '.join(map(repr, SCALINGS))} or a Scaling, got {part!r}")

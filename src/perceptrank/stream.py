@@ -116,7 +116,8 @@ class QueryStream:
         Parameters
         ----------
         X : array of shape (documents, features)
-            float32 and float64 are kept as they are, without a copy if C-contiguous; other types become float32.
+            float32 and float64 are kept as they are, without a copy if C-contiguous; of other types, those that
+            float32 holds exactly (small integers, booleans, float16) become float32, the rest float64.
         relevance : array of shape (documents,)
             Grades: finite numbers, not negative.
         qid : array of shape (documents,), optional
@@ -320,7 +321,7 @@ def as_features(X: Any) -> Features:
         raise ValueError(f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
     if matrix.dtype.kind == "c":
         raise ValueError("X must hold real numbers. Complex data not supported")
-    keep = matrix.dtype if matrix.dtype in _KEPT else np.dtype(np.float32)
+    keep = np.dtype(np.float32 if np.can_cast(matrix.dtype, np.float32) else np.float64)
     try:
         return cast(Features, np.ascontiguousarray(matrix, dtype=keep))
     except (TypeError, ValueError) as error:

@@ -71,15 +71,15 @@ class Surrogate(ABC):
 
 
 class _Hinge(Surrogate):
-    """A surrogate made of hinges, so that value = Delta * (weight of active documents) + gradient . scores."""
+    """A surrogate made of hinges."""
 
     _rule: kernel.ListRule
 
     def _evaluate(self, scores: Floats, relevance: Floats) -> tuple[float, Floats]:
         gradient = np.empty(len(scores))
         table = discounts(len(scores))
-        mass = kernel.coefficients_of(self._rule, read_only(scores), read_only(relevance), table, gradient)
-        return self._rule.margin * mass + float(gradient @ scores), gradient
+        value = kernel.hinge_surrogate(self._rule, read_only(scores), read_only(relevance), table, gradient)
+        return value, gradient
 
 
 class Slam(_Hinge):

@@ -1,7 +1,7 @@
 """What a list teaches: the scores and grades of one query become a coefficient per document.
 
 Every rule writes row COEFFICIENTS, a subgradient g of its surrogate in the scores, and returns the total weight of the
-documents that moved, 0 for "no update". For all but the softmax the surrogate's value is margin * weight + g . scores.
+documents that moved, 0 for "no update".
 """
 
 import math
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from perceptrank.arrays import FloatRows, Floats, IntRows
 from perceptrank.kernels.compiled import compiled, compiled_extrema
-from perceptrank.kernels.levels import highest_below, order_by_grade, order_ideally
+from perceptrank.kernels.levels import NO_GRADE, highest_below, order_by_grade, order_ideally
 from perceptrank.kernels.ordering import sort_by_key
 from perceptrank.kernels.scratch import (
     BEST,
@@ -73,37 +73,49 @@ def list_coefficients(
         return -1.0
     for i in range(m):
         floats[COEFFICIENTS, i] = 0.0
-    if n_relevant == 0:
+    if not grades_differ(floats, m, n_relevant):
         return 0.0
-    if n_relevant == m:
-        highest = highest_below(floats, GRADES, m, math.inf)
-        if highest_below(floats, GRADES, m, highest) < 0.0:
-            return 0.0
     if rule.kind == SOFTMAX:
         return against_softmax(m, floats)
     if rule.kind == UNIFORM:
         return against_all(rule, margin, m, n_relevant, discounts, floats, ints)
-    return against_best(rule, margin, m, n_relevant, discounts, floats, ints)
+    mass, _ = against_best(rule, margin, m, n_relevant, discounts, floats, ints)
+    return mass
 
 
 @compiled
-def coefficients_of(rule: ListRule, scores: Floats, relevance: Floats, discounts: Floats, g: Floats) -> float:
-    """`list_coefficients` of a single query, with the rule's own margin."""
+def grades_differ(floats: FloatRows, m: int, n_relevant: int) -> bool:
+    """Whether there is a pair of documents that can be misordered."""
+    if n_relevant < m:
+        return n_relevant > 0
+    return highest_below(floats, GRADES, m, highest_below(floats, GRADES, m, math.inf)) != NO_GRADE
+
+
+@compiled
+def hinge_surrogate(rule: ListRule, scores: Floats, relevance: Floats, discounts: Floats, g: Floats) -> float:
+    """Value of SLAM or max-pair for a single query, whose grades are sound; g receives a subgradient."""
     m = len(scores)
     floats, ints = allocate_floats(m), allocate_ints(m)
     for i in range(m):
         floats[SCORES, i] = scores[i]
-    mass = list_coefficients(rule, rule.margin, relevance, 0, m, discounts, floats, ints)
+        floats[COEFFICIENTS, i] = 0.0
+    n_relevant = judge(rule.measure, relevance, 0, m, floats)
+    value = 0.0
+    if grades_differ(floats, m, n_relevant):
+        _, value = against_best(rule, rule.margin, m, n_relevant, discounts, floats, ints)
     for i in range(m):
         g[i] = floats[COEFFICIENTS, i]
-    return mass
+    return value
 
 
 @compiled
 def against_best(
     rule: ListRule, margin: float, m: int, n_relevant: int, discounts: Floats, floats: FloatRows, ints: IntRows
-) -> float:
-    """SLAM and max-pair: each relevant document against the best-scored document of a lower grade."""
+) -> tuple[float, float]:
+    """SLAM and max-pair: each relevant document against the best-scored document of a lower grade.
+
+    Returns the weight that moved and the surrogate's value.
+    """
     counted = n_relevant if rule.cutoff == 0 else min(rule.cutoff, n_relevant)
     n = counted if rule.kind == TOP and rule.class_order != BY_MEAN else n_relevant
     ordered = False
@@ -114,7 +126,7 @@ def against_best(
         for p in range(counted):
             mistaken = mistaken or floats[BEST, p] >= floats[SCORES, ints[IDEAL, p]]
         if not mistaken:
-            return 0.0
+            return 0.0, 0.0
         ordered = n == counted and rule.class_order != BY_INDEX
     if not ordered:
         if rule.kind == MAX_PAIR or rule.class_order == BY_INDEX:
@@ -127,14 +139,15 @@ def against_best(
     if rule.kind == MAX_PAIR:
         return move_widest_pair(n, margin, floats, ints)
     lay_weights(rule.measure, rule.cutoff, rule.gain, rule.class_order, n, discounts, floats, ints)
-    mass = 0.0
+    mass, value = 0.0, 0.0
     for p in range(n):
         i, rival, weight = ints[IDEAL, p], ints[RIVAL, p], floats[WEIGHTS, p]
         if weight > 0.0 and rival >= 0 and is_active(floats[SCORES, i], floats[BEST, p], margin):
             mass += weight
+            value += weight * max(0.0, margin + (floats[BEST, p] - floats[SCORES, i]))
             floats[COEFFICIENTS, i] -= weight
             floats[COEFFICIENTS, rival] += weight
-    return mass
+    return mass, value
 
 
 @compiled
@@ -196,7 +209,7 @@ def first_best(floats: FloatRows, m: int, low: float, high: float) -> tuple[floa
 
 
 @compiled
-def move_widest_pair(n: int, margin: float, floats: FloatRows, ints: IntRows) -> float:
+def move_widest_pair(n: int, margin: float, floats: FloatRows, ints: IntRows) -> tuple[float, float]:
     """Max-pair: the single pair whose order is violated most, the first of them by index."""
     widest, higher, lower = -math.inf, -1, -1
     for p in range(n):
@@ -206,10 +219,10 @@ def move_widest_pair(n: int, margin: float, floats: FloatRows, ints: IntRows) ->
             if gap > widest or (gap == widest and i < higher):
                 widest, higher, lower = gap, i, ints[RIVAL, p]
     if higher < 0 or not is_active(floats[SCORES, higher], floats[SCORES, lower], margin):
-        return 0.0
+        return 0.0, 0.0
     floats[COEFFICIENTS, higher] = -1.0
     floats[COEFFICIENTS, lower] = 1.0
-    return 1.0
+    return 1.0, max(0.0, margin + widest)
 
 
 @compiled

@@ -7,6 +7,9 @@ import numpy as np
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 
+# Below this, one over the spread would overflow.
+SMALLEST_SPREAD = 1e-307
+
 
 @compiled
 def describe_rows(X: Features, start: int, stop: int, mean: Floats, squares: Floats) -> None:
@@ -46,19 +49,34 @@ def invert_deviations(squares: Floats, count: float, inverse: Floats) -> None:
 
 
 @compiled
-def query_zscore_pass(X: Features, offsets: Ints, scaled: Features) -> None:
-    """Each query's features to mean 0 and standard deviation 1 within the query."""
+def first_overflow(values: Floats) -> int:
+    """The first feature whose value is not finite, -1 if all are."""
+    for j in range(len(values)):
+        if not math.isfinite(values[j]):
+            return j
+    return -1
+
+
+@compiled
+def query_zscore_pass(X: Features, offsets: Ints, scaled: Features) -> int:
+    """Each query's features to mean 0 and standard deviation 1 within the query.
+
+    Returns the first feature that is too large for that, -1 if none is.
+    """
     mean, squares, inverse = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(X.shape[1])
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
         describe_rows(X, start, stop, mean, squares)
+        if first_overflow(squares) >= 0:
+            return first_overflow(squares)
         invert_deviations(squares, float(stop - start), inverse)
         standardize_rows(X, start, stop, mean, inverse, scaled)
+    return -1
 
 
 @compiled
-def query_minmax_pass(X: Features, offsets: Ints, scaled: Features) -> None:
-    """Each query's features to the range 0..1 within the query; constant ones to 0."""
+def query_minmax_pass(X: Features, offsets: Ints, scaled: Features) -> int:
+    """Each query's features to the range 0..1 within the query; constant ones to 0. Returns as `query_zscore_pass`."""
     low, high, inverse = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(X.shape[1])
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
@@ -69,8 +87,12 @@ def query_minmax_pass(X: Features, offsets: Ints, scaled: Features) -> None:
                 low[j] = min(low[j], X[i, j])
                 high[j] = max(high[j], X[i, j])
         for j in range(X.shape[1]):
-            inverse[j] = 1.0 / (high[j] - low[j]) if high[j] > low[j] else 0.0
+            high[j] -= low[j]
+            inverse[j] = 1.0 / high[j] if high[j] >= SMALLEST_SPREAD else 0.0
+        if first_overflow(high) >= 0:
+            return first_overflow(high)
         standardize_rows(X, start, stop, low, inverse, scaled)
+    return -1
 
 
 @compiled

@@ -16,7 +16,7 @@ from perceptrank.kernels.list_pass import MASS, ROUNDS, SQUARED_REACH, TALLY_LEN
 from perceptrank.kernels.scoring import score_pass
 from perceptrank.learners.estimator import Estimator
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
-from perceptrank.scaling import Scaling, ScalingLike, make_scalings
+from perceptrank.scaling import Scaling, ScalingLike, as_plain, from_plain, make_scalings
 from perceptrank.stream import (
     Blocks,
     QueryStream,
@@ -378,10 +378,10 @@ class Learner(Estimator):
         parameters = self.get_params()
         if isinstance(parameters.get("measure"), Measure):
             parameters["measure"] = str(parameters["measure"])
-        parameters["scaling"] = [scaling.name for scaling in self._scalings] or None
+        parameters["scaling"] = as_plain(self.scaling)
         document: dict[str, Any] = {"algorithm": self.algorithm, "parameters": parameters, "queries": self._n_queries}
         document["feature_names"] = list(self._feature_names) if self._feature_names else None
-        document["scalings"] = [{"name": scaling.name, **scaling.state()} for scaling in self._scalings]
+        document["scalings"] = as_plain(self._scalings)
         document["state"] = None
         if self._state is not None:
             tally = {name: float(self._state.tally[place]) for name, place in _TALLY.items()}
@@ -395,7 +395,8 @@ class Learner(Estimator):
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
         """The model of a dictionary that `as_document` made; raises if it does not hold together."""
-        learner = cls(**document["parameters"])
+        parameters = dict(document["parameters"])
+        learner = cls(**parameters | {"scaling": from_plain(parameters["scaling"])})
         learner._n_queries = int(document["queries"])
         names, state = document["feature_names"], document["state"]
         learner._feature_names = tuple(names) if names else None
@@ -406,11 +407,11 @@ class Learner(Estimator):
             for name, place in _TALLY.items():
                 loaded.tally[place] = persist.finite_numbers(name, [state[name]], 1)[0]
             learner._state = loaded
-        n_features = len(learner._state.weights) if learner._state is not None else 0
-        if names and len(names) != n_features:
-            raise ValueError(f"{len(names)} feature names for {n_features} features")
-        for scaling, saved in zip(learner._scalings, document["scalings"], strict=True):
-            scaling.restore(saved, n_features)
+            if names and len(names) != len(loaded.weights):
+                raise ValueError(f"{len(names)} feature names for {len(loaded.weights)} features")
+        learner._scalings = from_plain(document["scalings"])
+        if [scaling.name for scaling in learner._scalings] != [one.name for one in make_scalings(learner.scaling)]:
+            raise ValueError("its scalings are not those of its parameters")
         return learner
 
     def _check_parameters(self) -> None:

@@ -20,6 +20,8 @@ class SlamPerceptron(ListLearner):
     Parameters
     ----------
     measure : "ndcg", "ndcg@k" or "ap", or a Measure
+        What is learned. While learning, tied documents always count as ranked in the worst order; a measure's own
+        policies are for recording.
     learning_rate, margin : float, positive
     class_order : "score", "mean" or "index"
         How weights are laid inside a relevance class, see `Slam`.
