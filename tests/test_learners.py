@@ -136,7 +136,7 @@ def test_it_learns(make, stream):
 def test_pickling_and_copying(make, stream):
     learner = make()
     learner.learn(stream[:30])
-    for other in (pickle.loads(pickle.dumps(learner)), copy.deepcopy(learner)):
+    for other in (pickle.loads(pickle.dumps(learner)), copy.deepcopy(learner), copy.copy(learner)):
         assert bits(other) == bits(learner)
         other.learn(stream[30:])
         assert bits(other) != bits(learner)
@@ -389,10 +389,118 @@ def test_a_changed_parameter_takes_effect():
     learner.learning_rate = 0.5
     learner.learn_one([[1.0], [0.0]], [0, 1])
     assert learner.weights.tolist() == [-0.5]
-    learner.learning_rate = -1
-    with pytest.raises(ValueError, match="learning_rate"):
-        learner.learn_one([[1.0], [0.0]], [1, 0])
-    assert learner.weights.tolist() == [-0.5]
+    listwise = pr.ListwisePerceptron()
+    listwise.set_params(relative_margin=None, margin=0.5)
+    listwise.margin = None
+    listwise.scaling = "running"
+    listwise.learn_one([[1.0], [3.0]], [0, 1])
+    assert listwise.scalings_[0].count == 2
+
+
+@every_learner
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("learning_rate", -1),
+        ("learning_rate", 10**400),
+        ("learning_rate", 1j),
+        ("average", "no"),
+        ("scaling", "bogus"),
+        ("scaling", 5),
+        ("scaling", [["running"]]),
+        ("scaling", (name for name in ["running"])),
+    ],
+)
+def test_a_wrong_parameter_is_refused_and_the_old_one_kept(make, name, wrong, stream):
+    learner = make()
+    learner.learn(stream)
+    before = learner.get_params(), bits(learner)
+    with pytest.raises(ValueError, match=name):
+        setattr(learner, name, wrong)
+    with pytest.raises(ValueError, match=name):
+        learner.set_params(**{name: wrong})
+    assert (learner.get_params(), bits(learner)) == before
+
+
+@every_learner
+def test_interrupting_leaves_the_learner_as_it_was(make, stream, monkeypatch):
+    learner = make()
+    learner.learn(stream)
+    before = bits(learner)
+    rounds = []
+
+    def interrupt(*_):
+        rounds.append(learner.n_rounds)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pr.NDCG, "per_query", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(stream, "ndcg")
+    assert rounds[0] > stream.n_queries
+    assert bits(learner) == before
+
+
+@every_learner
+def test_blocks_without_queries_are_passed_over(make, stream):
+    learner, expected = make(), make()
+    expected.learn(stream)
+    learner.learn([stream[:5], stream[5:5], stream[5:]])
+    assert bits(learner) == bits(expected)
+
+
+@every_learner
+def test_predict_takes_streams_and_checks_queries(make, stream):
+    learner = make()
+    learner.learn(stream)
+    np.testing.assert_array_equal(learner.predict(stream), learner.scores(stream))
+    with pytest.raises(ValueError, match="not both"):
+        learner.predict(stream.X, qid=np.zeros(403), group=[403])
+    with pytest.raises(ValueError, match="one entry per document"):
+        learner.predict(stream.X, qid=[1, 2])
+    with pytest.raises(ValueError, match="add up to the number of documents"):
+        learner.predict(stream.X, group=[1, 2])
+    with pytest.raises(ValueError, match="no queries"):
+        learner.score(stream[:0])
+    for wrong in (None, 5, [np.eye(2)]):
+        with pytest.raises(TypeError, match="QueryStream"):
+            learner.learn(wrong)
+    with pytest.raises(TypeError, match="measures must be"):
+        learner.learn(stream, 5)
+
+
+@every_learner
+def test_columns_in_another_order_are_noticed(make):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 0.0], "b": [0.0, 1.0]})
+    learner = make()
+    learner.learn_one(frame, [1, 0])
+    assert list(learner.feature_names_in_) == ["a", "b"]
+    before = bits(learner)
+    for method in (learner.predict, lambda X: learner.learn_one(X, [1, 0]), lambda X: learner.partial_fit(X, [1, 0])):
+        with pytest.raises(ValueError, match="feature names should match"):
+            method(frame[["b", "a"]])
+    assert bits(learner) == before
+
+
+@pytest.mark.parametrize("grades", [[600, 1, 0], [1e19, 5e18, 0], [1e300, 1, 0], [5e-324, 0, 0]])
+@pytest.mark.parametrize(
+    "make", [pr.ListwisePerceptron, pr.SlamPerceptron, lambda: pr.ListwisePerceptron("ndcg:gain=linear")]
+)
+def test_grades_of_any_size_keep_the_state_sound(make, grades, tmp_path):
+    learner = make()
+    for _ in range(3):
+        learner.learn_one(np.eye(3), grades)
+        learner.learn_one(np.eye(3)[::-1], grades)
+    learner.save(tmp_path / "m.json")
+    assert bits(pr.load(tmp_path / "m.json")) == bits(learner)
+
+
+def test_an_overflow_is_located_in_the_whole_stream():
+    X = np.ones((300, 2))
+    X[2 * 149] = 1e200
+    stream = pr.QueryStream.from_arrays(X, np.tile([0, 1], 150), group=[2] * 150)
+    with pytest.raises(ValueError, match="query number 149: the features or the learning rate"):
+        pr.MinimaxPerceptron().learn(stream)
 
 
 def test_at_most_one_margin():

@@ -120,6 +120,13 @@ def test_unusual_grades(grades):
         assert 0 <= measure(-scores, grades) < 1
 
 
+@pytest.mark.parametrize("gain", ["exp2", "linear"])
+@pytest.mark.parametrize("grades", [[9e18, 5e18, 0], [1e19, 5e18, 0], [1e300, 5e299, 0], [1.7e308, 1.7e308, 0]])
+def test_grades_of_any_size(gain, grades):
+    assert pr.NDCG(gain=gain)([3, 2, 1], grades) == 1
+    assert 0 < pr.NDCG(gain=gain)([1, 2, 3], grades) < 0.9
+
+
 def test_large_grades_keep_their_proportions():
     assert pr.NDCG()([1, 2], [600, 598]) == pytest.approx(
         (0.25 + 1 / math.log2(3)) / (1 + 0.25 / math.log2(3)), rel=1e-12
@@ -163,6 +170,9 @@ def test_wrong_names(wrong):
     [
         (pr.NDCG, {"k": 0}),
         (pr.NDCG, {"k": 2.5}),
+        (pr.NDCG, {"k": 10**20}),
+        (pr.AP, {"seed": 2**63}),
+        (pr.ERR, {"max_grade": "4"}),
         (pr.NDCG, {"gain": "log"}),
         (pr.AP, {"ties": "best"}),
         (pr.AP, {"empty": "two"}),
@@ -185,6 +195,8 @@ def test_wrong_options(kind, options):
         ([1, 2], [1], r"one grade per document \(2\)"),
         ([[1, 2]], [1, 2], "vector"),
         ([], [], "at least one document"),
+        (["a", "b"], [1, 0], "scores must hold numbers"),
+        ([1j, 0], [1, 0], "scores must hold real numbers"),
     ],
 )
 def test_bad_input(scores, grades, message):

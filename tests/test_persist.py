@@ -99,7 +99,19 @@ def test_a_scaling_learned_beforehand_survives_in_a_model_that_has_learned_nothi
         (lambda d: d["parameters"].update(colour="red"), "colour"),
         (lambda d: d["scalings"][0]["mean"].pop(), "squares must be 19 numbers"),
         (lambda d: d["scalings"][0].update(count=-1), "must not be negative"),
-        (lambda d: d["scalings"].clear(), "not those of its parameters"),
+        (lambda d: d.update(algorithm=[]), r"unknown algorithm \[\]"),
+        (lambda d: d.update(version=True), "no valid version"),
+        (lambda d: d.update(queries=-5), "queries must be a whole number"),
+        (lambda d: d.update(queries=10**30), "queries must be a whole number"),
+        (lambda d: d["state"].update(rounds=0.5), "rounds must be a whole number"),
+        (lambda d: d["state"].update(updates=-1), "updates must not be negative"),
+        (lambda d: d["state"].update(squared_reach=-1e9), "squared_reach must not be negative"),
+        (lambda d: d["state"]["weights"].__setitem__(0, "1"), "weights must be 20 numbers"),
+        (lambda d: d["state"]["weights"].__setitem__(0, True), "weights must be 20 numbers"),
+        (lambda d: d["state"]["weights"].__setitem__(0, 10**400), "is damaged"),
+        (lambda d: d.update(feature_names="abc"), "feature_names must be a list"),
+        (lambda d: d["scalings"][0].update(frozen="false"), "frozen must be true or false"),
+        (lambda d: d["scalings"][0].update(count=0), "count must be 0 where"),
         (lambda d: d["scalings"][0].update(name="unknown"), "scaling must be one of"),
         (lambda d: d.update(feature_names=["a"]), "1 feature names for 20 features"),
         (lambda d: d.update(state=[]), "is damaged"),
@@ -160,3 +172,32 @@ def test_permissions_are_those_of_an_ordinary_file(model):
     plain.touch()
     persist.write_atomically(model.parent / "new", "text")
     assert (model.parent / "new").stat().st_mode == plain.stat().st_mode
+
+
+def test_saving_through_a_link_keeps_the_link(model):
+    link = model.parent / "link.json"
+    link.symlink_to(model)
+    before = model.read_bytes()
+    ranker = pr.load(link)
+    ranker.learn(pr.separable(5).stream)
+    ranker.save(link)
+    assert link.is_symlink()
+    assert model.read_bytes() != before
+
+
+def test_places_that_cannot_be_written(tmp_path):
+    ranker = pr.SlamPerceptron()
+    with pytest.raises(FileNotFoundError, match=r"cannot write .*none/m.json: there is no folder"):
+        ranker.save(tmp_path / "none" / "m.json")
+    with pytest.raises(OSError, match="not a file"):
+        ranker.save(tmp_path)
+    ranker.save(tmp_path / ("n" * 250))
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    class Mine(pr.QueryZScore):
+        name = "mine"
+
+    with pytest.raises(ValueError, match="cannot be saved"):
+        pr.SlamPerceptron(scaling=Mine()).save(tmp_path / "m.json")
+    assert not list(tmp_path.iterdir())

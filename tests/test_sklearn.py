@@ -93,6 +93,15 @@ def test_grid_search_with_groups(kind, data, routing):
     assert len(scores) == 3
 
 
+def test_a_pipeline_scales_query_by_query(data, routing):
+    X, y, qid = data
+    ranker = pr.MinimaxPerceptron(scaling="query-zscore")
+    pipeline = make_pipeline(StandardScaler(), ranker).fit(X, y, qid=qid)
+    scaled = pipeline[0].transform(X)
+    np.testing.assert_array_equal(pipeline.predict(X, qid=qid), pipeline[-1].predict(scaled, qid=qid))
+    assert not np.array_equal(pipeline.predict(X, qid=qid), pipeline.predict(X))
+
+
 def test_requests_can_be_changed(data, routing):
     X, y, qid = data
     ranker = pr.SlamPerceptron().set_fit_request(qid="query").set_score_request(qid=False)

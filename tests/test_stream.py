@@ -41,7 +41,13 @@ def test_grouping_loses_nothing(qid):
 
 
 @pytest.mark.parametrize(
-    "qid", [[3, 3, 1, 1, 2, 2], ["x", "x", "y", "y", "z", "z"], [(1, 2)] * 2 + [None] * 2 + ["q"] * 2]
+    "qid",
+    [
+        [3, 3, 1, 1, 2, 2],
+        ["x", "x", "y", "y", "z", "z"],
+        [(1, 2)] * 2 + [("1",)] * 2 + ["q"] * 2,
+        [1, 1, "1", "1", 2.5, 2.5],
+    ],
 )
 def test_identifiers_of_any_kind(qid):
     names = np.empty(6, dtype=object)
@@ -60,7 +66,6 @@ def test_nothing_is_copied_that_need_not_be(dtype, tmp_path):
     for options in ({"qid": [1, 1, 2, 2, 2, 3]}, {"group": [2, 3, 1]}):
         stream = pr.QueryStream.from_arrays(X, y, **options)
         assert np.shares_memory(stream.X, X)
-        assert np.shares_memory(stream.relevance, y)
         assert np.shares_memory(stream[1:].X, X)
         assert all(np.shares_memory(block.X, X) for block in stream.blocks(1))
     np.save(tmp_path / "x.npy", X)
@@ -217,7 +222,16 @@ def test_feature_names_survive():
         ({"relevance": [np.inf, 1]}, "got inf at document 0"),
         ({"relevance": ["good", "bad"]}, "relevance must hold numbers"),
         ({"qid": [1]}, r"one entry per document \(2\)"),
-        ({"qid": [1.0, np.nan]}, "qid must not be NaN, got NaN at document 1"),
+        ({"qid": [1.0, np.nan]}, "qid must not be missing, got nan at document 1"),
+        ({"qid": np.array(["a", None], object)}, "qid must not be missing, got None at document 1"),
+        ({"qid": ["a", np.nan]}, "qid must not be missing, got nan at document 1"),
+        ({"qid": np.array(["2020-01-01", "NaT"], "M8[D]")}, "qid must not be missing, got NaT"),
+        ({"X": np.ma.masked_less(np.eye(2), 0.5)}, "X must not have masked values"),
+        ({"X": np.eye(2) * 1j}, "Complex data not supported"),
+        ({"X": np.zeros((2, 2), "M8[D]")}, "X must hold numbers, got datetime64"),
+        ({"X": [[1, 2], [3]]}, "X must hold numbers"),
+        ({"relevance": [1j, 0]}, "relevance must hold real numbers"),
+        ({"qid": None, "group": np.array([2**63 - 1, 2**63 - 1, 4])}, "add up to the number of documents"),
         ({"group": [2]}, "qid or group, not both"),
         ({"qid": None, "group": [1, 2]}, r"add up to the number of documents \(2\), got 3"),
         ({"qid": None, "group": [2, 0]}, "at least one document, got 0 for query number 1"),
@@ -234,8 +248,10 @@ def test_bad_input(changes, message):
 def test_bad_offsets_and_mixed_widths():
     with pytest.raises(ValueError, match="offsets must run from 0"):
         pr.QueryStream(np.eye(2), [0, 1], [0, 1])
-    with pytest.raises(ValueError, match="at least one document, got 0 for query number 0"):
+    with pytest.raises(ValueError, match=r"offsets must increase.*not after query number 0"):
         pr.QueryStream(np.eye(2), [0, 1], [0, 0, 2])
+    with pytest.raises(ValueError, match="whole numbers"):
+        pr.QueryStream(np.eye(2), [0, 1], [0.0, 2.0])
     with pytest.raises(ValueError, match="same features"):
         pr.QueryStream.concatenate([pr.QueryStream.from_arrays(np.eye(d), np.ones(d)) for d in (2, 3)])
 
@@ -244,3 +260,23 @@ def test_sparse_matrices_are_refused_with_a_hint():
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(TypeError, match=r"X.toarray\(\)"):
         pr.QueryStream.from_arrays(sparse.eye(3).tocsr(), [1, 2, 3])
+
+
+def test_grades_changed_after_the_check_do_no_harm():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.integers(0, 3, size=200).astype(float)
+    stream = pr.QueryStream.from_arrays(X, y, group=[100, 100])
+    expected = pr.evaluate(pr.SlamPerceptron(), stream, "ndcg").mean("ndcg")
+    y[3] = np.nan
+    assert pr.evaluate(pr.SlamPerceptron(), stream, "ndcg").mean("ndcg") == expected
+
+
+def test_wrong_ways_to_choose_queries():
+    stream = pr.QueryStream.from_arrays(np.eye(3), [0, 1, 2], group=[1, 1, 1])
+    for wrong in (None, np.array(1), [[0, 1]], "a", [0.5]):
+        with pytest.raises(TypeError, match="queries are chosen by"):
+            stream[wrong]
+    with pytest.raises(TypeError, match="fractions must be numbers"):
+        stream.split([0.5, 0.5])
+    with pytest.raises(TypeError, match="pandas or polars DataFrame, got dict"):
+        pr.QueryStream.from_frame({"qid": [1]})

@@ -6,18 +6,16 @@ import numpy as np
 
 from perceptrank.learners.base import Learner
 from perceptrank.measures import MeasureLike, parse_all
-from perceptrank.stream import Blocks, QueryStream
+from perceptrank.stream import Blocks, as_blocks
 from perceptrank.trace import Trace
 
 
 def evaluate(ranker: Learner, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike) -> Trace:
     """Measure a ranker on held-out queries, a `QueryStream` or an iterable of them, without learning from them."""
-    chosen = parse_all([measures] if isinstance(measures, str) else measures)  # type: ignore[arg-type]
+    chosen = parse_all(measures)
     traces: list[Trace] = []
     n_queries = 0
-    for block in [stream] if isinstance(stream, QueryStream) else stream:
-        if len(block) == 0:
-            continue
+    for block in as_blocks(stream):
         for measure in chosen:
             measure.check_grades(block.relevance)
         scores = ranker.scores(block)

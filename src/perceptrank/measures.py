@@ -24,7 +24,7 @@ import numpy.typing as npt
 from perceptrank.arrays import Floats, Ints
 from perceptrank.kernels import measure_pass as kernel
 from perceptrank.kernels import weights as weights_kernel
-from perceptrank.stream import as_grades, read_only
+from perceptrank.stream import as_grades, as_numbers, read_only
 
 GAINS = {"exp2": weights_kernel.EXP2, "linear": weights_kernel.LINEAR}
 TIES = {
@@ -43,6 +43,24 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
 
 
+def check_positive(name: str, value: Any) -> float:
+    """The value as a float, if it is a positive finite number."""
+    number = as_number(value)
+    if not 0 < number < np.inf:
+        raise ValueError(f"{name} must be a number > 0, got {value!r}")
+    return number
+
+
+def as_number(value: Any) -> float:
+    """The value as a float, NaN if it is no real number."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return float("nan")
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
 @dataclass(frozen=True, repr=False)
 class Measure:
     """What all measures share: the two policies, and how a measure is called, named and compared."""
@@ -57,11 +75,11 @@ class Measure:
     def __post_init__(self) -> None:
         check_choice("ties", self.ties, TIES)
         check_choice("empty", self.empty, EMPTY)
-        if not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
-            raise ValueError(f"seed must be a whole number, not negative, got {self.seed!r}")
+        if not isinstance(self.seed, (int, np.integer)) or not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1, got {self.seed!r}")
         k = self.cutoff
-        if k is not None and (not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1):
-            raise ValueError(f"k must be a whole number of at least 1, or None for all documents, got {k!r}")
+        if k is not None and (not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not 1 <= k < 2**31):
+            raise ValueError(f"k must be a whole number from 1 to 2**31 - 1, or None for all documents, got {k!r}")
 
     @property
     def cutoff(self) -> int | None:
@@ -178,8 +196,7 @@ class ERR(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.max_grade < np.inf:
-            raise ValueError(f"max_grade must be a positive number, got {self.max_grade!r}")
+        check_positive("max_grade", self.max_grade)
 
     def check_grades(self, relevance: Floats) -> None:
         """Raise if a grade is above max_grade."""
@@ -216,10 +233,12 @@ def parse(name: MeasureLike) -> Measure:
     return parse_all([name])[0]
 
 
-def parse_all(names: Iterable[MeasureLike]) -> list[Measure]:
+def parse_all(names: Iterable[MeasureLike] | MeasureLike) -> list[Measure]:
     """The measures of several names; all that are wrong are reported together."""
     if isinstance(names, (str, Measure)):
         names = [names]
+    if not isinstance(names, Iterable):
+        raise TypeError(f"measures must be a name, a Measure, or a list of them, got {names!r}")
     measures, errors = [], []
     for name in names:
         try:
@@ -310,7 +329,7 @@ def discounts(longest: int) -> Floats:
 
 def as_scores(scores: npt.ArrayLike) -> Floats:
     """Scores as a float64 vector, checked to be finite."""
-    values = np.ascontiguousarray(scores, dtype=np.float64)
+    values = np.ascontiguousarray(as_numbers("scores", scores), dtype=np.float64)
     if values.ndim != 1:
         raise ValueError(f"scores must be a vector, one per document, got {values.ndim} dimensions")
     if not np.isfinite(values).all():

@@ -16,8 +16,12 @@ VERSION = 1
 
 def write_atomically(path: str | Path, text: str) -> None:
     """Write a text file so that, whatever happens, the old content or the new one is there."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {target.parent}")
+    if target.exists() and not target.is_file():
+        raise OSError(f"cannot write {path}: it is there already and not a file")
+    handle, temporary = tempfile.mkstemp(prefix=".perceptrank-", dir=target.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
@@ -65,7 +69,7 @@ def read_model(path: str | Path) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f"{path} is not a perceptrank model")
     version = document.get("version")
-    if not isinstance(version, int) or version < 1:
+    if type(version) is not int or version < 1:
         raise ValueError(f"{path} has no valid version, got {version!r}")
     if version > VERSION:
         raise ValueError(
@@ -77,11 +81,17 @@ def read_model(path: str | Path) -> dict[str, Any]:
 
 def finite_numbers(name: str, values: Any, length: int) -> Floats:
     """A vector from a model file, checked."""
+    if not isinstance(values, list) or len(values) != length or not all(type(one) in (int, float) for one in values):
+        raise ValueError(f"{name} must be {length} numbers")
     array = np.array(values, dtype=np.float64)
-    if array.shape != (length,):
-        raise ValueError(f"{name} must be {length} numbers, got shape {array.shape}")
     if not np.isfinite(array).all():
-        raise ValueError(
-            f"{name} must be finite, got {array[~np.isfinite(array)][0]} at {np.argmin(np.isfinite(array))}"
-        )
+        place = int(np.argmin(np.isfinite(array)))
+        raise ValueError(f"{name} must be finite, got {array[place]} at {place}")
     return array
+
+
+def whole_number(name: str, value: Any) -> int:
+    """A count from a model file, checked."""
+    if type(value) is not int or not 0 <= value < 2**53:
+        raise ValueError(f"{name} must be a whole number, not negative, got {value!r}")
+    return value

@@ -14,7 +14,7 @@ import numpy as np
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels import scaling_pass as kernel
 from perceptrank.persist import finite_numbers
-from perceptrank.stream import Blocks, QueryStream, as_features, read_only
+from perceptrank.stream import Blocks, QueryStream, as_blocks, as_features, read_only
 
 
 class Scaling(ABC):
@@ -123,17 +123,17 @@ class RunningStandardizer(Scaling):
 
     def learn(self, stream: Blocks) -> "RunningStandardizer":
         """Take in the features of a stream, or of an iterable of blocks."""
-        for block in stream.blocks() if isinstance(stream, QueryStream) else stream:
-            self.learn_and_scale(block.X, block.offsets)
+        for part in as_blocks(stream):
+            for block in part.blocks():
+                self.learn_and_scale(block.X, block.offsets)
         return self
 
     def merge(self, other: "RunningStandardizer") -> "RunningStandardizer":
         """Take in all that another one has seen."""
         if other.count > 0:
-            self._fit_width(len(other._mean))
-            self.count = kernel.merge_moments(
-                self.count, self._mean, self._squares, other.count, other._mean, other._squares
-            )
+            mean, squares = self._moments(len(other._mean))
+            self.count = kernel.merge_moments(self.count, mean, squares, other.count, other._mean, other._squares)
+            self._mean, self._squares = mean, squares
         return self
 
     def scale(self, X: Features, offsets: Ints) -> Features:
@@ -146,10 +146,7 @@ class RunningStandardizer(Scaling):
 
     def _pass(self, X: Features, offsets: Ints, *, learning: bool) -> Features:
         X = as_features(X)
-        if learning or self.count > 0:
-            self._fit_width(X.shape[1])
-        mean = self._mean.copy() if len(self._mean) else np.zeros(X.shape[1])
-        squares = self._squares.copy() if len(self._squares) else np.zeros(X.shape[1])
+        mean, squares = self._moments(X.shape[1])
         scaled = np.empty_like(X)
         count = kernel.running_pass(read_only(X), read_only(offsets), learning, self.count, mean, squares, scaled)
         if learning:
@@ -157,11 +154,13 @@ class RunningStandardizer(Scaling):
             self.count, self._mean, self._squares = count, mean, squares
         return scaled
 
-    def _fit_width(self, n_features: int) -> None:
+    def _moments(self, n_features: int) -> tuple[Floats, Floats]:
+        """Copies of what was learned, or zeros, for this many features."""
         if len(self._mean) == 0:
-            self._mean, self._squares = np.zeros(n_features), np.zeros(n_features)
-        elif len(self._mean) != n_features:
+            return np.zeros(n_features), np.zeros(n_features)
+        if len(self._mean) != n_features:
             raise ValueError(f"the scaling was learned from {len(self._mean)} features, got {n_features}")
+        return self._mean.copy(), self._squares.copy()
 
     def state(self) -> dict[str, Any]:
         """All it has learned, as numbers and lists."""
@@ -180,6 +179,8 @@ class RunningStandardizer(Scaling):
         count = finite_numbers("count", [state["count"]], 1)[0]
         if count < 0 or (squares < 0).any() or not isinstance(state["frozen"], bool):
             raise ValueError("count and squares must not be negative, and frozen must be true or false")
+        if (count > 0) != (n_features > 0):
+            raise ValueError("count must be 0 where there are no statistics, and only there")
         self.count, self.frozen = float(count), state["frozen"]
         self._mean, self._squares = mean, squares
 
@@ -197,6 +198,8 @@ def as_plain(scaling: Any) -> Any:
     if scaling is None or isinstance(scaling, str):
         return scaling
     if isinstance(scaling, Scaling):
+        if SCALINGS.get(scaling.name) is not type(scaling):
+            raise ValueError(f"a model with {scaling!r} cannot be saved: only scalings of perceptrank can")
         return {"name": scaling.name, **scaling.state()}
     return [as_plain(part) for part in scaling]
 
@@ -219,7 +222,9 @@ def make_scalings(scaling: ScalingLike) -> list[Scaling]:
     """Fresh copies of the transforms that a learner's `scaling` stands for."""
     if scaling is None:
         return []
-    parts = [scaling] if isinstance(scaling, (str, Scaling)) else list(scaling)
+    if not isinstance(scaling, (str, Scaling, list, tuple)):
+        raise ValueError(f"scaling must be a name, a Scaling, or a list of these, got {scaling!r}")
+    parts = [scaling] if isinstance(scaling, (str, Scaling)) else scaling
     made = []
     for part in parts:
         if isinstance(part, Scaling):

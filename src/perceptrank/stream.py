@@ -31,7 +31,7 @@ class QueryStream:
 
     ``X`` holds the features of all documents (float32 or float64, C-contiguous, possibly memory-mapped), ``relevance``
     their grades, ``offsets`` where each query starts (rows ``offsets[q] : offsets[q + 1]`` are query q's), ``qids`` one
-    identifier per query. All arrays are read-only views; whatever can be taken without a copy is.
+    identifier per query. All arrays are read-only; the features are a view of what was given wherever possible.
 
     >>> stream = QueryStream.from_arrays([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]], [1, 0, 2], qid=["a", "a", "b"])
     >>> stream
@@ -61,16 +61,20 @@ class QueryStream:
             raise ValueError("X must hold at least one document, got none")
         names = _as_names(feature_names, features.shape[1])
         _check_finite(features, names)
-        grades = as_grades(relevance, features.shape[0])
-        bounds = np.array(offsets, dtype=np.int64)
+        grades = as_grades(relevance, features.shape[0]).copy()
+        bounds = np.asarray(offsets)
+        if bounds.dtype.kind not in "iu":
+            raise ValueError(f"offsets must be whole numbers, got {offsets!r}")
+        bounds = bounds.astype(np.int64)
         if bounds.ndim != 1 or len(bounds) < 2 or bounds[0] != 0 or bounds[-1] != len(features):
             raise ValueError(f"offsets must run from 0 to the number of documents ({len(features)}), got {offsets!r}")
-        if (sizes := np.diff(bounds)).min() < 1:
-            q = int(np.argmax(sizes < 1))
-            raise ValueError(f"every query must have at least one document, got {sizes[q]} for query number {q}")
-        identifiers = np.arange(len(sizes)) if qids is None else np.asarray(qids)
-        if identifiers.shape != (len(sizes),):
-            raise ValueError(f"qids must name each of the {len(sizes)} queries, got shape {identifiers.shape}")
+        if not (bounds[1:] > bounds[:-1]).all():
+            q = int(np.argmin(bounds[1:] > bounds[:-1]))
+            raise ValueError(f"offsets must increase, every query having a document, but not after query number {q}")
+        n_queries = len(bounds) - 1
+        identifiers = np.arange(n_queries) if qids is None else np.asarray(qids)
+        if identifiers.shape != (n_queries,):
+            raise ValueError(f"qids must name each of the {n_queries} queries, got shape {identifiers.shape}")
         self._set(features, grades, bounds, identifiers, names)
 
     def _set(
@@ -137,7 +141,7 @@ class QueryStream:
             sizes = np.array([len(features)]) if group is None else _as_sizes(group, len(features))
             offsets = np.concatenate([[0], np.cumsum(sizes)])
             return cls(features, grades, offsets, feature_names=feature_names)
-        rows, offsets, qids = _group_rows(qid, len(features))
+        rows, offsets, qids = group_rows(qid, len(features))
         if rows is not None:
             features, grades = features[rows], grades[rows]
         return cls(features, grades, offsets, qids=qids, feature_names=feature_names)
@@ -150,6 +154,10 @@ class QueryStream:
 
         `qid` and `relevance` name their columns; `features` the feature columns, by default all others.
         """
+        if not hasattr(frame, "columns") or not hasattr(frame, "to_numpy"):
+            raise TypeError(f"frame must be a pandas or polars DataFrame, got {type(frame).__name__}")
+        if isinstance(features, str):
+            features = [features]
         columns = list(frame.columns)
         missing = [name for name in [qid, relevance, *(features or [])] if name not in columns]
         if missing:
@@ -232,7 +240,10 @@ class QueryStream:
                 self.qids[start:stop],
                 self.feature_names,
             )
-        return self._take(np.arange(self.n_queries)[index])
+        chosen = np.asarray(index) if not isinstance(index, slice) else index
+        if not isinstance(chosen, slice) and (chosen.ndim != 1 or chosen.dtype.kind not in "iub"):
+            raise TypeError(f"queries are chosen by a number, a slice, or a list of numbers or booleans, got {index!r}")
+        return self._take(np.arange(self.n_queries)[chosen])
 
     def _take(self, queries: Ints, rng: np.random.Generator | None = None) -> "QueryStream":
         """Copies of the given queries in the given order, the documents inside each shuffled if there is an rng."""
@@ -269,7 +280,9 @@ class QueryStream:
         >>> [len(part) for part in stream.split(0.8)], [len(part) for part in stream.split(0.5, 0.25, 0.25)]
         ([8, 2], [5, 3, 2])
         """
-        if not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
+        if not all(isinstance(one, (int, float, np.floating)) for one in fractions):
+            raise TypeError(f"fractions must be numbers, as in split(0.8) or split(0.6, 0.2, 0.2), got {fractions}")
+        if not fractions or not all(one > 0 for one in fractions) or sum(fractions) > 1 + 1e-9:
             raise ValueError(f"fractions must be positive and add up to at most 1, got {fractions}")
         stream = self if seed is None else self.shuffled(seed)
         total = sum(fractions)
@@ -282,7 +295,8 @@ class QueryStream:
         return parts
 
     def with_features(self, X: Features) -> "QueryStream":
-        """The same judgments over other features, one row per document."""
+        """The same judgments over other features, finite numbers, one row per document."""
+        X = as_features(X)
         if X.shape[0] != self.n_documents:
             raise ValueError(f"X must have {self.n_documents} rows, got {X.shape[0]}")
         names = self.feature_names if X.shape[1] == self.n_features else None
@@ -290,6 +304,17 @@ class QueryStream:
 
 
 Blocks: TypeAlias = QueryStream | Iterable[QueryStream]
+
+
+def as_blocks(stream: Blocks) -> Iterator[QueryStream]:
+    """The streams of an iterable, or the one stream there is, without those that have no queries."""
+    if not isinstance(stream, Iterable):
+        raise TypeError(f"a QueryStream or an iterable of them is needed, got {type(stream).__name__}")
+    for block in [stream] if isinstance(stream, QueryStream) else stream:
+        if not isinstance(block, QueryStream):
+            raise TypeError(f"a QueryStream or an iterable of them is needed, got one of {type(block).__name__}")
+        if len(block) > 0:
+            yield block
 
 
 def read_only(array: Any) -> Any:
@@ -313,32 +338,41 @@ def as_features(X: Any) -> Features:
         return X
     if hasattr(X, "toarray") and not hasattr(X, "__array__"):
         raise TypeError("X must be a dense array, got a sparse one; X.toarray() makes it dense")
-    matrix = np.asarray(X)
+    matrix = as_numbers("X", X)
     if matrix.ndim != 2:
         hint = ". Reshape your data: one document is X.reshape(1, -1)" if matrix.ndim == 1 else ""
         raise ValueError(f"X must be a matrix (documents x features), got {matrix.ndim} dimension(s){hint}")
     if matrix.shape[1] == 0:
         raise ValueError(f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
-    if matrix.dtype.kind == "c":
-        raise ValueError("X must hold real numbers. Complex data not supported")
     keep = np.dtype(np.float32 if np.can_cast(matrix.dtype, np.float32) else np.float64)
+    return cast(Features, np.ascontiguousarray(matrix, dtype=keep))
+
+
+def as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
+    """An array of real numbers; objects and numeric text become float64."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        raise ValueError(f"{name} must not have masked values")
     try:
-        return cast(Features, np.ascontiguousarray(matrix, dtype=keep))
+        array = np.asarray(values)
+        if array.dtype.kind in "OUS":
+            array = array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"X must hold numbers: {error}") from None
+        raise type(error)(f"{name} must hold numbers: {error}") from None
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} must hold real numbers. Complex data not supported")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold numbers, got {array.dtype}")
+    return array
 
 
 def as_grades(relevance: Any, n_documents: int) -> Floats:
     """The grades as float64, checked: one per document, finite, not negative."""
-    grades = np.asarray(relevance)
+    grades = as_numbers("relevance", relevance)
     if grades.ndim == 2 and grades.shape[1] == 1:
         grades = grades[:, 0]
     if grades.shape != (n_documents,):
         raise ValueError(f"relevance must have one grade per document ({n_documents}), got shape {grades.shape}")
-    try:
-        grades = np.ascontiguousarray(grades, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"relevance must hold numbers: {error}") from None
+    grades = np.ascontiguousarray(grades, dtype=np.float64)
     bad = ~((grades >= 0) & np.isfinite(grades))
     if bad.any():
         i = int(np.argmax(bad))
@@ -378,20 +412,46 @@ def _as_sizes(group: npt.ArrayLike, n_documents: int) -> Ints:
     if sizes.min() < 1:
         q = int(np.argmax(sizes < 1))
         raise ValueError(f"group must give every query at least one document, got {sizes[q]} for query number {q}")
-    if sizes.sum() != n_documents:
-        raise ValueError(f"group must add up to the number of documents ({n_documents}), got {sizes.sum()}")
+    if sizes.max() > n_documents or sizes.sum() != n_documents:
+        total = sum(sizes.tolist())
+        raise ValueError(f"group must add up to the number of documents ({n_documents}), got {total}")
     return sizes.astype(np.int64)
 
 
-def _group_rows(qid: npt.ArrayLike, n_documents: int) -> tuple[Ints | None, Ints, npt.NDArray[Any]]:
+def as_identifiers(qid: Any) -> npt.NDArray[Any]:
+    """Query identifiers as an array, checked: none is missing. Numbers and text in one list stay what they are."""
+    if isinstance(qid, np.ma.MaskedArray) and np.ma.getmaskarray(qid).any():
+        raise ValueError("qid must not have masked values")
+    mixed = isinstance(qid, (list, tuple)) and len({isinstance(one, str) for one in qid}) > 1
+    identifiers = np.array(qid, dtype=object) if mixed else np.asarray(qid)
+    missing = np.zeros(len(identifiers) if identifiers.ndim else 0, dtype=bool)
+    if identifiers.dtype.kind == "f":
+        missing = np.isnan(identifiers)
+    elif identifiers.dtype.kind in "mM":
+        missing = np.isnat(identifiers)
+    elif identifiers.dtype.kind == "O" and identifiers.ndim == 1:
+        missing = np.array([_is_missing(one) for one in identifiers], dtype=bool)
+    if missing.any():
+        i = int(np.argmax(missing))
+        raise ValueError(f"qid must not be missing, got {identifiers[i]} at document {i}")
+    return identifiers
+
+
+def _is_missing(value: Any) -> bool:
+    """None, and whatever is not equal to itself: NaN, NaT, pandas.NA."""
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124
+    except (TypeError, ValueError):
+        return True
+
+
+def group_rows(qid: npt.ArrayLike, n_documents: int) -> tuple[Ints | None, Ints, npt.NDArray[Any]]:
     """(rows, offsets, qids): which rows, in order, make up the queries; rows is None if they stand that way already."""
-    identifiers = np.asarray(qid)
+    identifiers = as_identifiers(qid)
     if identifiers.shape != (n_documents,):
         raise ValueError(f"qid must have one entry per document ({n_documents}), got shape {identifiers.shape}")
     if n_documents == 0:
         raise ValueError("X must hold at least one document, got none")
-    if identifiers.dtype.kind == "f" and np.isnan(identifiers).any():
-        raise ValueError(f"qid must not be NaN, got NaN at document {int(np.argmax(np.isnan(identifiers)))}")
     starts = np.concatenate([[0], np.flatnonzero(identifiers[1:] != identifiers[:-1]) + 1])
     runs = identifiers[starts]
     seen: dict[Any, int] = {}

@@ -13,7 +13,18 @@ import numpy.typing as npt
 from perceptrank.arrays import Floats
 from perceptrank.kernels import list_rules as kernel
 from perceptrank.kernels import weights as weights_kernel
-from perceptrank.measures import AP, GAINS, NDCG, Measure, MeasureLike, as_scores, check_choice, discounts, parse
+from perceptrank.measures import (
+    AP,
+    GAINS,
+    NDCG,
+    Measure,
+    MeasureLike,
+    as_scores,
+    check_choice,
+    check_positive,
+    discounts,
+    parse,
+)
 from perceptrank.stream import as_grades, read_only
 
 CLASS_ORDERS = {
@@ -21,13 +32,6 @@ CLASS_ORDERS = {
     "mean": weights_kernel.BY_MEAN,
     "index": weights_kernel.BY_INDEX,
 }
-
-
-def check_positive(name: str, value: Any) -> float:
-    """The value as a float, if it is a positive finite number."""
-    if isinstance(value, (bool, str)) or not np.isscalar(value) or not 0 < value < np.inf:  # type: ignore[operator]
-        raise ValueError(f"{name} must be a number > 0, got {value!r}")
-    return float(value)  # type: ignore[arg-type]
 
 
 def parse_learnable(measure: MeasureLike) -> Measure:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from perceptrank.arrays import Floats
-from perceptrank.measures import Measure, MeasureLike, parse
+from perceptrank.measures import Measure, MeasureLike, parse, parse_all
 
 
 class Trace:
@@ -62,9 +62,9 @@ class Trace:
         sums = np.cumsum(np.nan_to_num(values))
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
-    def plot(self, path: str | Path, measures: Iterable[MeasureLike] | None = None) -> None:
+    def plot(self, path: str | Path, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> None:
         """Draw the running means into an image file; the file's suffix says which kind."""
-        chosen = [parse(one) for one in measures] if measures is not None else self.measures
+        chosen = parse_all(measures) if measures is not None else self.measures
         curves = {str(measure): self.running_mean(measure) for measure in chosen}
         try:
             from matplotlib.figure import Figure

@@ -25,6 +25,17 @@ def longest_query(offsets: Ints) -> int:
 
 
 @compiled
+def squared_reach(step: Floats, mass: float) -> float:
+    """Squared length of a step per weight it moved."""
+    if mass > 1e-100:
+        return squared_norm(step) / (mass * mass)
+    reach = 0.0
+    for j in range(len(step)):
+        reach += (step[j] / mass) * (step[j] / mass)
+    return reach
+
+
+@compiled
 def take_step(weights: Floats, step: Floats, learning_rate: float) -> bool:
     """Weights -= learning_rate * step, unless that grows too large; overwrites step. Returns whether it was taken."""
     for j in range(len(weights)):
@@ -89,12 +100,14 @@ def list_pass(
             for j in range(len(weights)):
                 step[j] = 0.0
             add_rows(X, start, moved, n_moved, g, step)
-            reach = squared_norm(step)
+            reach = squared_reach(step, mass)
+            if not reach <= LARGEST_SQUARED_NORM:
+                return q
             if not take_step(weights, step, rule.learning_rate):
                 return q
             tally[UPDATES] += 1.0
             tally[MASS] += mass
-            tally[SQUARED_REACH] += reach / (mass * mass)
+            tally[SQUARED_REACH] += reach
         masses[q] = mass
         tally[ROUNDS] += 1.0
         for j in range(len(weights)):

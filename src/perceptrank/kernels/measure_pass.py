@@ -105,7 +105,7 @@ def stop_probability(measure: int, grade: float, max_grade: float) -> float:
 @compiled
 def best_gain(gain: int, m: int, k: int, highest: float, discounts: Floats, floats: FloatRows, ints: IntRows) -> float:
     """The largest DCG at k that any ranking of the grades can have."""
-    shift = gain_shift(highest)
+    shift = gain_shift(gain, highest)
     value = 0.0
     p = 0
     grade = highest
@@ -148,7 +148,7 @@ def measure_of(
     ints: IntRows,
 ) -> float:
     """A measure of the first k documents of row ORDER; for NDCG the DCG, which the caller divides by the best one."""
-    shift = gain_shift(highest)
+    shift = gain_shift(gain, highest)
     value = 0.0
     found = 0
     going = 1.0
@@ -184,7 +184,7 @@ def expected_measure(
     ints: IntRows,
 ) -> float:
     """`measure_of` averaged over all orders of tied documents, one group of equal scores after the other."""
-    shift = gain_shift(highest)
+    shift = gain_shift(gain, highest)
     value = 0.0
     found = 0
     going = 1.0

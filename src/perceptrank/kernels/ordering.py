@@ -65,7 +65,7 @@ def drop_into_buckets(floats: FloatRows, ints: IntRows, keys: int, m: int, order
     for b in range(m + 1):
         ints[SPARE, b] = 0
     for i in range(m):
-        ints[BUCKETS, i] = int((largest - floats[keys, i]) * per_width)
+        ints[BUCKETS, i] = min(max(int((largest - floats[keys, i]) * per_width), 0), m - 1)
     for i in range(m):
         ints[SPARE, ints[BUCKETS, i] + 1] += 1
     for b in range(m):

@@ -26,5 +26,5 @@ def allocate_floats(longest: int) -> FloatRows:
 
 @compiled
 def allocate_ints(longest: int) -> IntRows:
-    """A place per document, and one over."""
-    return np.empty((N_INTS, max(longest, COUNTING_LIMIT) + 1), np.int64)
+    """A place per document, and one over; zeros, so that no unchecked key can lead an index astray."""
+    return np.zeros((N_INTS, max(longest, COUNTING_LIMIT) + 1), np.int64)

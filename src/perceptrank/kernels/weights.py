@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from perceptrank.arrays import FloatRows, Floats, IntRows
 from perceptrank.kernels.compiled import compiled, compiled_sums
 from perceptrank.kernels.scratch import GRADES, IDEAL, WEIGHTS
@@ -12,13 +14,14 @@ BY_SCORE, BY_MEAN, BY_INDEX = range(3)
 
 LOG_2 = math.log(2.0)
 LARGEST_SAFE_GRADE = 512.0
+LARGEST_SAFE_GAIN = 1e290
 
 
 @compiled
 def gain_of(gain: int, grade: float, shift: float) -> float:
     """2^(grade - shift) - 2^(-shift), or the grade itself. Every use divides by a sum of gains, so shift drops out."""
     if gain == LINEAR:
-        return grade
+        return grade if shift == 0.0 else grade / shift
     if shift == 0.0 and grade < 32.0 and grade == math.floor(grade):
         return float((1 << int(grade)) - 1)
     if shift == 0.0:
@@ -27,9 +30,11 @@ def gain_of(gain: int, grade: float, shift: float) -> float:
 
 
 @compiled
-def gain_shift(highest: float) -> float:
-    """How far exponents are lowered so that 2^grade stays finite."""
-    return math.floor(highest) if highest > LARGEST_SAFE_GRADE else 0.0
+def gain_shift(gain: int, highest: float) -> float:
+    """How far exponents are lowered, or what linear gains are divided by, so that sums of gains stay finite; 0: not."""
+    if gain == LINEAR:
+        return highest if highest > LARGEST_SAFE_GAIN else 0.0
+    return np.floor(highest) if highest > LARGEST_SAFE_GRADE else 0.0
 
 
 @compiled_sums
@@ -66,7 +71,7 @@ def lay_weights(
             floats[WEIGHTS, p] = 1.0 / n
         return
     counted = n if cutoff == 0 else min(cutoff, n)
-    shift = gain_shift(floats[GRADES, ints[IDEAL, 0]])
+    shift = gain_shift(gain, floats[GRADES, ints[IDEAL, 0]])
     best = 0.0
     for p in range(counted):
         value = gain_of(gain, floats[GRADES, ints[IDEAL, p]], shift) * discounts[p]

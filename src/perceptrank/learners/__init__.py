@@ -31,11 +31,12 @@ def algorithms() -> dict[str, type[Learner]]:
 def load(path: str | Path) -> Learner:
     """Read a model that `save` wrote; it goes on learning as if it had never stopped."""
     document = persist.read_model(path)
-    kind = algorithms().get(document.get("algorithm", ""))
+    name = document.get("algorithm")
+    kind = algorithms().get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ValueError(f"{path} holds a model of the unknown algorithm {document.get('algorithm')!r}")
+        raise ValueError(f"{path} holds a model of the unknown algorithm {name!r}")
     try:
         return kind.from_document(document)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path} is damaged: {reason}") from None

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -20,10 +21,13 @@ from perceptrank.scaling import Scaling, ScalingLike, as_plain, from_plain, make
 from perceptrank.stream import (
     Blocks,
     QueryStream,
+    as_blocks,
     as_features,
     as_grades,
+    as_identifiers,
     column_names,
     describe_bad_feature,
+    group_rows,
     read_only,
 )
 from perceptrank.trace import Trace
@@ -90,40 +94,44 @@ class Learner(Estimator):
         `stream` is a `QueryStream` or an iterable of them. `measures` names what to record, by default the learner's
         own measure. An error leaves the learner as it was before the call (before the block, for an iterable).
         """
-        recorded = [self._own_measure()] if measures is None else parse_all(_as_list(measures))
-        if isinstance(stream, QueryStream):
-            return self._learn_whole(stream, recorded)
-        traces = []
-        for block in stream:
-            if not isinstance(block, QueryStream):
-                raise TypeError(f"learn takes a QueryStream or an iterable of them, got {type(block).__name__}")
-            traces.append(self._learn_whole(block, recorded))
+        recorded = [self._own_measure()] if measures is None else parse_all(measures)
+        traces = [self._learn_whole(block, recorded) for block in as_blocks(stream)]
         if not traces:
             raise ValueError("the stream has no queries")
         return Trace.concatenate(traces)
 
     def _learn_whole(self, stream: QueryStream, recorded: list[Measure]) -> Trace:
-        if len(stream) == 0:
-            raise ValueError("the stream has no queries")
         self._check_features(stream.n_features, stream.feature_names)
         for measure in recorded:
             measure.check_grades(stream.relevance)
         with self._all_or_nothing():
             self._feature_names = stream.feature_names or self._feature_names
-            return Trace.concatenate([self._learn_block(block, recorded) for block in stream.blocks()])
+            traces: list[Trace] = []
+            for block in stream.blocks():
+                traces.append(self._learn_block(block, recorded, sum(map(len, traces))))
+            return Trace.concatenate(traces)
 
-    def _learn_block(self, block: QueryStream, recorded: list[Measure]) -> Trace:
+    def _learn_block(self, block: QueryStream, recorded: list[Measure], n_before: int = 0) -> Trace:
+        """Learn a block that comes after n_before queries of the stream that the user gave."""
         X = block.X
         for scaling in self._scalings:
             X = read_only(scaling.learn_and_scale(X, block.offsets))
         predicted, masses = np.empty(block.n_documents), np.empty(len(block))
-        self._learn_arrays(X, block.relevance, block.offsets, predicted, masses)
+        self._learn_arrays(X, block.relevance, block.offsets, predicted, masses, n_before)
         first = self._n_queries
         self._n_queries += len(block)
         values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
         return Trace(values, masses)
 
-    def _learn_arrays(self, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> None:
+    def _learn_arrays(
+        self,
+        X: Features,
+        relevance: Floats,
+        offsets: Ints,
+        predicted: Floats,
+        masses: Floats,
+        n_before: int = 0,
+    ) -> None:
         if self._state is None:
             self._state = State.zero(X.shape[1])
         done = self._pass(self._state, X, relevance, offsets, predicted, masses)
@@ -131,21 +139,21 @@ class Learner(Estimator):
             rows = slice(offsets[done], offsets[done + 1])
             as_grades(relevance[rows], len(relevance[rows]))
             if not np.isfinite(X[rows]).all():
-                raise ValueError(describe_bad_feature(X[rows], int(offsets[done]), self._feature_names))
+                raise ValueError(describe_bad_feature(X[rows], 0, self._feature_names))
             raise ValueError(
-                f"scores or weights overflow at query number {done}: the features are too large; "
-                "scale them, for example with scaling='running'"
+                f"scores or weights overflow at query number {n_before + done}: the features or the learning rate are "
+                "too large; scale the features, for example with scaling='running'"
             )
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Put everything back if an error is raised."""
+        """Put everything back if an error is raised, or the user interrupts."""
         state = self._state.copy() if self._state is not None else None
         scalings = make_scalings(self._scalings)
         n_queries, names = self._n_queries, self._feature_names
         try:
             yield
-        except Exception:
+        except BaseException:
             self._state, self._scalings, self._n_queries, self._feature_names = state, scalings, n_queries, names
             raise
 
@@ -160,45 +168,55 @@ class Learner(Estimator):
             grades = as_grades(relevance, m)
         if m == 0:
             raise ValueError("a query must have at least one document, got none")
-        self._check_features(features.shape[1], tuple(names) if names else None)
+        given = tuple(names) if names else None
+        self._check_features(features.shape[1], given)
         offsets = _one_query(m)
         predicted, masses = np.empty(m), np.empty(1)
         if self._scalings:
-            stream = QueryStream(features, grades, offsets)
             with self._all_or_nothing():
-                return self._learn_block(stream, []).n_updates > 0
+                self._feature_names = given or self._feature_names
+                return self._learn_block(QueryStream(features, grades, offsets), []).n_updates > 0
+        fresh = self._state is None
         try:
             self._learn_arrays(read_only(features), read_only(grades), offsets, predicted, masses)
-        except ValueError:
-            if self._n_queries == 0:
+        except BaseException:
+            if fresh:
                 self._state = None
             raise
-        self._n_queries += 1
+        if given:
+            self._feature_names = given
+        self.__dict__["_n_queries"] += 1  # past __setattr__, which takes longer than the rest of this method
         return bool(masses[0] > 0.0)
 
     # Predicting
 
     def predict(
-        self, X: npt.ArrayLike, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
+        self, X: npt.ArrayLike | QueryStream, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
     ) -> Floats:
         """Scores; the larger, the better. Before anything was learned, all are 0.
 
         Scaling within a query needs to know the queries (`qid`, or `group` sizes); without, X is taken as one query.
         """
+        if isinstance(X, QueryStream):
+            return self.scores(X)
         names = column_names(X)
         features = as_features(X)
         self._check_features(features.shape[1], tuple(names) if names else None)
-        if not self._scalings or len(features) == 0:
+        if qid is not None:
+            if group is not None:
+                raise ValueError("give qid or group, not both")
+            identifiers = as_identifiers(qid)
+            if identifiers.shape != (len(features),):
+                raise ValueError(f"qid must have one entry per document ({len(features)}), got {identifiers.shape}")
+        if len(features) == 0 or (not self._scalings and group is None):
             return self._scores(features)
-        rows: Any = slice(None)
         if qid is None:
-            stream = QueryStream.from_arrays(features, np.zeros(len(features)), group=group)
-        else:
-            codes = np.unique(np.asarray(qid), return_inverse=True)[1]
-            rows = np.argsort(codes, kind="stable")
-            stream = QueryStream.from_arrays(features[rows], np.zeros(len(features)), qid=codes[rows])
+            return self.scores(QueryStream.from_arrays(features, np.zeros(len(features)), group=group))
+        rows, _, _ = group_rows(identifiers, len(features))
+        ordered = slice(None) if rows is None else rows
         scores = np.empty(len(features))
-        scores[rows] = self.scores(stream)
+        grouped = QueryStream.from_arrays(features[ordered], np.zeros(len(features)), qid=identifiers[ordered])
+        scores[ordered] = self.scores(grouped)
         return scores
 
     def scores(self, stream: QueryStream) -> Floats:
@@ -283,6 +301,8 @@ class Learner(Estimator):
                 "a ranking is measured query by query"
             )
         stream = self._as_stream(X, y, qid, group)
+        if len(stream) == 0:
+            raise ValueError("the stream has no queries")
         measure = self._own_measure()
         measure.check_grades(stream.relevance)
         return Trace(
@@ -384,7 +404,8 @@ class Learner(Estimator):
         document["scalings"] = as_plain(self._scalings)
         document["state"] = None
         if self._state is not None:
-            tally = {name: float(self._state.tally[place]) for name, place in _TALLY.items()}
+            tally: dict[str, Any] = {name: float(self._state.tally[place]) for name, place in _TALLY.items()}
+            tally |= {"rounds": self.n_rounds, "updates": self.n_updates}
             document["state"] = {
                 **tally,
                 "weights": self._state.weights.tolist(),
@@ -397,8 +418,10 @@ class Learner(Estimator):
         """The model of a dictionary that `as_document` made; raises if it does not hold together."""
         parameters = dict(document["parameters"])
         learner = cls(**parameters | {"scaling": from_plain(parameters["scaling"])})
-        learner._n_queries = int(document["queries"])
+        learner._n_queries = persist.whole_number("queries", document["queries"])
         names, state = document["feature_names"], document["state"]
+        if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+            raise ValueError("feature_names must be a list of names, or null")
         learner._feature_names = tuple(names) if names else None
         if state is not None:
             loaded = State.zero(len(state["weights"]))
@@ -406,23 +429,36 @@ class Learner(Estimator):
                 array[:] = persist.finite_numbers(name, state[name], len(array))
             for name, place in _TALLY.items():
                 loaded.tally[place] = persist.finite_numbers(name, [state[name]], 1)[0]
+                if loaded.tally[place] < 0:
+                    raise ValueError(f"{name} must not be negative, got {state[name]}")
+            for name in ("rounds", "updates"):
+                persist.whole_number(name, state[name])
             learner._state = loaded
             if names and len(names) != len(loaded.weights):
                 raise ValueError(f"{len(names)} feature names for {len(loaded.weights)} features")
-        learner._scalings = from_plain(document["scalings"])
-        if [scaling.name for scaling in learner._scalings] != [one.name for one in make_scalings(learner.scaling)]:
-            raise ValueError("its scalings are not those of its parameters")
+        learner._scalings = make_scalings(from_plain(document["scalings"]))
         return learner
+
+    def __copy__(self) -> Self:
+        return deepcopy(self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Check a parameter at once, if the learner has been made; a wrong one is not taken."""
+        if name not in self.parameter_names or "_state" not in self.__dict__:
+            super().__setattr__(name, value)
+        else:
+            self.set_params(**{name: value})
+
+    def _take_parameters(self, parameters: dict[str, Any]) -> None:
+        super()._take_parameters(parameters)
+        if "scaling" in parameters and self._state is None:
+            self._scalings = make_scalings(self.scaling)
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is wrong."""
         if not isinstance(self.average, (bool, np.bool_)):
             raise ValueError(f"average must be True or False, got {self.average!r}")
         make_scalings(self.scaling)
-
-
-def _as_list(measures: Iterable[MeasureLike] | MeasureLike) -> list[MeasureLike]:
-    return [measures] if isinstance(measures, (str, Measure)) else list(measures)
 
 
 @cache

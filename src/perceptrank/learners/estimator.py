@@ -1,6 +1,7 @@
 """What scikit-learn asks of an estimator, without importing scikit-learn before it asks."""
 
 import inspect
+from copy import deepcopy
 from typing import Any, ClassVar, Self
 
 
@@ -27,14 +28,17 @@ class Estimator:
             )
         before = self.get_params()
         try:
-            for name, value in parameters.items():
-                setattr(self, name, value)
+            self._take_parameters(parameters)
             self._check_parameters()
-        except (TypeError, ValueError):
-            for name, value in before.items():
-                setattr(self, name, value)
+        except BaseException:
+            self._take_parameters(before)
             raise
         return self
+
+    def _take_parameters(self, parameters: dict[str, Any]) -> None:
+        """Store parameters as they are."""
+        for name, value in parameters.items():
+            object.__setattr__(self, name, value)
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is wrong."""
@@ -65,9 +69,9 @@ class Estimator:
 
         kept = getattr(self, "_metadata_request", None)
         if kept is not None:
-            return kept
+            return deepcopy(kept)
         request = MetadataRequest(owner=type(self).__name__)
-        for method in ("fit", "partial_fit", "score"):
+        for method in ("fit", "partial_fit", "predict", "score"):
             getattr(request, method).add_request(param="qid", alias=True)
         request.score.add_request(param="sample_weight", alias=None)  # pipelines always offer it
         return request
@@ -79,6 +83,10 @@ class Estimator:
     def set_partial_fit_request(self, *, qid: bool | str | None) -> Self:
         """Whether, or under which name, `partial_fit` is given `qid` by scikit-learn's metadata routing."""
         return self._request("partial_fit", qid)
+
+    def set_predict_request(self, *, qid: bool | str | None) -> Self:
+        """Whether, or under which name, `predict` is given `qid` by scikit-learn's metadata routing."""
+        return self._request("predict", qid)
 
     def set_score_request(self, *, qid: bool | str | None) -> Self:
         """Whether, or under which name, `score` is given `qid` by scikit-learn's metadata routing."""

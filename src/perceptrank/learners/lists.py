@@ -1,7 +1,6 @@
 """Learners that take a query as a whole; they differ only in their rule."""
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from perceptrank.measures import discounts
 class ListLearner(Learner):
     """A learner whose rule turns one query's scores and grades into a coefficient per document."""
 
-    _rule: ListRule | None = None
+    _rule: ListRule
 
     @abstractmethod
     def _make_rule(self) -> ListRule:
@@ -25,15 +24,8 @@ class ListLearner(Learner):
         super()._check_parameters()
         self._rule = self._make_rule()
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if name in self.parameter_names:
-            super().__setattr__("_rule", None)
-
     def _pass(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
-        if self._rule is None:
-            self._rule = self._make_rule()
         longest = len(relevance) if len(offsets) == 2 else int(np.diff(offsets).max())
         return list_pass(self._rule, X, relevance, offsets, discounts(longest), *state, predicted, masses)

@@ -6,9 +6,9 @@ import numpy as np
 
 from perceptrank.kernels.list_rules import TOP, UNIFORM, ListRule
 from perceptrank.learners.lists import ListLearner
-from perceptrank.measures import MeasureLike, check_choice
+from perceptrank.measures import MeasureLike, as_number, check_choice, check_positive
 from perceptrank.scaling import ScalingLike
-from perceptrank.surrogates import check_positive, make_rule
+from perceptrank.surrogates import make_rule
 
 VIOLATORS = {"uniform": UNIFORM, "top": TOP}
 
@@ -90,8 +90,7 @@ class ListwisePerceptron(ListLearner):
 
 
 def _margin(name: str, value: Any) -> float:
-    if value is None:
-        return 0.0
-    if isinstance(value, (bool, str)) or not np.isscalar(value) or not 0 <= value < np.inf:  # type: ignore[operator]
+    number = 0.0 if value is None else as_number(value)
+    if not 0 <= number < np.inf:
         raise ValueError(f"{name} must be a number >= 0 or None, got {value!r}")
-    return float(value)  # type: ignore[arg-type]
+    return number

@@ -2,9 +2,9 @@
 
 from perceptrank.kernels.list_rules import MAX_PAIR, ListRule
 from perceptrank.learners.lists import ListLearner
-from perceptrank.measures import MeasureLike
+from perceptrank.measures import MeasureLike, check_positive
 from perceptrank.scaling import ScalingLike
-from perceptrank.surrogates import check_positive, make_rule
+from perceptrank.surrogates import make_rule
 
 
 class MinimaxPerceptron(ListLearner):

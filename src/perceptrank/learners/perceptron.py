@@ -6,9 +6,9 @@ import numpy.typing as npt
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.document_pass import perceptron_pass
 from perceptrank.learners.base import Learner, State
+from perceptrank.measures import check_positive
 from perceptrank.scaling import ScalingLike
-from perceptrank.stream import QueryStream
-from perceptrank.surrogates import check_positive
+from perceptrank.stream import QueryStream, as_numbers
 
 
 class Perceptron(Learner):
@@ -58,9 +58,9 @@ class Perceptron(Learner):
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> bool:
         """Learn from one example and its label, or from a query's documents one after the other."""
-        features = np.asarray(X)
-        matrix = features.reshape(1, -1) if features.ndim == 1 else features
-        return super().learn_one(matrix, _as_grades(np.atleast_1d(relevance)))
+        one_example = not hasattr(X, "columns") and np.ndim(X) == 1
+        labels = _as_grades(relevance)
+        return super().learn_one(np.reshape(X, (1, -1)) if one_example else X, np.atleast_1d(labels))
 
     def _as_stream(
         self,
@@ -71,7 +71,7 @@ class Perceptron(Learner):
     ) -> QueryStream:
         if y is not None and not isinstance(X, QueryStream):
             y = _as_grades(y)
-            if qid is None and group is None and y.size:
+            if qid is None and group is None and y.ndim == 1 and y.size:
                 group = np.ones(len(y), dtype=np.int64)
         return super()._as_stream(X, y, qid, group)
 
@@ -82,5 +82,5 @@ class Perceptron(Learner):
 
 def _as_grades(labels: npt.ArrayLike) -> Floats:
     """Labels -1 and 1 as grades 0 and 1; grades as they are."""
-    values = np.asarray(labels, dtype=np.float64)
+    values = as_numbers("labels", labels).astype(np.float64)
     return np.where(values == -1.0, 0.0, values)
