@@ -45,6 +45,11 @@ def test_every_learner_is_public_and_says_what_it_does():
         kind()
 
 
+def test_modules_can_be_reached_from_the_package():
+    code = "import perceptrank as pr; pr.surrogates.Slam(); pr.measures.NDCG(); pr.learners.algorithms(); pr.data"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         pr.Nothing  # noqa: B018

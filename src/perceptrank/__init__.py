@@ -92,7 +92,12 @@ __all__ = [
 ]
 
 
+_MODULES = ["data", "evaluation", "learners", "measures", "scaling", "stream", "surrogates", "trace"]
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"perceptrank.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'perceptrank' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"perceptrank.{_HOME[name]}"), name)

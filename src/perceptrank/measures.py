@@ -24,7 +24,7 @@ import numpy.typing as npt
 from perceptrank.arrays import Floats, Ints
 from perceptrank.kernels import measure_pass as kernel
 from perceptrank.kernels import weights as weights_kernel
-from perceptrank.stream import as_grades, as_numbers, read_only
+from perceptrank.validation import as_grades, as_numbers, read_only
 
 GAINS = {"exp2": weights_kernel.EXP2, "linear": weights_kernel.LINEAR}
 TIES = {

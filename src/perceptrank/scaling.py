@@ -14,7 +14,8 @@ import numpy as np
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels import scaling_pass as kernel
 from perceptrank.persist import finite_numbers
-from perceptrank.stream import Blocks, QueryStream, as_blocks, as_features, read_only
+from perceptrank.stream import Blocks, QueryStream, as_blocks
+from perceptrank.validation import as_features, read_only
 
 
 class Scaling(ABC):

@@ -6,16 +6,23 @@ so data larger than memory needs no second code path.
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias, cast, overload
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.validation import (
+    as_features,
+    as_grades,
+    as_identifiers,
+    as_names,
+    check_finite,
+    column_names,
+    read_only,
+)
 
 BLOCK_BYTES = 16 * 2**20
-_CHECKED_ROWS_BYTES = 2**20
-_KEPT = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class Query(NamedTuple):
@@ -59,8 +66,8 @@ class QueryStream:
         features = as_features(X)
         if features.shape[0] == 0:
             raise ValueError("X must hold at least one document, got none")
-        names = _as_names(feature_names, features.shape[1])
-        _check_finite(features, names)
+        names = as_names(feature_names, features.shape[1])
+        check_finite(features, names)
         grades = as_grades(relevance, features.shape[0]).copy()
         bounds = np.asarray(offsets)
         if bounds.dtype.kind not in "iu":
@@ -317,94 +324,6 @@ def as_blocks(stream: Blocks) -> Iterator[QueryStream]:
             yield block
 
 
-def read_only(array: Any) -> Any:
-    """A view that cannot be written through."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def column_names(X: Any) -> list[str] | None:
-    """Column names of a data frame, if X is one and all its columns have names."""
-    columns = getattr(X, "columns", None)
-    if columns is None or not all(isinstance(name, str) for name in columns):
-        return None
-    return list(columns)
-
-
-def as_features(X: Any) -> Features:
-    """X as a C-contiguous matrix of float32 or float64, without a copy where that is what it is."""
-    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _KEPT and X.flags.c_contiguous and X.shape[1]:
-        return X
-    if hasattr(X, "toarray") and not hasattr(X, "__array__"):
-        raise TypeError("X must be a dense array, got a sparse one; X.toarray() makes it dense")
-    matrix = as_numbers("X", X)
-    if matrix.ndim != 2:
-        hint = ". Reshape your data: one document is X.reshape(1, -1)" if matrix.ndim == 1 else ""
-        raise ValueError(f"X must be a matrix (documents x features), got {matrix.ndim} dimension(s){hint}")
-    if matrix.shape[1] == 0:
-        raise ValueError(f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
-    keep = np.dtype(np.float32 if np.can_cast(matrix.dtype, np.float32) else np.float64)
-    return cast(Features, np.ascontiguousarray(matrix, dtype=keep))
-
-
-def as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
-    """An array of real numbers; objects and numeric text become float64."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
-        raise ValueError(f"{name} must not have masked values")
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind in "OUS":
-            array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} must hold numbers: {error}") from None
-    if array.dtype.kind == "c":
-        raise ValueError(f"{name} must hold real numbers. Complex data not supported")
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold numbers, got {array.dtype}")
-    return array
-
-
-def as_grades(relevance: Any, n_documents: int) -> Floats:
-    """The grades as float64, checked: one per document, finite, not negative."""
-    grades = as_numbers("relevance", relevance)
-    if grades.ndim == 2 and grades.shape[1] == 1:
-        grades = grades[:, 0]
-    if grades.shape != (n_documents,):
-        raise ValueError(f"relevance must have one grade per document ({n_documents}), got shape {grades.shape}")
-    grades = np.ascontiguousarray(grades, dtype=np.float64)
-    bad = ~((grades >= 0) & np.isfinite(grades))
-    if bad.any():
-        i = int(np.argmax(bad))
-        raise ValueError(f"relevance must be finite and not negative, got {grades[i]} at document {i}")
-    return grades
-
-
-def _check_finite(X: Features, names: tuple[str, ...] | None) -> None:
-    """Raise if a feature is NaN or infinite, reading the matrix once in pieces that stay in cache."""
-    rows = max(1, _CHECKED_ROWS_BYTES // (X.shape[1] * X.itemsize))
-    for start in range(0, len(X), rows):
-        piece = X[start : start + rows]
-        if not (np.isfinite(piece.max()) and np.isfinite(piece.min())):
-            raise ValueError(describe_bad_feature(piece, start, names))
-
-
-def describe_bad_feature(X: Features, first_row: int, names: tuple[str, ...] | None) -> str:
-    """The message about the first value of X that is not finite."""
-    i, j = (int(place) for place in np.argwhere(~np.isfinite(X))[0])
-    name = f" ({names[j]!r})" if names else ""
-    found = "NaN" if np.isnan(X[i, j]) else "infinity"
-    return f"X must be finite, got {found} at document {first_row + i}, feature {j}{name}"
-
-
-def _as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    if len(names) != n_features:
-        raise ValueError(f"feature_names must name each of the {n_features} features, got {len(names)} names")
-    return tuple(str(name) for name in names)
-
-
 def _as_sizes(group: npt.ArrayLike, n_documents: int) -> Ints:
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu":
@@ -416,33 +335,6 @@ def _as_sizes(group: npt.ArrayLike, n_documents: int) -> Ints:
         total = sum(sizes.tolist())
         raise ValueError(f"group must add up to the number of documents ({n_documents}), got {total}")
     return sizes.astype(np.int64)
-
-
-def as_identifiers(qid: Any) -> npt.NDArray[Any]:
-    """Query identifiers as an array, checked: none is missing. Numbers and text in one list stay what they are."""
-    if isinstance(qid, np.ma.MaskedArray) and np.ma.getmaskarray(qid).any():
-        raise ValueError("qid must not have masked values")
-    mixed = isinstance(qid, (list, tuple)) and len({isinstance(one, str) for one in qid}) > 1
-    identifiers = np.array(qid, dtype=object) if mixed else np.asarray(qid)
-    missing = np.zeros(len(identifiers) if identifiers.ndim else 0, dtype=bool)
-    if identifiers.dtype.kind == "f":
-        missing = np.isnan(identifiers)
-    elif identifiers.dtype.kind in "mM":
-        missing = np.isnat(identifiers)
-    elif identifiers.dtype.kind == "O" and identifiers.ndim == 1:
-        missing = np.array([_is_missing(one) for one in identifiers], dtype=bool)
-    if missing.any():
-        i = int(np.argmax(missing))
-        raise ValueError(f"qid must not be missing, got {identifiers[i]} at document {i}")
-    return identifiers
-
-
-def _is_missing(value: Any) -> bool:
-    """None, and whatever is not equal to itself: NaN, NaT, pandas.NA."""
-    try:
-        return value is None or bool(value != value)  # noqa: PLR0124
-    except (TypeError, ValueError):
-        return True
 
 
 def group_rows(qid: npt.ArrayLike, n_documents: int) -> tuple[Ints | None, Ints, npt.NDArray[Any]]:

@@ -25,7 +25,7 @@ from perceptrank.measures import (
     discounts,
     parse,
 )
-from perceptrank.stream import as_grades, read_only
+from perceptrank.validation import as_grades, read_only
 
 CLASS_ORDERS = {
     "score": weights_kernel.BY_SCORE,

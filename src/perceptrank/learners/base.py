@@ -6,50 +6,22 @@ from contextlib import contextmanager
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from perceptrank import persist
 from perceptrank.arrays import Features, Floats, Ints
-from perceptrank.kernels.list_pass import MASS, ROUNDS, SQUARED_REACH, TALLY_LENGTH, UPDATES
+from perceptrank.kernels.list_pass import ROUNDS, UPDATES
 from perceptrank.kernels.scoring import score_pass
 from perceptrank.learners.estimator import Estimator
+from perceptrank.learners.state import State
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
 from perceptrank.scaling import Scaling, ScalingLike, as_plain, from_plain, make_scalings
-from perceptrank.stream import (
-    Blocks,
-    QueryStream,
-    as_blocks,
-    as_features,
-    as_grades,
-    as_identifiers,
-    column_names,
-    describe_bad_feature,
-    group_rows,
-    read_only,
-)
+from perceptrank.stream import Blocks, QueryStream, as_blocks, group_rows
 from perceptrank.trace import Trace
-
-_TALLY = {"rounds": ROUNDS, "updates": UPDATES, "mass": MASS, "squared_reach": SQUARED_REACH}
-
-
-class State(NamedTuple):
-    """All that a learner has learned: enough to go on as if it had never stopped."""
-
-    weights: Floats
-    total: Floats  # the sum of all iterates after the first
-    tally: Floats
-
-    @classmethod
-    def zero(cls, n_features: int) -> "State":
-        """Where every learner starts."""
-        return cls(np.zeros(n_features), np.zeros(n_features), np.zeros(TALLY_LENGTH))
-
-    def copy(self) -> "State":
-        """A copy that later rounds leave alone."""
-        return State(self.weights.copy(), self.total.copy(), self.tally.copy())
+from perceptrank.validation import as_features, as_grades, as_identifiers, column_names, describe_bad_feature, read_only
 
 
 class Learner(Estimator):
@@ -402,15 +374,7 @@ class Learner(Estimator):
         document: dict[str, Any] = {"algorithm": self.algorithm, "parameters": parameters, "queries": self._n_queries}
         document["feature_names"] = list(self._feature_names) if self._feature_names else None
         document["scalings"] = as_plain(self._scalings)
-        document["state"] = None
-        if self._state is not None:
-            tally: dict[str, Any] = {name: float(self._state.tally[place]) for name, place in _TALLY.items()}
-            tally |= {"rounds": self.n_rounds, "updates": self.n_updates}
-            document["state"] = {
-                **tally,
-                "weights": self._state.weights.tolist(),
-                "total": self._state.total.tolist(),
-            }
+        document["state"] = None if self._state is None else self._state.as_plain()
         return document
 
     @classmethod
@@ -424,18 +388,9 @@ class Learner(Estimator):
             raise ValueError("feature_names must be a list of names, or null")
         learner._feature_names = tuple(names) if names else None
         if state is not None:
-            loaded = State.zero(len(state["weights"]))
-            for array, name in ((loaded.weights, "weights"), (loaded.total, "total")):
-                array[:] = persist.finite_numbers(name, state[name], len(array))
-            for name, place in _TALLY.items():
-                loaded.tally[place] = persist.finite_numbers(name, [state[name]], 1)[0]
-                if loaded.tally[place] < 0:
-                    raise ValueError(f"{name} must not be negative, got {state[name]}")
-            for name in ("rounds", "updates"):
-                persist.whole_number(name, state[name])
-            learner._state = loaded
-            if names and len(names) != len(loaded.weights):
-                raise ValueError(f"{len(names)} feature names for {len(loaded.weights)} features")
+            learner._state = State.from_plain(state)
+            if names and len(names) != learner.n_features_in_:
+                raise ValueError(f"{len(names)} feature names for {learner.n_features_in_} features")
         learner._scalings = make_scalings(from_plain(document["scalings"]))
         return learner
 

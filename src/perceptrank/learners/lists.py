@@ -7,7 +7,8 @@ import numpy as np
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.list_pass import list_pass
 from perceptrank.kernels.list_rules import ListRule
-from perceptrank.learners.base import Learner, State
+from perceptrank.learners.base import Learner
+from perceptrank.learners.state import State
 from perceptrank.measures import discounts
 
 

@@ -1,0 +1,49 @@
+"""What a linear learner has learned."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perceptrank.arrays import Floats
+from perceptrank.kernels.list_pass import MASS, ROUNDS, SQUARED_REACH, TALLY_LENGTH, UPDATES
+from perceptrank.persist import finite_numbers, whole_number
+
+_COUNTS = {"rounds": ROUNDS, "updates": UPDATES}
+_SUMS = {"mass": MASS, "squared_reach": SQUARED_REACH}
+
+
+class State(NamedTuple):
+    """All that a learner has learned: enough to go on as if it had never stopped."""
+
+    weights: Floats
+    total: Floats  # the sum of all iterates after the first
+    tally: Floats
+
+    @classmethod
+    def zero(cls, n_features: int) -> "State":
+        """Where every learner starts."""
+        return cls(np.zeros(n_features), np.zeros(n_features), np.zeros(TALLY_LENGTH))
+
+    def copy(self) -> "State":
+        """A copy that later rounds leave alone."""
+        return State(self.weights.copy(), self.total.copy(), self.tally.copy())
+
+    def as_plain(self) -> dict[str, Any]:
+        """The state as numbers and lists, for a model file."""
+        counts = {name: int(self.tally[place]) for name, place in _COUNTS.items()}
+        sums = {name: float(self.tally[place]) for name, place in _SUMS.items()}
+        return {**counts, **sums, "weights": self.weights.tolist(), "total": self.total.tolist()}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> "State":
+        """What `as_plain` was made of; raises if it does not hold together."""
+        state = cls.zero(len(plain["weights"]))
+        state.weights[:] = finite_numbers("weights", plain["weights"], len(state.weights))
+        state.total[:] = finite_numbers("total", plain["total"], len(state.weights))
+        for name, place in _COUNTS.items():
+            state.tally[place] = whole_number(name, plain[name])
+        for name, place in _SUMS.items():
+            state.tally[place] = finite_numbers(name, [plain[name]], 1)[0]
+            if state.tally[place] < 0:
+                raise ValueError(f"{name} must not be negative, got {plain[name]}")
+        return state
