@@ -2,9 +2,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
-# Numba's cache does not notice an edit in a kernel that another kernel calls: a folder per state of the kernels does.
-KERNELS := $(shell cat src/perceptrank/kernels/*.py src/perceptrank/arrays.py | cksum | cut -d' ' -f1)
-export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba-$(KERNELS)
+export NUMBA_CACHE_DIR := $(CURDIR)/.cache
 
 .PHONY: demo test lint types layers tests bounds bench clean
 
@@ -27,7 +25,6 @@ tests: $(VENV)/dev
 	$(BIN)/pytest -n 2
 
 bounds: export NUMBA_BOUNDSCHECK := 1
-bounds: export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba-$(KERNELS)-bounds
 bounds: $(VENV)/dev
 	$(BIN)/pytest -n 2 -m kernel -q tests
 

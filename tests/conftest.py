@@ -1,20 +1,8 @@
-"""Set-up that must happen before Numba is imported, and the fixtures that many tests share."""
+"""Settings of Hypothesis, and the fixtures that many tests share."""
 
-import hashlib
 import os
-import tempfile
-from pathlib import Path
 
 import pytest
-
-KERNELS = sorted((Path(__file__).parents[1] / "src" / "perceptrank" / "kernels").glob("*.py"))
-STATE = hashlib.sha256(b"".join(path.read_bytes() for path in KERNELS)).hexdigest()[:16]
-
-# Numba's cache does not notice an edit in a kernel that another kernel calls.
-if "NUMBA_CACHE_DIR" not in os.environ:
-    bounds = "-bounds" if os.environ.get("NUMBA_BOUNDSCHECK") == "1" else ""
-    os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"perceptrank-numba-{STATE}{bounds}")
-
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(

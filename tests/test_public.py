@@ -2,12 +2,13 @@
 
 import importlib
 import inspect
+import os
 import pkgutil
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import perceptrank as pr
@@ -80,13 +81,36 @@ def test_the_readme_example(tmp_path, monkeypatch, capsys):
     assert pr.load("model.json").n_rounds > 0
 
 
+def run_python(code, **environment):
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
 def test_kernels_work_where_nothing_can_be_written():
     """Numba raises at import where it finds no place for its cache; we go on without one."""
     code = (
         "import numba.core.caching as caching\n"
         "getattr(caching, 'CacheImpl', getattr(caching, '_CacheImpl', None))._locator_classes = []\n"
-        "import perceptrank as pr; print(pr.NDCG()([1, 2], [1, 0]))"
+        "import numpy as np; from perceptrank.kernels.list_pass import squared_reach\n"
+        "print(squared_reach(np.ones(2), 1.0))"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
-    assert float(found.stdout) == pytest.approx(1 / np.log2(3))
+    assert run_python(code) == "2.0"
+
+
+def test_an_edited_kernel_is_never_run_from_an_old_cache(tmp_path):
+    """Not even when the edit is in a kernel that the cached one calls, which Numba does not notice."""
+    shutil.copytree(Path(pr.__file__).parent, tmp_path / "perceptrank", ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        "import perceptrank; assert perceptrank.__file__.startswith(sys_path)\n"
+        "import numpy as np; from perceptrank.kernels.list_pass import squared_reach\n"
+        "print(squared_reach(np.ones(2), 1.0), len(squared_reach.stats.cache_hits))"
+    ).replace("sys_path", repr(str(tmp_path)))
+    places = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert run_python(code, **places) == "2.0 0"
+    assert run_python(code, **places) == "2.0 1"
+    called = tmp_path / "perceptrank" / "kernels" / "scoring.py"
+    called.write_text(called.read_text().replace("    return norm\n", "    return 3.0 * norm\n"))
+    assert run_python(code, **places) == "6.0 0"

@@ -1,25 +1,55 @@
 """The decorators that every kernel carries."""
 
-from collections.abc import Callable
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 
+CONFIG: Any = numba.config
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 # Sums may be reordered so that they use the whole vector unit; NaN and infinity keep their meaning.
 REORDERED_SUMS = {"reassoc", "nsz", "contract", "arcp"}
 
-
 # For loops over values already known to be numbers.
 NO_NAN = {"nnan", "nsz"}
+
+
+def cache_folder() -> Path:
+    """Where machine code is kept: a folder for this state of all kernels.
+
+    Numba's cache looks at the file of a kernel, not at the files of the kernels it calls, nor at its own settings.
+    """
+    state = hashlib.sha256(f"bounds {CONFIG.BOUNDSCHECK}".encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        state.update(source.read_bytes())
+    base = CONFIG.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "perceptrank" / state.hexdigest()[:16]
+
+
+_CACHE_FOLDER = str(cache_folder())
+
+
+@contextmanager
+def _own_cache_folder() -> Iterator[None]:
+    before = CONFIG.CACHE_DIR
+    CONFIG.CACHE_DIR = _CACHE_FOLDER
+    try:
+        yield
+    finally:
+        CONFIG.CACHE_DIR = before
 
 
 def _compile(function: Kernel, **options: Any) -> Kernel:
     options |= {"nogil": True, "error_model": "numpy"}
     try:
-        return cast(Kernel, numba.njit(cache=True, **options)(function))
-    except RuntimeError:  # neither the package's folder nor a home folder can be written
+        with _own_cache_folder():
+            return cast(Kernel, numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # there is no folder that can be written
         return cast(Kernel, numba.njit(**options)(function))
 
 
