@@ -422,6 +422,16 @@ def test_a_wrong_parameter_is_refused_and_the_old_one_kept(make, name, wrong, st
     assert (learner.get_params(), bits(learner)) == before
 
 
+def test_a_refused_parameter_leaves_the_scaling_alone(stream):
+    learner = pr.ListwisePerceptron(scaling="running")
+    learner.scalings_[0].learn(stream).freeze()
+    before = bits(learner)
+    for name, wrong in {"margin": -1, "scaling": "bogus"}.items():
+        with pytest.raises(ValueError, match=name):
+            setattr(learner, name, wrong)
+        assert bits(learner) == before
+
+
 @every_learner
 def test_interrupting_leaves_the_learner_as_it_was(make, stream, monkeypatch):
     learner = make()
@@ -524,6 +534,7 @@ def test_the_classification_perceptron_takes_examples():
     assert fitted.n_updates == mistakes
     assert fitted.n_rounds == 200
     assert (fitted.fit(X, y, n_passes=20).classify(X) == y).mean() > 0.97
-    assert np.array_equal(pr.Perceptron().fit(X, (y > 0).astype(int)).weights, one_by_one.weights)
+    for labels in ((y > 0).astype(int), y[:, None], list(y)):
+        assert np.array_equal(pr.Perceptron().fit(X, labels).weights, one_by_one.weights)
     with pytest.raises(ValueError, match="not negative"):
         fitted.partial_fit(X[:1], [-2])

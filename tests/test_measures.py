@@ -150,6 +150,16 @@ def test_names_and_values_are_the_same_thing():
         assert hash(pr.parse(str(measure))) == hash(measure)
 
 
+def test_numbers_of_numpy_and_large_seeds():
+    assert pr.NDCG(np.uint64(2), seed=np.int32(3), ties="random") == pr.NDCG(2, seed=3, ties="random")
+    assert pr.NDCG(np.uint64(2), seed=np.uint8(3))([3, 2, 1], [0, 1, 2]) == pr.NDCG(2)([3, 2, 1], [0, 1, 2])
+    for seed in (2**53 + 1, 2**63 - 1):
+        measure = pr.AP(ties="random", seed=seed)
+        assert pr.parse(str(measure)) == measure
+    with pytest.raises(ValueError, match="seed"):
+        pr.AP(seed=True)
+
+
 def test_all_bad_names_are_reported_at_once():
     with pytest.raises(ValueError, match=r"'foo'.*'bar@3'.*ndcg@0.*Known measures: ndcg, ndcg@k, ap") as error:
         parse_all(["foo", "ndcg", "bar@3", "ndcg@0"])

@@ -271,6 +271,15 @@ def test_grades_changed_after_the_check_do_no_harm():
     assert pr.evaluate(pr.SlamPerceptron(), stream, "ndcg").mean("ndcg") == expected
 
 
+def test_large_identifiers_stay_apart_and_odd_ones_are_named():
+    stream = pr.QueryStream.from_arrays(np.eye(3), [0, 1, 2], qid=[2**63, 2**63 + 1, -1])
+    assert list(stream.qids) == [2**63, 2**63 + 1, -1]
+    odd = np.empty(2, object)
+    odd[:] = [[1], [2]]
+    with pytest.raises(TypeError, match="qid must hold values that can be compared and hashed"):
+        pr.QueryStream.from_arrays(np.eye(2), [0, 1], qid=odd)
+
+
 def test_wrong_ways_to_choose_queries():
     stream = pr.QueryStream.from_arrays(np.eye(3), [0, 1, 2], group=[1, 1, 1])
     for wrong in (None, np.array(1), [[0, 1]], "a", [0.5]):

@@ -126,6 +126,22 @@ def test_the_weight_of_outranked_documents_bounds_the_loss(query, measure, order
     assert v[outranked].sum() >= 1 - pr.parse(named(name, k))(scores, grades) - 1e-9
 
 
+@given(
+    query=judged_scores(min_size=2, max_size=10),
+    surrogate=st.sampled_from(
+        [pr.Slam(class_order="index"), pr.Slam("ndcg@2", class_order="mean"), pr.Slam("ap"), pr.MaxPair(), pr.ListNet()]
+    ),
+    seed=st.integers(0, 1000),
+)
+def test_gradients_are_subgradients(query, surrogate, seed):
+    """phi(t) >= phi(s) + g(s) . (t - s), for surrogates whose weights do not move with the scores."""
+    scores, grades = query
+    rng = np.random.default_rng(seed)
+    other = scores + rng.normal(size=len(scores)) * rng.choice([0.01, 1.0, 10.0])
+    slope = surrogate.gradient(scores, grades) @ (other - scores)
+    assert surrogate.value(other, grades) >= surrogate.value(scores, grades) + slope - 1e-9
+
+
 @given(query=judged_scores(min_size=2, max_size=10), measure=MEASURES, seed=st.integers(0, 1000))
 def test_slam_is_lipschitz_with_constant_root_two(query, measure, seed):
     scores, grades = query

@@ -51,6 +51,10 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
 def as_number(value: Any) -> float:
     """The value as a float, NaN if it is no real number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -75,11 +79,14 @@ class Measure:
     def __post_init__(self) -> None:
         check_choice("ties", self.ties, TIES)
         check_choice("empty", self.empty, EMPTY)
-        if not isinstance(self.seed, (int, np.integer)) or not 0 <= self.seed < 2**63:
+        if not _is_whole(self.seed) or not 0 <= self.seed < 2**63:
             raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1, got {self.seed!r}")
+        object.__setattr__(self, "seed", int(self.seed))
         k = self.cutoff
-        if k is not None and (not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not 1 <= k < 2**31):
-            raise ValueError(f"k must be a whole number from 1 to 2**31 - 1, or None for all documents, got {k!r}")
+        if k is not None:
+            if not _is_whole(k) or not 1 <= k < 2**31:
+                raise ValueError(f"k must be a whole number from 1 to 2**31 - 1, or None for all documents, got {k!r}")
+            object.__setattr__(self, "k", int(k))
 
     @property
     def cutoff(self) -> int | None:
@@ -281,8 +288,10 @@ def _parse_one(name: MeasureLike) -> Measure:
 
 
 def _number(text: str) -> int | float:
-    value = float(text)
-    return int(value) if value.is_integer() else value
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 PRESETS: dict[str, dict[str, Any]] = {

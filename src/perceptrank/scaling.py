@@ -133,8 +133,9 @@ class RunningStandardizer(Scaling):
         """Take in all that another one has seen."""
         if other.count > 0:
             mean, squares = self._moments(len(other._mean))
-            self.count = kernel.merge_moments(self.count, mean, squares, other.count, other._mean, other._squares)
-            self._mean, self._squares = mean, squares
+            count = kernel.merge_moments(self.count, mean, squares, other.count, other._mean, other._squares)
+            _check_overflow(kernel.first_overflow(squares))
+            self.count, self._mean, self._squares = count, mean, squares
         return self
 
     def scale(self, X: Features, offsets: Ints) -> Features:

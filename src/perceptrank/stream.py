@@ -1,7 +1,7 @@
 """Judged queries as arrays: `Query` is one of them, `QueryStream` many.
 
-A stream is checked once, when it is made. Everything that takes a stream takes an iterable of streams ("blocks") too,
-so data larger than memory needs no second code path.
+A stream is checked once, when it is made. Learning and evaluation take an iterable of streams ("blocks") as well as one
+stream, so data larger than memory needs no second code path.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -347,7 +347,10 @@ def group_rows(qid: npt.ArrayLike, n_documents: int) -> tuple[Ints | None, Ints,
     starts = np.concatenate([[0], np.flatnonzero(identifiers[1:] != identifiers[:-1]) + 1])
     runs = identifiers[starts]
     seen: dict[Any, int] = {}
-    codes = np.array([seen.setdefault(name, len(seen)) for name in runs.tolist()])
+    try:
+        codes = np.array([seen.setdefault(name, len(seen)) for name in runs.tolist()])
+    except TypeError as error:
+        raise TypeError(f"qid must hold values that can be compared and hashed: {error}") from None
     if len(seen) == len(runs):
         return None, np.append(starts, n_documents), runs
     query_of_row = np.repeat(codes, np.diff(np.append(starts, n_documents)))

@@ -1,4 +1,4 @@
-"""Convex losses of a score vector: value and subgradient.
+"""Surrogates of ranking measures: losses of a score vector, with value and subgradient.
 
 With documents i of grade R_i and score s_i, let M_i be the largest score of a document graded below i (minus infinity
 if there is none) and K_i the first document that attains it. Delta is the margin.
@@ -59,7 +59,7 @@ def make_rule(kind: int, measure: MeasureLike, class_order: str = "score", **opt
 
 
 class Surrogate(ABC):
-    """A loss of the scores and grades of one query, convex in the scores."""
+    """A loss of the scores and grades of one query."""
 
     @abstractmethod
     def _evaluate(self, scores: Floats, relevance: Floats) -> tuple[float, Floats]:
@@ -70,7 +70,7 @@ class Surrogate(ABC):
         return self._evaluate(*_checked(scores, relevance))[0]
 
     def gradient(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> Floats:
-        """A subgradient in the scores."""
+        """A subgradient in the scores, weights held fixed."""
         return self._evaluate(*_checked(scores, relevance))[1]
 
 
@@ -89,10 +89,13 @@ class _Hinge(Surrogate):
 class Slam(_Hinge):
     """phi(s, R) = sum of v_i max(0, Delta + M_i - s_i); phi / Delta is at least 1 - measure.
 
-    Subgradient: the sum of v_i (e_{K_i} - e_i) over documents whose hinge is positive. The weights v add up to 1 and
-    follow the documents sorted by grade: AP gives each of r relevant documents 1/r, NDCG_k gives the one in position
-    p <= k its gain times 1 / log2(1 + p), normalised. Inside a grade, positions go by score (`class_order="score"`), by
-    index (`"index"`), or are shared equally (`"mean"`).
+    The weights v add up to 1 and follow the documents sorted by grade: AP gives each of r relevant documents 1/r,
+    NDCG_k gives the one in position p <= k its gain times 1 / log2(1 + p), normalised. Inside a grade, positions go by
+    score (`class_order="score"`), by index (`"index"`), or are shared equally (`"mean"`).
+
+    For fixed weights phi is convex, and the sum of v_i (e_{K_i} - e_i) over documents whose hinge is positive is a
+    subgradient. With `"score"` the weights of NDCG are those at the given scores: `gradient` holds them fixed, as the
+    learners do, while `value` at other scores has other weights and is not convex across them.
 
     >>> loss = Slam(measure="ap")
     >>> loss.value([0.5, 0.0], [0, 1]), loss.gradient([0.5, 0.0], [0, 1])

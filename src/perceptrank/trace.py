@@ -27,7 +27,7 @@ class Trace:
 
     @property
     def n_updates(self) -> int:
-        """Number of rounds that changed the weights."""
+        """Number of rounds with an update."""
         return int(np.count_nonzero(self.masses))
 
     def __len__(self) -> int:

@@ -105,8 +105,11 @@ def as_identifiers(qid: Any) -> npt.NDArray[Any]:
     """Query identifiers as an array, checked: none is missing. Numbers and text in one list stay what they are."""
     if isinstance(qid, np.ma.MaskedArray) and np.ma.getmaskarray(qid).any():
         raise ValueError("qid must not have masked values")
-    mixed = isinstance(qid, (list, tuple)) and len({isinstance(one, str) for one in qid}) > 1
-    identifiers = np.array(qid, dtype=object) if mixed else np.asarray(qid)
+    identifiers = np.asarray(qid)
+    if isinstance(qid, (list, tuple)):
+        mixed = len({isinstance(one, str) for one in qid}) > 1
+        rounded = identifiers.dtype.kind == "f" and all(isinstance(one, int) for one in qid)
+        identifiers = np.array(qid, dtype=object) if mixed or rounded else identifiers
     missing = np.zeros(len(identifiers) if identifiers.ndim else 0, dtype=bool)
     if identifiers.dtype.kind == "f":
         missing = np.isnan(identifiers)

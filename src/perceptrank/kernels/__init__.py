@@ -1,1 +1,1 @@
-"""Compiled loops over arrays. Nothing here checks its input: whoever calls a kernel has done that."""
+"""Compiled loops over arrays. Nothing here checks shapes or indices: whoever calls a kernel has done that."""

@@ -1,7 +1,7 @@
 """What a list teaches: the scores and grades of one query become a coefficient per document.
 
-Every rule writes row COEFFICIENTS, a subgradient g of its surrogate in the scores, and returns the total weight of the
-documents that moved, 0 for "no update".
+Every rule writes row COEFFICIENTS, a subgradient of its surrogate in the scores, weights held fixed, and returns the
+total weight of the documents that moved, 0 for "no update".
 """
 
 import math

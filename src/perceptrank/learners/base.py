@@ -130,7 +130,7 @@ class Learner(Estimator):
             raise
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> bool:
-        """Learn from one query: documents x features and a grade per document. Returns whether the weights changed."""
+        """Learn from one query: documents x features and a grade per document. Returns whether there was an update."""
         names = column_names(X)
         features = as_features(X)
         m = features.shape[0]
@@ -337,12 +337,15 @@ class Learner(Estimator):
 
     @property
     def n_updates(self) -> int:
-        """Number of rounds that changed the weights."""
+        """Number of rounds with an update."""
         return int(self._state.tally[UPDATES]) if self._state is not None else 0
 
     @property
     def scalings_(self) -> list[Scaling]:
-        """The transforms that features go through, with what they have learned; freezing one takes effect."""
+        """The transforms that features go through, with what they have learned; freezing one takes effect.
+
+        They follow `scaling` until something is learned; a `scaling` set later waits for the next `fit`.
+        """
         return self._scalings
 
     def _check_features(self, n_features: int, names: tuple[str, ...] | None) -> None:
@@ -404,8 +407,7 @@ class Learner(Estimator):
         else:
             self.set_params(**{name: value})
 
-    def _take_parameters(self, parameters: dict[str, Any]) -> None:
-        super()._take_parameters(parameters)
+    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         if "scaling" in parameters and self._state is None:
             self._scalings = make_scalings(self.scaling)
 

@@ -26,19 +26,20 @@ class Estimator:
                 f"{type(self).__name__} has no parameter {', '.join(map(repr, unknown))}; "
                 f"it has {', '.join(self.parameter_names)}"
             )
-        before = self.get_params()
+        before = {name: getattr(self, name) for name in parameters}
         try:
-            self._take_parameters(parameters)
+            for name, value in parameters.items():
+                object.__setattr__(self, name, value)
             self._check_parameters()
         except BaseException:
-            self._take_parameters(before)
+            for name, value in before.items():
+                object.__setattr__(self, name, value)
             raise
+        self._parameters_changed(parameters)
         return self
 
-    def _take_parameters(self, parameters: dict[str, Any]) -> None:
-        """Store parameters as they are."""
-        for name, value in parameters.items():
-            object.__setattr__(self, name, value)
+    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
+        """Hook: these parameters were set, and are right."""
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is wrong."""

@@ -35,7 +35,8 @@ class ListwisePerceptron(ListLearner):
     relative_margin : float or None
         0 or None for no margin.
     margin : float or None
-        An absolute margin, which takes the place of the relative one; then margin / learning_rate matters.
+        An absolute margin, which takes the place of the default relative one (giving both is an error); then
+        margin / learning_rate matters.
     learning_rate : float, positive
     class_order : "score", "mean" or "index"
         How weights are laid inside a relevance class, see `Slam`.

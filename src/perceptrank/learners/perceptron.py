@@ -85,4 +85,6 @@ class Perceptron(Learner):
 def _as_grades(labels: npt.ArrayLike) -> Floats:
     """Labels -1 and 1 as grades 0 and 1; grades as they are."""
     values = as_numbers("labels", labels).astype(np.float64)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
     return np.where(values == -1.0, 0.0, values)
