@@ -514,8 +514,9 @@ def test_an_overflow_is_located_in_the_whole_stream():
 
 
 def test_at_most_one_margin():
-    with pytest.raises(ValueError, match="margin or relative_margin, not both"):
-        pr.ListwisePerceptron(margin=1.0, relative_margin=0.5)
+    for margin in (0, 1.0):
+        with pytest.raises(ValueError, match="margin or relative_margin, not both"):
+            pr.ListwisePerceptron(margin=margin, relative_margin=0.5)
     for name in ("margin", "relative_margin"):
         with pytest.raises(ValueError, match=f"{name} must be a number >= 0 or None, got -1"):
             pr.ListwisePerceptron(**{name: -1})

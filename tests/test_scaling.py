@@ -30,11 +30,11 @@ def test_query_scalings_equal_their_definitions(stream):
 def test_the_running_standardizer_equals_its_definition(stream):
     scaler = pr.RunningStandardizer()
     seen = np.empty((0, stream.n_features))
-    for q, query in enumerate(stream):
+    for query in stream:
         seen = np.vstack([seen, query.X.astype(float)])
         scaled = scaler.learn_and_scale(query.X, np.array([0, len(query.X)]))
         np.testing.assert_allclose(scaled, standardized(query.X.astype(float), seen), atol=1e-4)
-        assert q == 0 or scaler.count == len(seen)
+        assert scaler.count == len(seen)
     np.testing.assert_allclose(scaler.mean, seen.mean(axis=0), atol=1e-10)
     np.testing.assert_allclose(scaler.deviation, seen.std(axis=0), atol=1e-10)
 
@@ -84,7 +84,7 @@ def test_one_document_queries_and_single_precision_stay_what_they_are():
     for scaling in (pr.QueryZScore(), pr.QueryMinMax(), pr.RunningStandardizer()):
         scaled = scaling.transform(stream)
         assert scaled.X.dtype == np.float32
-        assert not scaled.X.any() or isinstance(scaling, pr.RunningStandardizer)
+        assert not scaled.X.any()
 
 
 @pytest.mark.parametrize("kind", [pr.QueryZScore, pr.QueryMinMax, pr.RunningStandardizer])

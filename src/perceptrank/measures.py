@@ -24,7 +24,7 @@ import numpy.typing as npt
 from perceptrank.arrays import Floats, Ints
 from perceptrank.kernels import measure_pass as kernel
 from perceptrank.kernels import weights as weights_kernel
-from perceptrank.validation import as_grades, as_numbers, read_only
+from perceptrank.validation import as_grades, as_scores, check_choice, check_positive, is_whole, read_only
 
 GAINS = {"exp2": weights_kernel.EXP2, "linear": weights_kernel.LINEAR}
 TIES = {
@@ -35,34 +35,6 @@ TIES = {
     "expected": kernel.EXPECTED,
 }
 EMPTY = {"skip": kernel.SKIP, "one": kernel.ONE, "zero": kernel.ZERO}
-
-
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise unless a parameter has one of the values it may have."""
-    if value not in (known := list(choices)):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
-
-
-def check_positive(name: str, value: Any) -> float:
-    """The value as a float, if it is a positive finite number."""
-    number = as_number(value)
-    if not 0 < number < np.inf:
-        raise ValueError(f"{name} must be a number > 0, got {value!r}")
-    return number
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def as_number(value: Any) -> float:
-    """The value as a float, NaN if it is no real number."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return float("nan")
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf")
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,12 +51,12 @@ class Measure:
     def __post_init__(self) -> None:
         check_choice("ties", self.ties, TIES)
         check_choice("empty", self.empty, EMPTY)
-        if not _is_whole(self.seed) or not 0 <= self.seed < 2**63:
+        if not is_whole(self.seed) or not 0 <= self.seed < 2**63:
             raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1, got {self.seed!r}")
         object.__setattr__(self, "seed", int(self.seed))
         k = self.cutoff
         if k is not None:
-            if not _is_whole(k) or not 1 <= k < 2**31:
+            if not is_whole(k) or not 1 <= k < 2**31:
                 raise ValueError(f"k must be a whole number from 1 to 2**31 - 1, or None for all documents, got {k!r}")
             object.__setattr__(self, "k", int(k))
 
@@ -334,14 +306,3 @@ def _discount_table(length: int) -> Floats:
 def discounts(longest: int) -> Floats:
     """1 / log2(1 + rank) for ranks 1, 2, … at least up to the longest query."""
     return _discount_table(1 << max(10, int(longest).bit_length()))
-
-
-def as_scores(scores: npt.ArrayLike) -> Floats:
-    """Scores as a float64 vector, checked to be finite."""
-    values = np.ascontiguousarray(as_numbers("scores", scores), dtype=np.float64)
-    if values.ndim != 1:
-        raise ValueError(f"scores must be a vector, one per document, got {values.ndim} dimensions")
-    if not np.isfinite(values).all():
-        i = int(np.argmax(~np.isfinite(values)))
-        raise ValueError(f"scores must be finite, got {values[i]} at document {i}")
-    return values

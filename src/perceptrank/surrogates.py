@@ -13,19 +13,8 @@ import numpy.typing as npt
 from perceptrank.arrays import Floats
 from perceptrank.kernels import list_rules as kernel
 from perceptrank.kernels import weights as weights_kernel
-from perceptrank.measures import (
-    AP,
-    GAINS,
-    NDCG,
-    Measure,
-    MeasureLike,
-    as_scores,
-    check_choice,
-    check_positive,
-    discounts,
-    parse,
-)
-from perceptrank.validation import as_grades, read_only
+from perceptrank.measures import AP, GAINS, NDCG, Measure, MeasureLike, discounts, parse
+from perceptrank.validation import as_grades, as_scores, check_choice, check_positive, read_only
 
 CLASS_ORDERS = {
     "score": weights_kernel.BY_SCORE,

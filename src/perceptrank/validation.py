@@ -1,6 +1,6 @@
 """What users give, as arrays that kernels can take: checked, with an error that says what is wrong where."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -129,3 +129,43 @@ def _is_missing(value: Any) -> bool:
         return value is None or bool(value != value)  # noqa: PLR0124
     except (TypeError, ValueError):
         return True
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise unless a parameter has one of the values it may have."""
+    if value not in (known := list(choices)):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+
+
+def check_positive(name: str, value: Any) -> float:
+    """The value as a float, if it is a positive finite number."""
+    number = as_number(value)
+    if not 0 < number < np.inf:
+        raise ValueError(f"{name} must be a number > 0, got {value!r}")
+    return number
+
+
+def is_whole(value: Any) -> bool:
+    """Whether the value is a whole number, and no boolean."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def as_number(value: Any) -> float:
+    """The value as a float, NaN if it is no real number."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return float("nan")
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+def as_scores(scores: Any) -> Floats:
+    """Scores as a float64 vector, checked to be finite."""
+    values = np.ascontiguousarray(as_numbers("scores", scores), dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError(f"scores must be a vector, one per document, got {values.ndim} dimensions")
+    if not np.isfinite(values).all():
+        i = int(np.argmax(~np.isfinite(values)))
+        raise ValueError(f"scores must be finite, got {values[i]} at document {i}")
+    return values

@@ -8,7 +8,7 @@ import math
 from perceptrank.arrays import FloatRows, IntRows
 from perceptrank.kernels.compiled import compiled, compiled_extrema
 from perceptrank.kernels.ordering import SELECTION_LIMIT, gather_equal, sort_by_key, sort_chosen
-from perceptrank.kernels.scratch import CHOSEN, GRADES, IDEAL, ORDER, RANKED_GRADES, RANKS
+from perceptrank.kernels.scratch import CHOSEN, GRADES, IDEAL, ORDER, RANKED_GRADES, RANKS, SCORES
 
 FEW_LEVELS = 24
 NO_GRADE = -1.0
@@ -36,22 +36,22 @@ def highest_below(floats: FloatRows, grades: int, m: int, ceiling: float) -> flo
 
 
 @compiled
-def count_at_least(floats: FloatRows, grades: int, m: int, floor: float) -> int:
+def count_at_least(floats: FloatRows, m: int, floor: float) -> int:
     """Number of documents whose grade reaches the floor."""
     n = 0
     for i in range(m):
-        n += 1 if floats[grades, i] >= floor else 0
+        n += 1 if floats[GRADES, i] >= floor else 0
     return n
 
 
 @compiled
-def order_ideally(floats: FloatRows, ints: IntRows, keys: int, m: int, k: int) -> None:
-    """Row IDEAL = the first k documents by grade, then by row `keys`, both descending, then by index.
+def order_ideally(floats: FloatRows, ints: IntRows, m: int, k: int) -> None:
+    """Row IDEAL = the first k documents by grade, then by score, both descending, then by index.
 
     A small k is filled class by class, so that only documents that may be in it are sorted.
     """
     if k > SELECTION_LIMIT:
-        sort_by_key(floats, ints, keys, m, ORDER)
+        sort_by_key(floats, ints, SCORES, m, ORDER)
         order_by_grade(floats, ints, m)
         return
     filled = 0
@@ -59,7 +59,7 @@ def order_ideally(floats: FloatRows, ints: IntRows, keys: int, m: int, k: int) -
     while filled < k:
         grade = highest_below(floats, GRADES, m, grade)
         n = gather_equal(floats, ints, GRADES, m, grade, CHOSEN, 0)
-        sort_chosen(floats, ints, keys, n, IDEAL, filled)
+        sort_chosen(floats, ints, SCORES, n, IDEAL, filled)
         filled += n
 
 

@@ -120,7 +120,7 @@ def against_best(
     n = counted if rule.kind == TOP and rule.class_order != BY_MEAN else n_relevant
     ordered = False
     if rule.mistakes_only:
-        order_ideally(floats, ints, SCORES, m, counted)
+        order_ideally(floats, ints, m, counted)
         find_best_below(floats, ints, m, counted)
         mistaken = False
         for p in range(counted):
@@ -134,7 +134,7 @@ def against_best(
                 ints[ORDER, i] = i
             order_by_grade(floats, ints, m)
         else:
-            order_ideally(floats, ints, SCORES, m, n)
+            order_ideally(floats, ints, m, n)
         find_best_below(floats, ints, m, n)
     if rule.kind == MAX_PAIR:
         return move_widest_pair(n, margin, floats, ints)

@@ -11,7 +11,7 @@ from perceptrank.kernels.list_pass import longest_query
 from perceptrank.kernels.ordering import break_ties, select_documents, sort_by_key
 from perceptrank.kernels.scratch import GRADES, IDEAL, ORDER, SCORES, SUMS, allocate_floats, allocate_ints
 from perceptrank.kernels.scratch import WEIGHTS as TIEBREAK
-from perceptrank.kernels.weights import AP, ERR, NDCG, PRECISION, RECIPROCAL_RANK, gain_of, gain_shift
+from perceptrank.kernels.weights import AP, ERR, NDCG, PRECISION, RECIPROCAL_RANK, gain_of, gain_shift, judge
 
 WORST, STABLE, REVERSE, RANDOM, EXPECTED = range(5)
 SKIP, ONE, ZERO = range(3)
@@ -40,21 +40,23 @@ def measure_pass(
         start, m = offsets[q], offsets[q + 1] - offsets[q]
         for i in range(m):
             floats[SCORES, i] = scores[start + i]
-            floats[GRADES, i] = relevance[start + i]
-        highest = highest_below(floats, GRADES, m, math.inf)
-        if highest == 0.0:
+        n_relevant = judge(measure, relevance, start, m, floats)
+        if n_relevant <= 0:
             values[q] = math.nan if empty == SKIP else (1.0 if empty == ONE else 0.0)
             continue
+        highest = highest_below(floats, GRADES, m, math.inf)
         k = m if cutoff == 0 else min(cutoff, m)
         if ties == EXPECTED:
             sort_by_key(floats, ints, SCORES, m, ORDER)
-            value = expected_measure(measure, cutoff, gain, max_grade, m, k, highest, discounts, floats, ints)
+            value = expected_measure(
+                measure, cutoff, gain, max_grade, n_relevant, m, k, highest, discounts, floats, ints
+            )
         else:
             n = select_documents(floats, ints, SCORES, m, k, ORDER)
             if ties != STABLE and has_ties(floats, ints, n):
                 order_ties(ties, m, seed, first_round + q, floats)
                 break_ties(floats, ints, SCORES, TIEBREAK, n, ORDER)
-            value = measure_of(measure, cutoff, gain, max_grade, m, k, highest, discounts, floats, ints)
+            value = measure_of(measure, cutoff, gain, max_grade, n_relevant, m, k, highest, discounts, floats, ints)
         if measure == NDCG:
             best = best_gain(gain, m, k, highest, discounts, floats, ints)
             value = value / best if best > 0.0 else 1.0
@@ -110,7 +112,7 @@ def best_gain(gain: int, m: int, k: int, highest: float, discounts: Floats, floa
     p = 0
     grade = highest
     for _ in range(FEW_LEVELS):
-        stop = min(count_at_least(floats, GRADES, m, grade), k)
+        stop = min(count_at_least(floats, m, grade), k)
         level_gain = gain_of(gain, grade, shift)
         while p < stop:
             value += level_gain * discounts[p]
@@ -126,20 +128,12 @@ def best_gain(gain: int, m: int, k: int, highest: float, discounts: Floats, floa
 
 
 @compiled
-def count_relevant(m: int, floats: FloatRows) -> int:
-    """Number of positive grades."""
-    n_relevant = 0
-    for i in range(m):
-        n_relevant += 1 if floats[GRADES, i] > 0.0 else 0
-    return n_relevant
-
-
-@compiled
 def measure_of(
     measure: int,
     cutoff: int,
     gain: int,
     max_grade: float,
+    n_relevant: int,
     m: int,
     k: int,
     highest: float,
@@ -166,7 +160,7 @@ def measure_of(
     if measure == PRECISION:
         return found / (cutoff if cutoff > 0 else m)
     if measure == AP:
-        return value / count_relevant(m, floats)
+        return value / n_relevant
     return value
 
 
@@ -176,6 +170,7 @@ def expected_measure(
     cutoff: int,
     gain: int,
     max_grade: float,
+    n_relevant: int,
     m: int,
     k: int,
     highest: float,
@@ -219,7 +214,7 @@ def expected_measure(
     if measure == PRECISION:
         return value / (cutoff if cutoff > 0 else m)
     if measure == AP:
-        return value / count_relevant(m, floats)
+        return value / n_relevant
     return value
 
 

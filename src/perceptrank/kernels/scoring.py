@@ -1,7 +1,7 @@
-"""The two loops that read the features: scores out of weights, and a step out of coefficients."""
+"""The loops that read the features: scores out of weights, and a step out of coefficients."""
 
 from perceptrank.arrays import Features, Floats, Ints
-from perceptrank.kernels.compiled import compiled, compiled_sums
+from perceptrank.kernels.compiled import compiled_sums
 
 
 @compiled_sums
@@ -59,9 +59,3 @@ def add_rows(X: Features, start: int, rows: Ints, n_rows: int, coefficients: Flo
         a, ca = start + rows[p], coefficients[rows[p]]
         for j in range(X.shape[1]):
             step[j] += ca * X[a, j]
-
-
-@compiled
-def score_pass(X: Features, weights: Floats, scores: Floats) -> bool:
-    """Scores of every row; returns whether all are finite."""
-    return score_rows(X, 0, X.shape[0], weights, scores, 0)

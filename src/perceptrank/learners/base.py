@@ -14,7 +14,7 @@ import numpy.typing as npt
 from perceptrank import persist
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.list_pass import ROUNDS, UPDATES
-from perceptrank.kernels.scoring import score_pass
+from perceptrank.kernels.scoring import score_rows
 from perceptrank.learners.estimator import Estimator
 from perceptrank.learners.state import State
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
@@ -78,10 +78,9 @@ class Learner(Estimator):
             measure.check_grades(stream.relevance)
         with self._all_or_nothing():
             self._feature_names = stream.feature_names or self._feature_names
-            traces: list[Trace] = []
-            for block in stream.blocks():
-                traces.append(self._learn_block(block, recorded, sum(map(len, traces))))
-            return Trace.concatenate(traces)
+            before = self._n_queries
+            blocks = stream.blocks()
+            return Trace.concatenate(self._learn_block(block, recorded, self._n_queries - before) for block in blocks)
 
     def _learn_block(self, block: QueryStream, recorded: list[Measure], n_before: int = 0) -> Trace:
         """Learn a block that comes after n_before queries of the stream that the user gave."""
@@ -207,7 +206,7 @@ class Learner(Estimator):
     def _scores(self, X: Features) -> Floats:
         weights = np.zeros(X.shape[1]) if self._state is None else self.coef_
         scores = np.empty(X.shape[0])
-        if not score_pass(read_only(X), read_only(weights), scores):
+        if not score_rows(read_only(X), 0, len(X), weights, scores, 0):
             if np.isfinite(X).all():
                 raise ValueError("scores overflow: the features are too large")
             raise ValueError(describe_bad_feature(X, 0, self._feature_names))

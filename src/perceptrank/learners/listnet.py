@@ -2,8 +2,8 @@
 
 from perceptrank.kernels.list_rules import SOFTMAX, ListRule
 from perceptrank.learners.lists import ListLearner
-from perceptrank.measures import check_positive
 from perceptrank.scaling import ScalingLike
+from perceptrank.validation import check_positive
 
 
 class OnlineListNet(ListLearner):

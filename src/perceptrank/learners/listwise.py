@@ -6,9 +6,10 @@ import numpy as np
 
 from perceptrank.kernels.list_rules import TOP, UNIFORM, ListRule
 from perceptrank.learners.lists import ListLearner
-from perceptrank.measures import MeasureLike, as_number, check_choice, check_positive
+from perceptrank.measures import MeasureLike
 from perceptrank.scaling import ScalingLike
 from perceptrank.surrogates import make_rule
+from perceptrank.validation import as_number, check_choice, check_positive
 
 VIOLATORS = {"uniform": UNIFORM, "top": TOP}
 
@@ -77,7 +78,7 @@ class ListwisePerceptron(ListLearner):
     def _make_rule(self) -> ListRule:
         check_choice("violators", self.violators, VIOLATORS)
         relative, absolute = _margin("relative_margin", self.relative_margin), _margin("margin", self.margin)
-        if absolute and relative not in (0.0, 1.0):
+        if self.margin is not None and relative not in (0.0, 1.0):
             raise ValueError(f"give margin or relative_margin, not both, got {self.margin} and {self.relative_margin}")
         return make_rule(
             VIOLATORS[self.violators],

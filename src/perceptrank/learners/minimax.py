@@ -2,9 +2,10 @@
 
 from perceptrank.kernels.list_rules import MAX_PAIR, ListRule
 from perceptrank.learners.lists import ListLearner
-from perceptrank.measures import MeasureLike, check_positive
+from perceptrank.measures import MeasureLike
 from perceptrank.scaling import ScalingLike
 from perceptrank.surrogates import make_rule
+from perceptrank.validation import check_positive
 
 
 class MinimaxPerceptron(ListLearner):

@@ -7,10 +7,9 @@ from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.document_pass import perceptron_pass
 from perceptrank.learners.base import Learner
 from perceptrank.learners.state import State
-from perceptrank.measures import check_positive
 from perceptrank.scaling import ScalingLike
 from perceptrank.stream import QueryStream
-from perceptrank.validation import as_numbers
+from perceptrank.validation import as_numbers, check_positive
 
 
 class Perceptron(Learner):
