@@ -7,7 +7,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from perceptrank.data.letor import read_letor, scan_letor
+    from perceptrank.data.letor_writer import write_letor
+    from perceptrank.data.mslr import mslr_shaped
     from perceptrank.data.separable import SeparableStream, separable
+    from perceptrank.data.text import FormatError
     from perceptrank.evaluation import evaluate
     from perceptrank.learners import algorithms, load
     from perceptrank.learners.base import Learner
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
     from perceptrank.learners.slam import SlamPerceptron
     from perceptrank.measures import AP, ERR, NDCG, Measure, Precision, ReciprocalRank, parse, preset
     from perceptrank.scaling import QueryMinMax, QueryZScore, RunningStandardizer, Scaling
-    from perceptrank.stream import Query, QueryStream
+    from perceptrank.stream import Query, QueryStream, Scan
     from perceptrank.surrogates import ListNet, MaxPair, Slam, Surrogate
     from perceptrank.trace import Trace
 
@@ -27,6 +31,7 @@ __version__ = "0.1.0"
 _HOME = {
     "AP": "measures",
     "ERR": "measures",
+    "FormatError": "data.text",
     "Learner": "learners.base",
     "ListNet": "surrogates",
     "ListwisePerceptron": "learners.listwise",
@@ -44,6 +49,7 @@ _HOME = {
     "ReciprocalRank": "measures",
     "RunningStandardizer": "scaling",
     "Scaling": "scaling",
+    "Scan": "stream",
     "SeparableStream": "data.separable",
     "Slam": "surrogates",
     "SlamPerceptron": "learners.slam",
@@ -52,15 +58,20 @@ _HOME = {
     "algorithms": "learners",
     "evaluate": "evaluation",
     "load": "learners",
+    "mslr_shaped": "data.mslr",
     "parse": "measures",
     "preset": "measures",
+    "read_letor": "data.letor",
+    "scan_letor": "data.letor",
     "separable": "data.separable",
+    "write_letor": "data.letor_writer",
 }
 
 __all__ = [
     "AP",
     "ERR",
     "NDCG",
+    "FormatError",
     "Learner",
     "ListNet",
     "ListwisePerceptron",
@@ -77,6 +88,7 @@ __all__ = [
     "ReciprocalRank",
     "RunningStandardizer",
     "Scaling",
+    "Scan",
     "SeparableStream",
     "Slam",
     "SlamPerceptron",
@@ -86,9 +98,13 @@ __all__ = [
     "algorithms",
     "evaluate",
     "load",
+    "mslr_shaped",
     "parse",
     "preset",
+    "read_letor",
+    "scan_letor",
     "separable",
+    "write_letor",
 ]
 
 

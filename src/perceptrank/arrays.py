@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Words: TypeAlias = npt.NDArray[np.uint64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Features: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 

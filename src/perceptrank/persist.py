@@ -3,8 +3,10 @@
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -16,6 +18,13 @@ VERSION = 1
 
 def write_atomically(path: str | Path, text: str) -> None:
     """Write a text file so that, whatever happens, the old content or the new one is there."""
+    with replaced_file(path) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def replaced_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of the one at `path` when all has gone well, and vanishes otherwise."""
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {target.parent}")
@@ -23,8 +32,8 @@ def write_atomically(path: str | Path, text: str) -> None:
         raise OSError(f"cannot write {path}: it is there already and not a file")
     handle, temporary = tempfile.mkstemp(prefix=".perceptrank-", dir=target.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
@@ -33,12 +42,17 @@ def write_atomically(path: str | Path, text: str) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+    flush_folder(target.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    """Have the names in a folder written to disk, where the system can do that."""
     if os.name == "posix":
-        folder = os.open(target.parent, os.O_RDONLY)
+        handle = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(folder)
+            os.fsync(handle)
         finally:
-            os.close(folder)
+            os.close(handle)
 
 
 def _umask() -> int:

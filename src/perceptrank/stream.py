@@ -4,7 +4,7 @@ A stream is checked once, when it is made. Learning and evaluation take an itera
 stream, so data larger than memory needs no second code path.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, overload
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.validation import (
+    as_comments,
     as_features,
     as_grades,
     as_identifiers,
@@ -38,7 +39,8 @@ class QueryStream:
 
     ``X`` holds the features of all documents (float32 or float64, C-contiguous, possibly memory-mapped), ``relevance``
     their grades, ``offsets`` where each query starts (rows ``offsets[q] : offsets[q + 1]`` are query q's), ``qids`` one
-    identifier per query. All arrays are read-only; the features are a view of what was given wherever possible.
+    identifier per query. ``feature_names`` and ``comments`` (a text per document) are None where there are none. All
+    arrays are read-only; the features are a view of what was given wherever possible.
 
     >>> stream = QueryStream.from_arrays([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]], [1, 0, 2], qid=["a", "a", "b"])
     >>> stream
@@ -52,6 +54,7 @@ class QueryStream:
     offsets: Ints
     qids: npt.NDArray[Any]
     feature_names: tuple[str, ...] | None
+    comments: npt.NDArray[Any] | None
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class QueryStream:
         *,
         qids: npt.ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
+        comments: Sequence[str] | npt.NDArray[Any] | None = None,
     ) -> None:
         """Make a stream of rows that already stand query by query; see `from_arrays` for rows that do not."""
         features = as_features(X)
@@ -82,7 +86,7 @@ class QueryStream:
         identifiers = np.arange(n_queries) if qids is None else np.asarray(qids)
         if identifiers.shape != (n_queries,):
             raise ValueError(f"qids must name each of the {n_queries} queries, got shape {identifiers.shape}")
-        self._set(features, grades, bounds, identifiers, names)
+        self._set(features, grades, bounds, identifiers, names, as_comments(comments, len(features)))
 
     def _set(
         self,
@@ -91,12 +95,14 @@ class QueryStream:
         offsets: Ints,
         qids: npt.NDArray[Any],
         feature_names: tuple[str, ...] | None,
+        comments: npt.NDArray[Any] | None,
     ) -> None:
         self.X = read_only(X)
         self.relevance = read_only(relevance)
         self.offsets = read_only(offsets)
         self.qids = read_only(qids)
         self.feature_names = feature_names
+        self.comments = None if comments is None else read_only(comments)
 
     @classmethod
     def _trusted(
@@ -106,10 +112,11 @@ class QueryStream:
         offsets: Ints,
         qids: npt.NDArray[Any],
         feature_names: tuple[str, ...] | None,
+        comments: npt.NDArray[Any] | None = None,
     ) -> "QueryStream":
         """A stream of parts that come from a checked one."""
         stream = cls.__new__(cls)
-        stream._set(X, relevance, offsets, qids, feature_names)
+        stream._set(X, relevance, offsets, qids, feature_names, comments)
         return stream
 
     @classmethod
@@ -121,6 +128,7 @@ class QueryStream:
         qid: npt.ArrayLike | None = None,
         group: npt.ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
+        comments: Sequence[str] | npt.NDArray[Any] | None = None,
     ) -> "QueryStream":
         """Make a stream of one row per document.
 
@@ -137,6 +145,8 @@ class QueryStream:
             Instead of qid: how many consecutive rows each query has. With neither, all rows are one query.
         feature_names : sequence of str, optional
             One name per column. Column names of a data frame are taken by themselves.
+        comments : sequence of str, optional
+            A text per document, such as its name; kept with it.
         """
         if feature_names is None:
             feature_names = column_names(X)
@@ -147,11 +157,13 @@ class QueryStream:
         if qid is None:
             sizes = np.array([len(features)]) if group is None else _as_sizes(group, len(features))
             offsets = np.concatenate([[0], np.cumsum(sizes)])
-            return cls(features, grades, offsets, feature_names=feature_names)
+            return cls(features, grades, offsets, feature_names=feature_names, comments=comments)
         rows, offsets, qids = group_rows(qid, len(features))
+        texts = as_comments(comments, len(features))
         if rows is not None:
             features, grades = features[rows], grades[rows]
-        return cls(features, grades, offsets, qids=qids, feature_names=feature_names)
+            texts = None if texts is None else texts[rows]
+        return cls(features, grades, offsets, qids=qids, feature_names=feature_names, comments=texts)
 
     @classmethod
     def from_frame(
@@ -198,6 +210,7 @@ class QueryStream:
             np.concatenate([*offsets, starts[-1:]]),
             np.concatenate([part.qids for part in parts]),
             first.feature_names,
+            _concatenate_comments(parts),
         )
 
     @property
@@ -246,6 +259,7 @@ class QueryStream:
                 self.offsets[start : stop + 1] - self.offsets[start],
                 self.qids[start:stop],
                 self.feature_names,
+                None if self.comments is None else self.comments[rows],
             )
         chosen = np.asarray(index) if not isinstance(index, slice) else index
         if not isinstance(chosen, slice) and (chosen.ndim != 1 or chosen.dtype.kind not in "iub"):
@@ -260,7 +274,10 @@ class QueryStream:
         if rng is not None:
             inside = np.lexsort((rng.random(len(rows)), np.repeat(np.arange(len(queries)), sizes)))
             rows = rows[inside]
-        return self._trusted(self.X[rows], self.relevance[rows], offsets, self.qids[queries], self.feature_names)
+        comments = None if self.comments is None else self.comments[rows]
+        return self._trusted(
+            self.X[rows], self.relevance[rows], offsets, self.qids[queries], self.feature_names, comments
+        )
 
     def __add__(self, other: "QueryStream") -> "QueryStream":
         return self.concatenate([self, other])
@@ -307,7 +324,31 @@ class QueryStream:
         if X.shape[0] != self.n_documents:
             raise ValueError(f"X must have {self.n_documents} rows, got {X.shape[0]}")
         names = self.feature_names if X.shape[1] == self.n_features else None
-        return self._trusted(X, self.relevance, self.offsets, self.qids, names)
+        return self._trusted(X, self.relevance, self.offsets, self.qids, names, self.comments)
+
+
+def _concatenate_comments(parts: list[QueryStream]) -> npt.NDArray[Any] | None:
+    if all(part.comments is None for part in parts):
+        return None
+    return np.concatenate(
+        [np.full(part.n_documents, "", object) if part.comments is None else part.comments for part in parts]
+    )
+
+
+class Scan:
+    """Blocks that are made anew each time they are gone through: streams that need not fit into memory.
+
+    Whatever takes a stream takes a scan too.
+    """
+
+    def __init__(self, start: Callable[[], Iterator[QueryStream]], description: str) -> None:
+        self._start, self._description = start, description
+
+    def __iter__(self) -> Iterator[QueryStream]:
+        return self._start()
+
+    def __repr__(self) -> str:
+        return f"Scan({self._description})"
 
 
 Blocks: TypeAlias = QueryStream | Iterable[QueryStream]
@@ -345,16 +386,20 @@ def group_rows(qid: npt.ArrayLike, n_documents: int) -> tuple[Ints | None, Ints,
     if n_documents == 0:
         raise ValueError("X must hold at least one document, got none")
     starts = np.concatenate([[0], np.flatnonzero(identifiers[1:] != identifiers[:-1]) + 1])
-    runs = identifiers[starts]
+    return group_runs(identifiers[starts], np.append(starts, n_documents))
+
+
+def group_runs(qids: npt.NDArray[Any], bounds: Ints) -> tuple[Ints | None, Ints, npt.NDArray[Any]]:
+    """As `group_rows`, for runs of rows, those between two bounds, each with its query's id."""
     seen: dict[Any, int] = {}
     try:
-        codes = np.array([seen.setdefault(name, len(seen)) for name in runs.tolist()])
+        codes = np.array([seen.setdefault(name, len(seen)) for name in qids.tolist()])
     except TypeError as error:
         raise TypeError(f"qid must hold values that can be compared and hashed: {error}") from None
-    if len(seen) == len(runs):
-        return None, np.append(starts, n_documents), runs
-    query_of_row = np.repeat(codes, np.diff(np.append(starts, n_documents)))
+    if len(seen) == len(qids):
+        return None, bounds, qids
+    query_of_row = np.repeat(codes, np.diff(bounds))
     rows = np.argsort(query_of_row, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(query_of_row))])
     _, first_runs = np.unique(codes, return_index=True)
-    return rows, offsets, runs[first_runs]
+    return rows, offsets, qids[first_runs]

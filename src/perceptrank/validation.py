@@ -101,6 +101,19 @@ def as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | 
     return tuple(str(name) for name in names)
 
 
+def as_comments(comments: Any, n_documents: int) -> npt.NDArray[Any] | None:
+    """Comments as an array of text, checked: one per document."""
+    if comments is None:
+        return None
+    texts = np.array(comments, dtype=object)
+    if texts.shape != (n_documents,):
+        raise ValueError(f"comments must have one text per document ({n_documents}), got shape {texts.shape}")
+    for i, one in enumerate(texts):
+        if not isinstance(one, str):
+            raise ValueError(f"comments must be text, got {one!r} at document {i}")
+    return texts
+
+
 def as_identifiers(qid: Any) -> npt.NDArray[Any]:
     """Query identifiers as an array, checked: none is missing. Numbers and text in one list stay what they are."""
     if isinstance(qid, np.ma.MaskedArray) and np.ma.getmaskarray(qid).any():
@@ -143,6 +156,13 @@ def check_positive(name: str, value: Any) -> float:
     if not 0 < number < np.inf:
         raise ValueError(f"{name} must be a number > 0, got {value!r}")
     return number
+
+
+def check_positive_whole(name: str, value: Any) -> int:
+    """The value as an int, if it is a whole number > 0."""
+    if not is_whole(value) or value < 1:
+        raise ValueError(f"{name} must be a whole number > 0, got {value!r}")
+    return int(value)
 
 
 def is_whole(value: Any) -> bool:

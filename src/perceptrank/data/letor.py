@@ -1,0 +1,297 @@
+"""Reading LETOR text, the format of SVMrank, RankLib, Terrier and the public data sets.
+
+A line is a document: ``grade qid:ID feature:value … # comment``. The text is cut into chunks of whole lines; threads
+turn them into rows of one matrix (`read_letor`) or into blocks of whole queries (`scan_letor`).
+"""
+
+import os
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.arrays import Features, Floats
+from perceptrank.data.letor_jobs import Job, Pool, check_memory, in_order
+from perceptrank.data.letor_lines import LineParser, Parsed
+from perceptrank.data.letor_matrix import Matrix
+from perceptrank.data.text import Chunk, FormatError, Source, TextReader, find_files, name_of
+from perceptrank.data.whole_queries import Piece, RepeatedQueryError, WholeQueries, identifiers
+from perceptrank.stream import BLOCK_BYTES, QueryStream, Scan, group_runs
+from perceptrank.validation import check_positive_whole
+
+OnError: TypeAlias = Literal["raise", "skip"] | Callable[[FormatError], object]
+Progress: TypeAlias = Callable[[int, int], object]
+
+_N_SHOWN = 5
+
+
+def read_letor(
+    paths: Source | Iterable[Source],
+    *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    qid: Literal["auto", "field", "comment"] = "auto",
+    comments: bool = False,
+    dtype: npt.DTypeLike = np.float32,
+    clip: float | None = None,
+    on_error: OnError = "raise",
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> QueryStream:
+    r"""Read LETOR text whole.
+
+    Parameters
+    ----------
+    paths : path, open binary file, or several of them
+        A folder means all files in it (but those whose names begin with a dot or an underscore), a pattern with ``*``
+        or ``?`` what it matches. Files compressed with gzip, bzip2, xz or zstd (extra ``zstd``) are recognised by
+        their content.
+    n_features : int, optional
+        How many features a document has; a larger id is then an error. By default the largest id found.
+    zero_based : bool
+        Whether feature ids count from 0; by default from 1, and an id 0 is an error.
+    qid : {"auto", "field", "comment"}
+        Where a line names its query: in a field ``qid:ID`` after the grade, or in the comment at its end. "auto" looks
+        at the first document of each file.
+    comments : bool
+        Whether to keep the text after ``#`` of each document, as `QueryStream.comments`.
+    dtype : float32 or float64
+        Every value is the float64 nearest to its text, then rounded to this type.
+    clip : float, optional
+        Values beyond ``±clip`` become ``±clip``. By default a value too large for the type is an error.
+    on_error : {"raise", "skip"} or callable
+        What to do about a line that is wrong: raise a `FormatError`; skip it, and warn at the end how many were
+        skipped; or call a function with the error, then skip it. Damaged compression is always an error.
+    n_threads : int, optional
+        By default as many as there are processors to use.
+    progress : callable, optional
+        Called with the bytes read so far and in all, the latter 0 if unknown.
+
+    Returns
+    -------
+    QueryStream
+        Queries in the order of their first document; documents of one query that are not adjacent are brought
+        together. Ids are numbers if all of them are, else text. Lines ``#1:name`` before the first document, as
+        Terrier writes them, name the features.
+
+    >>> import io
+    >>> read_letor(io.BytesIO(b"2 qid:1 1:0.5 3:1 # a\n0 qid:1 2:-1\n1 qid:2 1:3\n")).X
+    array([[ 0.5,  0. ,  1. ],
+           [ 0. , -1. ,  0. ],
+           [ 3. ,  0. ,  0. ]], dtype=float32)
+    """
+    files = find_files(paths)
+    report = _Report(on_error)
+    parser = LineParser(_names(files), n_features, zero_based, qid, comments, dtype, clip, report.skips)
+    reader = TextReader(files, report.add)
+    matrix = Matrix(parser.dtype)
+    parts: list[tuple[int, Parsed]] = []
+    jobs: deque[Job] = deque()
+
+    def finish_oldest() -> None:
+        """Take over the oldest chunk; if it is wider than the matrix, widen that while no one writes into it."""
+        if jobs[0].result().width > (width := matrix.width):
+            matrix.widen(max(job.result().width for job in jobs))
+            for job in jobs:
+                job.repeat_if_wider_than(width)
+        job = jobs.popleft()
+        parsed = job.result()
+        report.add(*parsed.problems)
+        parts.append((job.rows.first, parsed))
+        reader.give_back(job.chunk)
+
+    with Pool(n_threads, reader.n_bytes) as pool:
+        for chunk in reader.chunks():
+            parser.look_at(chunk)
+            if matrix.width == 0:
+                matrix.widen(parser.least_width or parser.width_of(chunk))
+            if not matrix.has_room(chunk.n_lines):
+                for job in jobs:
+                    job.result()
+                matrix.make_room(chunk.n_lines, reader.n_bytes / reader.n_read)
+            jobs.append(Job(pool, parser, chunk, matrix.take(chunk.n_lines)))
+            if len(jobs) > pool.depth:
+                finish_oldest()
+            if progress is not None:
+                progress(reader.n_read, reader.n_bytes)
+        while jobs:
+            finish_oldest()
+    report.finish()
+    if not any(parsed.n_rows for _, parsed in parts):
+        raise _no_documents(files)
+    width = max([1, parser.least_width, *(parsed.width for _, parsed in parts)])
+    X, relevance = matrix.finish([(first, parsed.n_rows) for first, parsed in parts], width)
+    return _as_stream(X, relevance, [parsed for _, parsed in parts], parser.feature_names(width))
+
+
+def _as_stream(
+    X: Features, relevance: Floats, parts: list[Parsed], feature_names: tuple[str, ...] | None
+) -> QueryStream:
+    """The rows of all parts as a stream, documents of one query brought together."""
+    starts: list[int] = []
+    qids: list[int | str] = []
+    n_rows = 0
+    for parsed in parts:
+        for run in parsed.runs:
+            if not qids or qids[-1] != run.qid:
+                starts.append(n_rows + run.row)
+                qids.append(run.qid)
+        n_rows += parsed.n_rows
+    comments = None
+    if parts[0].comments is not None:
+        comments = np.array([text for parsed in parts for text in parsed.comments or []], dtype=object)
+    rows, offsets, identities = group_runs(identifiers(qids), np.array([*starts, n_rows], dtype=np.int64))
+    if rows is not None:
+        X, relevance = X[rows], relevance[rows]
+        comments = None if comments is None else comments[rows]
+    return QueryStream._trusted(X, relevance, offsets, identities, feature_names, comments)
+
+
+def scan_letor(
+    paths: Source | Iterable[Source],
+    *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    qid: Literal["auto", "field", "comment"] = "auto",
+    comments: bool = False,
+    dtype: npt.DTypeLike = np.float32,
+    clip: float | None = None,
+    on_error: OnError = "raise",
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+    max_bytes: int = BLOCK_BYTES,
+) -> Scan:
+    r"""Read LETOR text in blocks of about `max_bytes` of features, in memory that does not depend on the files' size.
+
+    A query is never split; its documents must stand together, else it is an error. Without `n_features`, files whose
+    first documents leave out features are read twice, the first time to find the largest id.
+
+    Everything else is as with `read_letor`. The scan can be gone through again and again, unless it is of an open file.
+
+    >>> import io
+    >>> text = io.BytesIO(b"2 qid:a 1:0.5 2:1\n0 qid:a 1:0 2:-1\n1 qid:b 1:3 2:1\n")
+    >>> [len(block) for block in scan_letor(text)]
+    [2]
+    """
+    files = find_files(paths)
+    check_positive_whole("max_bytes", max_bytes)
+    settings = (zero_based, qid, comments, dtype, clip, _Report(on_error).skips)
+    LineParser([], n_features, *settings)  # a wrong setting is an error now, not when the scan begins
+
+    def start() -> Iterator[QueryStream]:
+        return _blocks(files, n_features, settings, _Report(on_error), n_threads, progress, max_bytes)
+
+    return Scan(start, f"LETOR text in {', '.join(_names(files))}")
+
+
+def _blocks(
+    files: list[Source],
+    n_features: int | None,
+    settings: tuple[Any, ...],
+    report: "_Report",
+    n_threads: int | None,
+    progress: Progress | None,
+    max_bytes: int,
+) -> Iterator[QueryStream]:
+    names = _names(files)
+    reader = TextReader(files, report.add)
+    chunks = reader.chunks()
+    first = next(chunks, None)
+    if first is None:
+        raise _no_documents(files)
+    width = n_features or _find_width(files, first, LineParser(names, None, *settings), n_threads)
+    parser = LineParser(names, width, *settings)
+    queries = WholeQueries(max_bytes)
+
+    def parse(chunk: Chunk) -> tuple[Features, Floats, Parsed]:
+        check_memory(chunk.n_lines, width, parser.dtype)
+        X, relevance = np.empty((chunk.n_lines, width), parser.dtype), np.empty(chunk.n_lines)
+        parsed = parser.parse(chunk, X, relevance, 0)
+        return X[: parsed.n_rows], relevance[: parsed.n_rows], parsed
+
+    with Pool(n_threads, reader.n_bytes) as pool:
+        for chunk, (X, relevance, parsed) in in_order(pool, _looked_at(chain([first], chunks), parser), parse):
+            report.add(*parsed.problems)
+            queries.feature_names = parser.feature_names(width)
+            comments = None if parsed.comments is None else np.array(parsed.comments, dtype=object)
+            starts, qids = [run.row for run in parsed.runs], [run.qid for run in parsed.runs]
+            try:
+                yield from queries.add(Piece(X, relevance, comments, starts, qids))
+            except RepeatedQueryError as error:
+                line = next(run.line for run in parsed.runs if run.row == error.start)
+                problem = f"query {error.qid!r} again, after others; read_letor brings its documents together"
+                raise FormatError(names[chunk.file], line, 1, problem) from None
+            reader.give_back(chunk)
+            if progress is not None:
+                progress(reader.n_read, reader.n_bytes)
+    report.finish()
+    if queries.is_empty:
+        raise _no_documents(files)
+    yield from queries.rest()
+
+
+def _looked_at(chunks: Iterable[Chunk], parser: LineParser) -> Iterator[Chunk]:
+    for chunk in chunks:
+        parser.look_at(chunk)
+        yield chunk
+
+
+def _find_width(files: list[Source], first: Chunk, parser: LineParser, n_threads: int | None) -> int:
+    """How many features documents have: as many as those of the first chunk, if these leave out none, else the most.
+
+    Of an open file there is only the first chunk to go by.
+    """
+    parser.look_at(first)
+    width = parser.width_of(first)
+    nowhere = np.empty((first.n_lines, width), parser.dtype), np.empty(first.n_lines)
+    is_dense = width > 0 and parser.parse(first, *nowhere, 0).is_dense
+    if not is_dense and all(isinstance(file, (str, os.PathLike)) for file in files):
+        reader = TextReader(files, lambda error: None)
+        with Pool(n_threads, reader.n_bytes) as pool:
+            for chunk, wide in in_order(pool, _looked_at(reader.chunks(), parser), parser.width_of):
+                width = max(width, wide)
+                reader.give_back(chunk)
+    return max(1, width, parser.least_width)
+
+
+def _names(files: list[Source]) -> list[str]:
+    return [name_of(file) for file in files]
+
+
+def _no_documents(files: list[Source]) -> ValueError:
+    return ValueError(f"there are no documents in {', '.join(_names(files))}")
+
+
+class _Report:
+    """What is done about lines that are wrong."""
+
+    def __init__(self, on_error: OnError) -> None:
+        if on_error not in ("raise", "skip") and not callable(on_error):
+            raise ValueError(f"on_error must be 'raise', 'skip' or a function, got {on_error!r}")
+        self._on_error = on_error
+        self._count = 0
+        self._shown: list[str] = []
+        self.skips = on_error != "raise"
+
+    def add(self, *problems: FormatError) -> None:
+        """Raise the first problem, hand on all, or count them."""
+        for problem in problems:
+            if self._on_error == "raise":
+                raise problem
+            if callable(self._on_error):
+                self._on_error(problem)
+                continue
+            self._count += 1
+            if self._count <= _N_SHOWN:
+                self._shown.append(str(problem))
+
+    def finish(self) -> None:
+        """Warn of what was skipped, if anything was."""
+        if self._count:
+            more = f"\n… and {self._count - _N_SHOWN} more" if self._count > _N_SHOWN else ""
+            shown = "\n".join(self._shown)
+            warnings.warn(f"skipped {self._count} wrong lines or files:\n{shown}{more}", stacklevel=3)

@@ -1,0 +1,243 @@
+"""One chunk of LETOR text to rows, and what to say about lines that are wrong."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.arrays import Bytes, Features, Floats, IntRows, Ints, Words
+from perceptrank.data.text import Chunk, FormatError
+from perceptrank.kernels import letor_pass as kernel
+from perceptrank.validation import check_choice, check_positive, check_positive_whole
+
+LARGEST_UNDECLARED = 2**20
+_SHOWN_BYTES = 40
+_HEADER = re.compile(rb"#(\d{1,7}):(.*)")
+_NO_NUMBER = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+
+
+class Run(NamedTuple):
+    """Adjacent documents of one query: the row in the chunk and the line of the file where they begin."""
+
+    row: int
+    line: int
+    qid: int | str
+
+
+class Parsed(NamedTuple):
+    """What is in a chunk. `width` is how many columns it takes; rows with more than there are have not been stored."""
+
+    n_rows: int
+    width: int
+    is_dense: bool
+    runs: list[Run]
+    comments: list[str] | None
+    problems: list[FormatError]
+
+
+class _Found(NamedTuple):
+    """The kernel's tables, as long as they are filled."""
+
+    found: Ints
+    runs: IntRows
+    comments: IntRows
+    late: IntRows
+    bad: IntRows
+
+
+class LineParser:
+    """The dialect of some files, found or told, and how to read a chunk of them."""
+
+    def __init__(
+        self,
+        files: list[str],
+        n_features: int | None,
+        zero_based: bool,
+        qid: str,
+        comments: bool,
+        dtype: npt.DTypeLike,
+        clip: float | None,
+        skip: bool,
+    ) -> None:
+        check_choice("qid", qid, ("auto", "field", "comment"))
+        self.dtype = np.dtype(dtype)
+        if self.dtype not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32 or float64, got {self.dtype}")
+        self.n_features = None if n_features is None else check_positive_whole("n_features", n_features)
+        self._files, self._comments, self._skip = files, comments, skip
+        self._base = 0 if zero_based else 1
+        self._bound = np.inf if clip is None else check_positive("clip", clip)
+        known = {"field": kernel.IN_FIELD, "comment": kernel.IN_COMMENT}.get(qid)
+        self._where = dict.fromkeys(range(len(files)), known) if known is not None else {}
+        self._names: dict[int, str] = {}
+        self._seen_headers: set[int] = set()
+        self._columns: dict[int, tuple[Words, Words]] = {}
+
+    def look_at(self, chunk: Chunk) -> None:
+        """Find out, from a chunk of a file before its first document, where queries are named and features."""
+        if chunk.file in self._seen_headers:
+            return
+        for number, line in enumerate(chunk.text[chunk.start : chunk.stop].tobytes().split(b"\n")):
+            stripped = line.strip()
+            if header := _HEADER.match(stripped):
+                self._name_feature(chunk, number, int(header[1]), _decoded(header[2]))
+            elif stripped and not stripped.startswith(b"#"):
+                self._seen_headers.add(chunk.file)
+                fields, _, comment = stripped.partition(b"#")
+                in_comment = b" qid:" not in b" ".join(fields.split()[:2]) and bool(comment.strip())
+                self._where.setdefault(chunk.file, kernel.IN_COMMENT if in_comment else kernel.IN_FIELD)
+                return
+
+    def _name_feature(self, chunk: Chunk, number: int, feature: int, name: str) -> None:
+        place = (self._files[chunk.file], chunk.first_line + number, 1)
+        column = feature - self._base
+        if not 0 <= column < self._limit():
+            raise FormatError(*place, f"a name for feature {feature}, which there cannot be: {self._rule_for_ids()}")
+        if self._names.setdefault(column, name) != name:
+            raise FormatError(*place, f"feature {feature} is named {name!r}, and was named {self._names[column]!r}")
+
+    def _limit(self) -> int:
+        return LARGEST_UNDECLARED if self.n_features is None else self.n_features
+
+    def feature_names(self, width: int) -> tuple[str, ...] | None:
+        """The names that headers give; the id where they give none."""
+        if not self._names:
+            return None
+        return tuple(self._names.get(column, str(column + self._base)) for column in range(width))
+
+    @property
+    def least_width(self) -> int:
+        """How many features there are for sure."""
+        return self.n_features or max(self._names, default=-1) + 1
+
+    def width_of(self, chunk: Chunk) -> int:
+        """How many columns the lines of a chunk take, those left out that are wrong."""
+        nowhere = np.empty((chunk.n_lines, 0), self.dtype), np.empty(chunk.n_lines)
+        return int(self._run(chunk, *nowhere, 0, skip=True).found[kernel.WIDEST]) + 1
+
+    def parse(self, chunk: Chunk, X: Features, relevance: Floats, first_row: int) -> Parsed:
+        """Read a chunk into rows of X and relevance. Rows are used one after the other, at most one per line.
+
+        A wrong line is an error, unless it is to be skipped, or X is too narrow for a line before it.
+        """
+        found, runs, comments, late, bad = self._run(chunk, X, relevance, first_row, self._skip)
+        width = int(found[kernel.WIDEST]) + 1
+        if found[kernel.ERROR] != kernel.FINE and width <= X.shape[1]:
+            raise self._error(chunk, *(int(found[k]) for k in (kernel.LINE, kernel.ERROR_AT, kernel.ERROR)))
+        self._finish_late(chunk, X, relevance, late)
+        return Parsed(
+            n_rows=int(found[kernel.N_ROWS]),
+            width=width,
+            is_dense=found[kernel.N_SPARSE] == 0,
+            runs=[_run_of(chunk, one, first_row) for one in runs.tolist()],
+            comments=_texts(chunk.text, comments) if self._comments else None,
+            problems=[self._error(chunk, *one) for one in bad.tolist()],
+        )
+
+    def _run(self, chunk: Chunk, X: Features, relevance: Floats, first_row: int, skip: bool) -> _Found:
+        width = X.shape[1]
+        if width not in self._columns:
+            self._columns[width] = kernel.name_columns(width, self._base)
+        n = chunk.n_lines
+        runs = np.empty((n, kernel.N_RUN_COLUMNS), np.int64)
+        comments = np.empty((n if self._comments else 0, 2), np.int64)
+        bad = np.empty((n if skip else 0, kernel.N_BAD_COLUMNS), np.int64)
+        late = np.empty((16, kernel.N_LATE_COLUMNS), np.int64)
+        found = np.zeros(kernel.N_FOUND, np.int64)
+        while True:
+            kernel.parse_lines(
+                chunk.text,
+                chunk.start,
+                chunk.stop,
+                X,
+                relevance,
+                first_row,
+                runs,
+                comments,
+                late,
+                bad,
+                np.zeros(width, np.int64),
+                *self._columns[width],
+                self._base,
+                self._limit(),
+                self._bound,
+                self._where.get(chunk.file, kernel.IN_FIELD),
+                found,
+            )
+            if found[kernel.N_LATE] <= len(late):
+                break
+            late = np.empty((found[kernel.N_LATE], kernel.N_LATE_COLUMNS), np.int64)
+        return _Found(
+            found,
+            runs[: found[kernel.N_RUNS]],
+            comments[: found[kernel.N_ROWS]],
+            late[: found[kernel.N_LATE]],
+            bad[: found[kernel.N_BAD]],
+        )
+
+    def _finish_late(self, chunk: Chunk, X: Features, relevance: Floats, late: IntRows) -> None:
+        """Numbers of so many digits that only unlimited arithmetic can round them."""
+        for row, column, start, end in late.tolist():
+            value = float(chunk.text[start:end].tobytes())
+            if column < 0:
+                relevance[row] = value
+            elif column < X.shape[1]:
+                X[row, column] = min(max(value, -self._bound), self._bound)
+
+    def _error(self, chunk: Chunk, line: int, place: int, code: int) -> FormatError:
+        before = chunk.text[chunk.start : place].tobytes()
+        column = place - chunk.start - before.rfind(b"\n")
+        rest = chunk.text[place : place + _SHOWN_BYTES + 1].tobytes()
+        token = _decoded(re.split(rb"[\s#]", rest)[0])
+        shown = repr(token if len(token) <= _SHOWN_BYTES else token[:_SHOWN_BYTES] + "…") if token else "nothing"
+        return FormatError(
+            self._files[chunk.file], chunk.first_line + line, column, self._problem(code, token).format(shown)
+        )
+
+    def _problem(self, code: int, token: str) -> str:
+        """What is wrong, with braces in place of the text found."""
+        infinite = _NO_NUMBER.fullmatch(token) is not None
+        if code == kernel.BAD_PAIR and token.startswith("qid:"):
+            return "qid: must come right after the grade and once, got {}"
+        return {
+            kernel.BAD_GRADE: "a grade must be finite, got {}" if infinite else "expected a grade, got {}",
+            kernel.NEGATIVE_GRADE: "a grade must not be negative, got {}",
+            kernel.INFINITE_GRADE: "a grade must be finite, got {}",
+            kernel.NO_QUERY: "expected qid:ID after the grade, got {}; if comments name the queries, say qid='comment'",
+            kernel.EMPTY_QUERY: "expected an id after 'qid:', got {}",
+            kernel.STRAY_QUERY: "a field {} where comments name the queries; if the field does, say qid='field'",
+            kernel.BAD_PAIR: "expected feature:value, got {}",
+            kernel.ID_ZERO: "feature ids count from 1, got {}; if they count from 0 here, say zero_based=True",
+            kernel.ID_BEYOND: f"feature id too large: {self._rule_for_ids()}, got {{}}",
+            kernel.BAD_VALUE: "a value must be finite, got {}" if infinite else "expected a number, got {}",
+            kernel.INFINITE_VALUE: f"a value must fit into {self.dtype}, got {{}}; "
+            + ("" if self.dtype == np.float64 else "dtype='float64' keeps it, ")
+            + "clip=… bounds it",
+            kernel.DUPLICATE: "a feature must occur once in a line, got {} again",
+            kernel.NO_COMMENT: "expected a comment that names the query, got {}",
+        }[code]
+
+    def _rule_for_ids(self) -> str:
+        last = self._limit() - 1 + self._base
+        if self.n_features is None:
+            return f"ids above {last} must be declared with n_features"
+        return f"with n_features={self.n_features} ids go from {self._base} to {last}"
+
+
+def _run_of(chunk: Chunk, run: list[int], first_row: int) -> Run:
+    row, line, number, start, end = run
+    qid = number if start < 0 else _decoded(chunk.text[start:end].tobytes())
+    return Run(row - first_row, chunk.first_line + line, qid)
+
+
+def _texts(text: Bytes, places: IntRows) -> list[str]:
+    return [_decoded(text[start:end].tobytes()) for start, end in places.tolist()]
+
+
+def _decoded(text: bytes) -> str:
+    """Text in UTF-8, or in Latin-1 if it is not."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text.decode("latin-1")

@@ -1,0 +1,119 @@
+"""Eight or sixteen bytes at a time, and the machine's instructions for them: what plain NumPy types cannot say.
+
+Nothing that reads text here checks bounds, except where all kernels do.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import extending, types
+from numba.core import cgutils
+
+from perceptrank.kernels.compiled import CONFIG, compiled
+
+intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
+
+WORD_BYTES = 8
+BLOCK_BYTES = 16
+
+_WORD = ir.IntType(64)
+_BLOCK = ir.VectorType(ir.IntType(8), BLOCK_BYTES)
+
+
+def _reader(kind: Any, result: Any, finish: Callable[[Any, Any], Any]) -> Any:
+    """A function of a uint8 array and a place in it: what `finish` makes of the bytes there, taken as one value."""
+
+    @intrinsic
+    def read(typing_context: Any, text: Any, place: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, arguments[0])
+            pointer = builder.gep(array.data, [arguments[1]])
+            value = builder.load(builder.bitcast(pointer, kind.as_pointer()))
+            value.align = 1
+            return finish(builder, value)
+
+        return result(text, types.intp), generate
+
+    if not CONFIG.BOUNDSCHECK:
+        return read
+    size = {_WORD: WORD_BYTES, _BLOCK: BLOCK_BYTES}.get(kind, 1)
+
+    @compiled
+    def read_within_bounds(text: Any, place: int) -> Any:
+        if place < 0 or place + size > len(text):
+            raise IndexError("bytes beyond the text")
+        return read(text, place)
+
+    return read_within_bounds
+
+
+def _in_order(builder: Any, word: Any) -> Any:
+    return builder.bswap(word) if sys.byteorder == "big" else word
+
+
+def _digits(builder: Any, block: Any) -> Any:
+    values = builder.sub(block, ir.Constant(_BLOCK, [ord("0")] * BLOCK_BYTES))
+    return _as_bits(builder, builder.icmp_unsigned("<", values, ir.Constant(_BLOCK, [10] * BLOCK_BYTES)))
+
+
+def _points(builder: Any, block: Any) -> Any:
+    return _as_bits(builder, builder.icmp_unsigned("==", block, ir.Constant(_BLOCK, [ord(".")] * BLOCK_BYTES)))
+
+
+def _as_bits(builder: Any, holds: Any) -> Any:
+    return builder.zext(builder.bitcast(holds, ir.IntType(BLOCK_BYTES)), _WORD)
+
+
+# The byte at a place, without a look at the sign of the place.
+byte_at = _reader(ir.IntType(8), types.uint8, lambda builder, byte: byte)
+
+# The eight bytes from a place on as a number, the first one lowest.
+load_word = _reader(_WORD, types.uint64, _in_order)
+
+# Which of the sixteen bytes from a place on are digits, or decimal points: a bit each, the first one lowest.
+digit_bits = _reader(_BLOCK, types.uint64, _digits)
+point_bits = _reader(_BLOCK, types.uint64, _points)
+
+
+@intrinsic
+def trailing_zeros(typing_context: Any, word: Any) -> Any:
+    """How many of the lowest bits are 0; 64 if all are."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], cgutils.false_bit)
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def leading_zeros(typing_context: Any, word: Any) -> Any:
+    """How many of the highest bits are 0; 64 if all are."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctlz(arguments[0], cgutils.false_bit)
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def high_product(typing_context: Any, one: Any, other: Any) -> Any:
+    """The upper half of the product of two words, which has 128 bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
+        return builder.trunc(builder.lshr(product, wide(64)), _WORD)
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+@intrinsic
+def as_double(typing_context: Any, word: Any) -> Any:
+    """The float64 that has these bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.uint64), generate
