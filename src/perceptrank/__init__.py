@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from perceptrank.data.letor import read_letor, scan_letor
     from perceptrank.data.letor_writer import write_letor
     from perceptrank.data.mslr import mslr_shaped
+    from perceptrank.data.parquet import read_parquet, scan_parquet, write_parquet
     from perceptrank.data.separable import SeparableStream, separable
+    from perceptrank.data.store import Store, open_store, write_store
     from perceptrank.data.text import FormatError
     from perceptrank.evaluation import evaluate
     from perceptrank.learners import algorithms, load
@@ -53,18 +55,24 @@ _HOME = {
     "SeparableStream": "data.separable",
     "Slam": "surrogates",
     "SlamPerceptron": "learners.slam",
+    "Store": "data.store",
     "Surrogate": "surrogates",
     "Trace": "trace",
     "algorithms": "learners",
     "evaluate": "evaluation",
     "load": "learners",
     "mslr_shaped": "data.mslr",
+    "open_store": "data.store",
     "parse": "measures",
     "preset": "measures",
     "read_letor": "data.letor",
+    "read_parquet": "data.parquet",
     "scan_letor": "data.letor",
+    "scan_parquet": "data.parquet",
     "separable": "data.separable",
     "write_letor": "data.letor_writer",
+    "write_parquet": "data.parquet",
+    "write_store": "data.store",
 }
 
 __all__ = [
@@ -92,6 +100,7 @@ __all__ = [
     "SeparableStream",
     "Slam",
     "SlamPerceptron",
+    "Store",
     "Surrogate",
     "Trace",
     "__version__",
@@ -99,12 +108,17 @@ __all__ = [
     "evaluate",
     "load",
     "mslr_shaped",
+    "open_store",
     "parse",
     "preset",
     "read_letor",
+    "read_parquet",
     "scan_letor",
+    "scan_parquet",
     "separable",
     "write_letor",
+    "write_parquet",
+    "write_store",
 ]
 
 

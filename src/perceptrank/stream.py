@@ -4,6 +4,7 @@ A stream is checked once, when it is made. Learning and evaluation take an itera
 stream, so data larger than memory needs no second code path.
 """
 
+import importlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, overload
@@ -18,6 +19,7 @@ from perceptrank.validation import (
     as_grades,
     as_identifiers,
     as_names,
+    check_choice,
     check_finite,
     column_names,
     read_only,
@@ -171,7 +173,8 @@ class QueryStream:
     ) -> "QueryStream":
         """Make a stream of a pandas or polars data frame with one row per document.
 
-        `qid` and `relevance` name their columns; `features` the feature columns, by default all others.
+        `qid` and `relevance` name their columns; `features` the feature columns, or the one column of lists, by default
+        all others. A column called ``comment`` becomes the stream's comments, if it holds text.
         """
         if not hasattr(frame, "columns") or not hasattr(frame, "to_numpy"):
             raise TypeError(f"frame must be a pandas or polars DataFrame, got {type(frame).__name__}")
@@ -181,13 +184,38 @@ class QueryStream:
         missing = [name for name in [qid, relevance, *(features or [])] if name not in columns]
         if missing:
             raise ValueError(f"the frame has no column {', '.join(map(repr, missing))}; it has {columns}")
-        chosen = [name for name in columns if name not in (qid, relevance)] if features is None else list(features)
+        comments = _text_column(frame, "comment") if "comment" not in (features or ()) else None
+        kept = (qid, relevance) if comments is None else (qid, relevance, "comment")
+        chosen = [name for name in columns if name not in kept] if features is None else list(features)
+        if not chosen:
+            raise ValueError(f"the frame has no feature columns, only {columns}")
+        X, names = frame[chosen].to_numpy(), [str(name) for name in chosen]
+        lists = frame[chosen[0]].to_numpy() if len(chosen) == 1 else None
+        is_lists = lists is not None and (lists.ndim == 2 or isinstance(lists[0], (list, np.ndarray)))
         return cls.from_arrays(
-            frame[chosen].to_numpy(),
+            np.stack(list(lists)) if lists is not None and is_lists else X,
             frame[relevance].to_numpy(),
             qid=frame[qid].to_numpy(),
-            feature_names=[str(name) for name in chosen],
+            feature_names=None if is_lists else names,
+            comments=comments,
         )
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """A data frame with one row per document: columns `qid`, `relevance`, the features, and `comment` if there are.
+
+        Features are called by their names, or ``f1``, ``f2``, …. `library` is "pandas" or "polars", which must be
+        installed.
+        """
+        check_choice("library", library, ("pandas", "polars"))
+        try:
+            frames = importlib.import_module(library)
+        except ImportError:
+            raise ImportError(f"to_frame needs {library}: pip install {library}") from None
+        columns: dict[str, Any] = {"qid": np.repeat(self.qids, np.diff(self.offsets)), "relevance": self.relevance}
+        columns |= {name: self.X[:, j] for j, name in enumerate(frame_columns(self))}
+        if self.comments is not None:
+            columns["comment"] = self.comments.tolist()
+        return frames.DataFrame(columns)
 
     @classmethod
     def concatenate(cls, streams: Iterable["QueryStream"]) -> "QueryStream":
@@ -204,7 +232,7 @@ class QueryStream:
                 )
         starts = np.cumsum([0] + [part.n_documents for part in parts])
         offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
-        return cls._trusted(
+        return QueryStream._trusted(
             np.concatenate([part.X for part in parts]),
             np.concatenate([part.relevance for part in parts]),
             np.concatenate([*offsets, starts[-1:]]),
@@ -253,7 +281,7 @@ class QueryStream:
             start, stop, _ = index.indices(self.n_queries)
             stop = max(start, stop)
             rows = slice(self.offsets[start], self.offsets[stop])
-            return self._trusted(
+            return QueryStream._trusted(
                 self.X[rows],
                 self.relevance[rows],
                 self.offsets[start : stop + 1] - self.offsets[start],
@@ -275,7 +303,7 @@ class QueryStream:
             inside = np.lexsort((rng.random(len(rows)), np.repeat(np.arange(len(queries)), sizes)))
             rows = rows[inside]
         comments = None if self.comments is None else self.comments[rows]
-        return self._trusted(
+        return QueryStream._trusted(
             self.X[rows], self.relevance[rows], offsets, self.qids[queries], self.feature_names, comments
         )
 
@@ -324,7 +352,24 @@ class QueryStream:
         if X.shape[0] != self.n_documents:
             raise ValueError(f"X must have {self.n_documents} rows, got {X.shape[0]}")
         names = self.feature_names if X.shape[1] == self.n_features else None
-        return self._trusted(X, self.relevance, self.offsets, self.qids, names, self.comments)
+        return QueryStream._trusted(X, self.relevance, self.offsets, self.qids, names, self.comments)
+
+
+def frame_columns(stream: QueryStream) -> tuple[str, ...]:
+    """What the features are called as columns of a table, beside those for the query's id, the grade and the comment."""
+    names = stream.feature_names or tuple(f"f{j + 1}" for j in range(stream.n_features))
+    taken = {"qid", "relevance", "comment"} & set(names)
+    if taken or len(set(names)) < len(names):
+        raise ValueError(f"feature names must be distinct, and not {sorted(taken)}, to be names of columns")
+    return names
+
+
+def _text_column(frame: Any, name: str) -> list[str] | None:
+    """A column of a frame, if it is there and all of it is text."""
+    if name not in list(frame.columns):
+        return None
+    values = frame[name].to_list()
+    return values if all(isinstance(one, str) for one in values) else None
 
 
 def _concatenate_comments(parts: list[QueryStream]) -> npt.NDArray[Any] | None:

@@ -20,7 +20,7 @@ def mslr_shaped(
     grades are those of MSLR-WEB10K.
 
     >>> mslr_shaped(10, seed=1)
-    QueryStream(10 queries, 1182 documents, 136 features)
+    QueryStream(10 queries, 1238 documents, 136 features)
     """
     for name, value in {"n_queries": n_queries, "n_documents": n_documents, "n_features": n_features}.items():
         check_positive_whole(name, value)
