@@ -7,11 +7,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from perceptrank.data.catalog import DataSet, datasets
     from perceptrank.data.letor import read_letor, scan_letor
     from perceptrank.data.letor_writer import write_letor
     from perceptrank.data.mslr import mslr_shaped
     from perceptrank.data.parquet import read_parquet, scan_parquet, write_parquet
-    from perceptrank.data.separable import SeparableStream, separable
+    from perceptrank.data.separable import SeparableBlocks, SeparableStream, separable, separable_blocks
     from perceptrank.data.store import Store, open_store, write_store
     from perceptrank.data.text import FormatError
     from perceptrank.evaluation import evaluate
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AP": "measures",
+    "DataSet": "data.catalog",
     "ERR": "measures",
     "FormatError": "data.text",
     "Learner": "learners.base",
@@ -52,6 +54,7 @@ _HOME = {
     "RunningStandardizer": "scaling",
     "Scaling": "scaling",
     "Scan": "stream",
+    "SeparableBlocks": "data.separable",
     "SeparableStream": "data.separable",
     "Slam": "surrogates",
     "SlamPerceptron": "learners.slam",
@@ -59,6 +62,7 @@ _HOME = {
     "Surrogate": "surrogates",
     "Trace": "trace",
     "algorithms": "learners",
+    "datasets": "data.catalog",
     "evaluate": "evaluation",
     "load": "learners",
     "mslr_shaped": "data.mslr",
@@ -70,6 +74,7 @@ _HOME = {
     "scan_letor": "data.letor",
     "scan_parquet": "data.parquet",
     "separable": "data.separable",
+    "separable_blocks": "data.separable",
     "write_letor": "data.letor_writer",
     "write_parquet": "data.parquet",
     "write_store": "data.store",
@@ -79,6 +84,7 @@ __all__ = [
     "AP",
     "ERR",
     "NDCG",
+    "DataSet",
     "FormatError",
     "Learner",
     "ListNet",
@@ -97,6 +103,7 @@ __all__ = [
     "RunningStandardizer",
     "Scaling",
     "Scan",
+    "SeparableBlocks",
     "SeparableStream",
     "Slam",
     "SlamPerceptron",
@@ -105,6 +112,7 @@ __all__ = [
     "Trace",
     "__version__",
     "algorithms",
+    "datasets",
     "evaluate",
     "load",
     "mslr_shaped",
@@ -116,13 +124,14 @@ __all__ = [
     "scan_letor",
     "scan_parquet",
     "separable",
+    "separable_blocks",
     "write_letor",
     "write_parquet",
     "write_store",
 ]
 
 
-_MODULES = ["data", "evaluation", "learners", "measures", "scaling", "stream", "surrogates", "trace"]
+_MODULES = ["data", "evaluation", "learners", "measures", "scaling", "stream", "surrogates", "theory", "trace"]
 
 
 def __getattr__(name: str) -> Any:

@@ -356,7 +356,7 @@ class QueryStream:
 
 
 def frame_columns(stream: QueryStream) -> tuple[str, ...]:
-    """What the features are called as columns of a table, beside those for the query's id, the grade and the comment."""
+    """What features are called as columns of a table, beside those for query, grade and comment."""
     names = stream.feature_names or tuple(f"f{j + 1}" for j in range(stream.n_features))
     taken = {"qid", "relevance", "comment"} & set(names)
     if taken or len(set(names)) < len(names):

@@ -125,7 +125,7 @@ def read_parquet(
     features: str | Sequence[str] | None = None,
     comments: bool = False,
 ) -> QueryStream:
-    """Read Parquet files whole, as `scan_parquet` does, but bring documents of a query together that are not adjacent."""
+    """Read Parquet files whole, as `scan_parquet` does; documents of a query need not be adjacent."""
     files = [os.fspath(cast(PathLike, one)) for one in find_files(paths)]
     columns = _Columns(qid, relevance, [features] if isinstance(features, str) else features, comments)
     columns.read_schema(files[0])
