@@ -1,8 +1,13 @@
 import json
+import subprocess
+import sys
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import perceptrank as pr
 from perceptrank.cli import app
 
 
@@ -35,3 +40,88 @@ def test_demo_as_json(run):
 def test_help_has_an_example_and_wrong_input_an_error(run):
     assert "Example: perceptrank demo" in run("demo", "--help").output
     assert run("demo", "--queries", "0").exit_code == 2
+
+
+STREAM = pr.separable(30, n_features=4, seed=1).stream
+
+
+@pytest.fixture
+def letor(tmp_path):
+    pr.write_letor(STREAM, tmp_path / "a.txt.gz")
+    return str(tmp_path / "a.txt.gz")
+
+
+def test_convert_there_and_back(run, letor, tmp_path):
+    names = ["b.store", "c.parquet", "d.txt.xz", "e", "f.letor"]
+    for source, target in pairwise([letor, *(str(tmp_path / name) for name in names)]):
+        result = run("convert", source, target, *(["--float64"] if ".txt" in source else []))
+        assert result.exit_code == 0, result.output
+        assert "30 queries, 600 documents, 4 features" in result.output
+    back = pr.read_letor(tmp_path / "f.letor", dtype=np.float64)
+    assert np.array_equal(back.X, STREAM.X)
+    assert np.array_equal(back.relevance, STREAM.relevance)
+    assert pr.open_store(tmp_path / "b.store").qids.tolist() == STREAM.qids.tolist()
+
+
+def test_convert_appends_and_overwrites(run, letor, tmp_path):
+    store = str(tmp_path / "s")
+    assert run("convert", letor, store).exit_code == 0
+    result = run("convert", letor, store)
+    assert result.exit_code == 1
+    assert "error: there is a store" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert run("convert", letor, store, "--append").exit_code == 0
+    assert len(pr.open_store(store)) == 60
+    assert run("convert", letor, store, "--overwrite").exit_code == 0
+    assert len(pr.open_store(store)) == 30
+    assert run("convert", letor, letor).exit_code == 1
+    assert run("convert", letor, str(tmp_path / "x.parquet"), "--append").exit_code == 1
+
+
+def test_convert_as_json_and_with_options(run, tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text("1 0:1 2:-3 # q\n0 0:2 # r\n1 nonsense # r\n0 0:0 # q\n")
+    arguments = ["--zero-based", "--n-features", "5", "--qid", "comment", "--skip-errors", "--group", "--clip", "2"]
+    result = run("convert", str(path), str(tmp_path / "s"), *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert "skipped 1 wrong lines" in result.stderr
+    report = json.loads(result.stdout)
+    assert (report["queries"], report["documents"], report["features"], report["format"]) == (2, 3, 5, "store")
+    assert pr.open_store(tmp_path / "s").X.tolist() == [[1, 0, -2, 0, 0], [0, 0, 0, 0, 0], [2, 0, 0, 0, 0]]
+    result = run("convert", str(path), str(tmp_path / "u"))
+    assert result.exit_code == 1
+    assert f"error: {path}:1:3: feature ids count from 1" in result.stderr
+
+
+def test_convert_through_pipes(tmp_path):
+    command = [sys.executable, "-m", "perceptrank", "convert"]
+    text = b"1 qid:1 1:0.5\n0 qid:1 1:2\n"
+    result = subprocess.run([*command, "-", "-"], input=text, capture_output=True, check=True)
+    assert result.stdout == text
+    assert result.stderr == b""
+
+
+def test_convert_wrong_use(run, letor, tmp_path):
+    assert run("convert", letor).exit_code == 2
+    assert "there is no file" in run("convert", str(tmp_path / "nothing"), str(tmp_path / "s")).stderr
+    assert "one format" in run("convert", letor, str(make_store(tmp_path)), str(tmp_path / "s")).stderr
+    assert "only LETOR text" in run("convert", str(make_store(tmp_path)), str(tmp_path / "s"), "--zero-based").stderr
+    assert "--sparse is for" in run("convert", letor, str(tmp_path / "s"), "--sparse").stderr
+
+
+def make_store(folder):
+    if not (folder / "made").exists():
+        pr.write_store(STREAM, folder / "made")
+    return folder / "made"
+
+
+def test_datasets(run, tmp_path):
+    (tmp_path / "MQ2008" / "Fold1").mkdir(parents=True)
+    (tmp_path / "MQ2008" / "Fold1" / "test.txt").write_text("1 qid:1 1:1\n")
+    output = run("datasets", "--data", str(tmp_path)).output
+    assert "mslr-web10k" in output
+    assert "test of" in output
+    assert "https://www.microsoft.com/en-us/research/project/mslr/" in output
+    listed = json.loads(run("datasets", "--data", str(tmp_path), "--json").output)
+    assert {one["name"]: one["here"] for one in listed}["mq2008"] == {"test": [1]}
+    assert len(listed) == 10

@@ -35,8 +35,8 @@ class DataSet:
     """A public data set.
 
     `files` says what the file of each split is called, with ``{fold}`` where there are folds; `folders` where, below
-    the folder that all data sets are kept in, such files may lie. `sizes` has the splits' sizes by fold (0 if there are
-    none).
+    the folder that all data sets are kept in, such files may lie, the likeliest first. `sizes` has the splits' sizes by
+    fold (0 if there are none).
     """
 
     name: str
@@ -145,9 +145,9 @@ def datasets() -> dict[str, DataSet]:
     fold_files = {split: f"Fold{{fold}}/{file}" for split, file in _THREE.items()}
     mslr = "https://www.microsoft.com/en-us/research/project/mslr/"
     letor = "https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/"
-    yahoo = ("", "ltrc_yahoo", "Webscope_C14B", "Webscope_C14B/ltrc_yahoo")
+    yahoo = ("ltrc_yahoo", "", "Webscope_C14B", "Webscope_C14B/ltrc_yahoo")
     yahoo_home, yahoo_terms = "https://research.yahoo.com/datasets (C14)", "on request, no redistribution"
-    istella = "https://istella.ai/data/letor-dataset/", "Istella's licence agreement: not for commercial use"
+    istella = "http://quickrank.isti.cnr.it/istella-dataset/", "Istella's licence agreement: not for commercial use"
     bounded = {"clip": float(np.finfo(np.float32).max)}
     known = [
         DataSet(
@@ -220,10 +220,10 @@ def datasets() -> dict[str, DataSet]:
             None,
             212_933,
             245,
-            "0-4, fractions among them",
+            "0-4",
             0,
             {"train": "imat2009_learning.txt", "test": "imat2009_test.txt"},
-            ("", "imat2009-datasets", "imat2009"),
+            ("imat2009-datasets", "", "imat2009"),
             {(0, "train"): Size(9124, 97_290), (0, "test"): Size(None, 115_643)},
             "http://imat2009.yandex.ru/academic/mathematic/2009/en/datasets",
             "terms of the Internet Mathematics 2009 contest; the grades of the test split were withheld",

@@ -55,7 +55,7 @@ def open_sources(
     kind = kinds.pop()
     if kind == "letor":
         read = read_letor if whole else scan_letor
-        return read(sources, comments=comments, progress=progress, **letor)  # type: ignore[operator, no-any-return]
+        return read(sources, comments=comments, progress=progress, **letor)
     changed = [name for name, value in letor.items() if value]
     if changed:
         raise ValueError(f"{', '.join(changed)}: only LETOR text can be read so, not a {kind}")

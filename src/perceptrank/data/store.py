@@ -59,7 +59,7 @@ def write_store(
         if not (folder / MANIFEST).exists() and any(not _SEGMENT_FILE.fullmatch(one) for one in os.listdir(folder)):
             raise FileExistsError(f"cannot write a store to {folder}: there are other files in that folder")
         if (folder / MANIFEST).exists() and not overwrite:
-            raise FileExistsError(f"there is a store at {folder}; append to it, or say overwrite=True")
+            raise FileExistsError(f"there is a store at {folder}; append to it, or overwrite it (overwrite=True)")
     else:
         if not folder.parent.is_dir():
             raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}")
@@ -253,7 +253,7 @@ def _write_segment(
                     _append_comments(files, block)
                 if progress is not None:
                     progress(n_documents)
-        if head is None:
+        if head is None or not qids:
             raise ValueError("the stream has no queries")
         identities = _as_storable(qids)
         opened("qids", identities.dtype).append(identities)

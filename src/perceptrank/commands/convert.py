@@ -1,0 +1,100 @@
+"""From one format to another."""
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from perceptrank.commands.progress import ProgressBar
+from perceptrank.data.letor_writer import write_letor
+from perceptrank.data.parquet import write_parquet
+from perceptrank.data.sources import format_for, open_sources
+from perceptrank.data.store import open_store, write_store
+from perceptrank.data.text import Source
+from perceptrank.stream import Blocks, QueryStream, as_blocks
+
+
+class Writing(NamedTuple):
+    """What is to be written, and how."""
+
+    destination: str
+    format: str | None
+    append: bool
+    overwrite: bool
+    sparse: bool
+    zero_based: bool
+
+
+def run(
+    sources: list[str], writing: Writing, *, whole: bool, comments: bool, letor: dict[str, Any], as_json: bool
+) -> None:
+    """Convert, and say what was written."""
+    start = time.perf_counter()
+    files: list[Source] = [sys.stdin.buffer if one == "-" else one for one in sources]
+    kind = writing.format or format_for(writing.destination)
+    given = {name: value for name, value in letor.items() if value}
+    counted = _Counted()
+    with ProgressBar("converting") as bar, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        blocks = open_sources(files, whole=whole, comments=comments, progress=bar, **given)
+        _write(counted.going_through(blocks), writing, kind)
+    for warning in caught:
+        print(f"warning: {warning.message}", file=sys.stderr)
+    seconds = time.perf_counter() - start
+    report = {
+        "destination": writing.destination,
+        "format": kind,
+        "queries": counted.n_queries,
+        "documents": counted.n_documents,
+        "features": counted.n_features,
+        "seconds": round(seconds, 3),
+    }
+    if as_json:
+        print(json.dumps(report, indent=1), file=sys.stderr if writing.destination == "-" else sys.stdout)
+    elif writing.destination != "-":
+        print(
+            f"{writing.destination} ({kind}): {counted.n_queries:,} queries, {counted.n_documents:,} documents, "
+            f"{counted.n_features} features, {seconds:.1f} s"
+        )
+
+
+def _write(blocks: Iterator[QueryStream], writing: Writing, kind: str) -> None:
+    path = Path(writing.destination)
+    if kind != "letor" and writing.sparse:
+        raise ValueError("--sparse is for LETOR text")
+    if writing.append:
+        if kind != "store":
+            raise ValueError("--append is for stores")
+        open_store(path).append(blocks)
+        return
+    if writing.destination == "-":
+        if kind != "letor":
+            raise ValueError("only LETOR text can go to standard output")
+        write_letor(blocks, sys.stdout.buffer, sparse=writing.sparse, zero_based=writing.zero_based)
+        return
+    if kind == "store":
+        write_store(blocks, path, overwrite=writing.overwrite)
+        return
+    if path.exists() and not writing.overwrite:
+        raise FileExistsError(f"there is a file {path} already; --overwrite replaces it")
+    if kind == "parquet":
+        write_parquet(blocks, path)
+    else:
+        write_letor(blocks, path, sparse=writing.sparse, zero_based=writing.zero_based)
+
+
+class _Counted:
+    """What has gone through."""
+
+    n_queries = n_documents = n_features = 0
+
+    def going_through(self, stream: Blocks) -> Iterator[QueryStream]:
+        for whole in as_blocks(stream):
+            for block in whole.blocks():
+                self.n_queries += len(block)
+                self.n_documents += block.n_documents
+                self.n_features = block.n_features
+                yield block

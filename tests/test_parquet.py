@@ -1,0 +1,165 @@
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import streams
+from test_store import same
+
+import perceptrank as pr
+from perceptrank.data import parquet
+
+
+@pytest.fixture
+def stream():
+    rng = np.random.default_rng(0)
+    return pr.QueryStream.from_arrays(
+        rng.normal(size=(40, 3)).astype(np.float32),
+        rng.integers(3, size=40),
+        qid=np.repeat(["a", "bé", "c c", "d"], 10),
+        feature_names=["x", "y", "ž"],
+        comments=[f"document {i}" if i % 4 else "" for i in range(40)],
+    )
+
+
+@settings(max_examples=30)
+@given(data=streams(), layout=st.sampled_from(["columns", "list"]), size=st.integers(1, 2000))
+def test_what_is_written_is_read(data, layout, size, tmp_path_factory):
+    path = tmp_path_factory.mktemp("parquet") / "s.parquet"
+    pr.write_parquet(data, path, layout=layout, row_group_bytes=size)
+    same(pr.read_parquet(path), data)
+    scan = pr.scan_parquet(path, max_bytes=size)
+    same(pr.QueryStream.concatenate(scan), data)
+    same(pr.QueryStream.concatenate(scan), data)  # a second time
+    file = pq.ParquetFile(path)
+    ends = np.cumsum([file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)])
+    assert set(ends.tolist()) <= set(data.offsets.tolist())  # no query is split
+
+
+@pytest.mark.parametrize("layout", ["columns", "list"])
+def test_others_read_it(stream, layout, tmp_path):
+    path = tmp_path / "s.parquet"
+    pr.write_parquet(stream, path, layout=layout)
+    same(pr.read_parquet(path, comments=True), stream)
+    assert pr.read_parquet(path).comments is None
+    for frame in (pd.read_parquet(path), pl.read_parquet(path), duckdb.sql(f"select * from '{path}'").pl()):
+        back = pr.QueryStream.from_frame(frame)
+        assert np.array_equal(back.X, stream.X)
+        assert back.qids.tolist() == stream.qids.tolist()
+        assert back.comments.tolist() == stream.comments.tolist()
+        assert back.feature_names == (stream.feature_names if layout == "columns" else None)
+
+
+def test_files_of_others(tmp_path, monkeypatch):
+    """Row groups that split queries, other names and types, several files in a folder with what Spark leaves there."""
+    monkeypatch.setattr(parquet, "_READ_ROWS", 4)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    frame = pd.DataFrame(
+        {
+            "query": pd.Categorical(np.repeat(["a", "b", "c"], [5, 1, 7])),
+            "grade": np.arange(13) % 3,
+            "one": np.arange(13, dtype=np.int64),
+            "two": np.linspace(0, 1, 13),
+            "words": "text",
+        }
+    )
+    frame[:7].to_parquet(folder / "part-0.parquet", row_group_size=3)
+    frame[7:].to_parquet(folder / "part-1.parquet", row_group_size=2)
+    (folder / "_SUCCESS").write_text("")
+    columns = {"qid": "query", "relevance": "grade", "features": ["two", "one"]}
+    scanned = pr.QueryStream.concatenate(pr.scan_parquet(folder, max_bytes=1, **columns))
+    expected = pr.QueryStream.from_arrays(
+        frame[["two", "one"]].to_numpy(), frame["grade"], qid=frame["query"], feature_names=["two", "one"]
+    )
+    same(scanned, expected)
+    same(pr.read_parquet(folder, **columns), expected)
+    with pytest.raises(ValueError, match="'words' must hold numbers"):
+        pr.read_parquet(folder, qid="query", relevance="grade")
+    with pytest.raises(ValueError, match="no column 'qid', 'relevance'"):
+        pr.scan_parquet(folder)
+
+
+def test_documents_that_are_not_adjacent(tmp_path):
+    path = tmp_path / "s.parquet"
+    pd.DataFrame({"qid": [1, 2, 1], "relevance": [0, 1, 2], "x": [1.0, 2.0, 3.0]}).to_parquet(path)
+    assert pr.read_parquet(path).X.ravel().tolist() == [1, 3, 2]
+    with pytest.raises(ValueError, match="row 2: query 1 again"):
+        list(pr.scan_parquet(path))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"x": [1.0, np.nan]}, "X must be finite, got NaN at document 1, feature 0"),
+        ({"x": pa.array([1.0, None])}, "row 1: column 'x' must not be missing"),
+        ({"relevance": [0, -1]}, "not negative"),
+        ({"qid": pa.array([None, 1])}, "row 0: column 'qid' must not be missing"),
+        ({"x": ["a", "b"]}, "must hold numbers, got string"),
+        ({"x": [[1.0], [1.0, 2.0]]}, "one length"),
+        (
+            {"x": pa.array([], pa.float64()), "qid": pa.array([], pa.int64()), "relevance": pa.array([], pa.int64())},
+            "no documents",
+        ),
+    ],
+)
+def test_bad_content(columns, message, tmp_path):
+    path = tmp_path / "s.parquet"
+    pq.write_table(pa.table({"qid": [1, 1], "relevance": [0, 1], "x": [1.0, 2.0]} | columns), path)
+    with pytest.raises(ValueError, match=message):
+        pr.read_parquet(path)
+    with pytest.raises(ValueError, match=message):
+        list(pr.scan_parquet(path))
+
+
+def test_bad_arguments(stream, tmp_path):
+    path = tmp_path / "s.parquet"
+    with pytest.raises(ValueError, match="layout must be one of"):
+        pr.write_parquet(stream, path, layout="rows")
+    with pytest.raises(ValueError, match="no queries"):
+        pr.write_parquet([], path)
+    with pytest.raises(ValueError, match="same columns"):
+        pr.write_parquet([stream, pr.QueryStream.from_arrays(np.ones((2, 1)), [0, 1])], path)
+    named = pr.QueryStream.from_arrays(np.ones((2, 1)), [0, 1], feature_names=["qid"])
+    with pytest.raises(ValueError, match="names of columns"):
+        pr.write_parquet(named, path)
+    assert not list(tmp_path.iterdir())  # nothing half-written is left
+    path.write_bytes(b"PAR1 and more")
+    with pytest.raises(ValueError, match="not a Parquet file"):
+        pr.read_parquet(path)
+    pr.write_parquet(stream, path)
+    other = tmp_path / "t.parquet"
+    pr.write_parquet(pr.QueryStream.from_arrays(np.ones((2, 1)), [0, 1]), other)
+    with pytest.raises(ValueError, match="other feature columns"):
+        pr.read_parquet([path, other])
+
+
+def test_without_pyarrow(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"perceptrank\[parquet\]"):
+        pr.read_parquet(__file__)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames(stream, library):
+    frame = stream.to_frame(library)
+    assert type(frame).__module__.startswith(library)
+    assert list(frame.columns) == ["qid", "relevance", "x", "y", "ž", "comment"]
+    same(pr.QueryStream.from_frame(frame), stream)
+    unnamed = pr.QueryStream.from_arrays(np.ones((2, 2)), [0, 1])
+    assert list(unnamed.to_frame(library).columns) == ["qid", "relevance", "f1", "f2"]
+
+
+def test_frames_of_others():
+    with pytest.raises(ValueError, match="library must be one of"):
+        pr.QueryStream.from_arrays([[1.0]], [1]).to_frame("dask")
+    frame = pl.DataFrame({"qid": [1, 1], "relevance": [0, 1], "v": [[1.0, 2.0], [3.0, 4.0]]})
+    assert pr.QueryStream.from_frame(frame).X.tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(ValueError, match="no feature columns"):
+        pr.QueryStream.from_frame(frame[["qid", "relevance"]])
+    numbers = pd.DataFrame({"qid": [1, 1], "relevance": [0, 1], "comment": [1.0, 2.0]})
+    assert pr.QueryStream.from_frame(numbers).feature_names == ("comment",)

@@ -1,0 +1,304 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import streams
+
+import perceptrank as pr
+from perceptrank.data import npy_file, store
+
+
+def same(one, other):
+    assert one.X.dtype == other.X.dtype
+    assert one.X.tobytes() == other.X.tobytes()
+    assert np.array_equal(one.relevance, other.relevance)
+    assert np.array_equal(one.offsets, other.offsets)
+    assert one.qids.tolist() == other.qids.tolist()
+    assert one.feature_names == other.feature_names
+    assert (one.comments is None) == (other.comments is None)
+    assert one.comments is None or one.comments.tolist() == other.comments.tolist()
+
+
+@pytest.fixture
+def stream():
+    rng = np.random.default_rng(0)
+    return pr.QueryStream.from_arrays(
+        rng.normal(size=(30, 3)).astype(np.float32),
+        rng.integers(3, size=30),
+        qid=np.repeat(["a", "bé", "c c"], 10),
+        feature_names=["x", "y", "ž"],
+        comments=[f"document {i}" if i % 4 else "" for i in range(30)],
+    )
+
+
+@settings(max_examples=25)
+@given(parts=st.lists(streams(max_queries=5), min_size=1, max_size=4))
+def test_what_is_written_is_read(parts, tmp_path_factory):
+    path = tmp_path_factory.mktemp("store") / "s"
+    parts = [pr.QueryStream(one.X[:, :1].astype(np.float32), one.relevance, one.offsets) for one in parts]
+    opened = pr.write_store(parts[0], path)
+    for part in parts[1:]:
+        opened.append(part)
+    whole = pr.QueryStream.concatenate(parts)
+    for found in (opened, pr.open_store(path)):
+        assert len(found) == len(whole)
+        assert found.n_documents == whole.n_documents
+        assert found.n_segments == len(parts)
+        same(pr.QueryStream.concatenate(found.blocks(100)), whole)
+        assert np.array_equal(found.relevance, whole.relevance)
+        for q in (0, len(whole) // 2, -1):
+            assert np.array_equal(found[q].X, whole[q].X)
+        middle = slice(len(whole) // 3, len(whole) - 1)
+        same(found[middle], whole[middle])
+        same(found[[0, len(whole) - 1]], whole[[0, len(whole) - 1]])
+        same(found.shuffled(1), whole.shuffled(1))
+        same(found, whole)
+        found.verify()
+
+
+def test_names_comments_and_text_ids_are_kept(stream, tmp_path):
+    pr.write_store(stream, tmp_path / "s")
+    same(pr.open_store(tmp_path / "s", comments=True), stream)
+    assert pr.open_store(tmp_path / "s").comments is None
+    manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
+    assert manifest["feature_names"] == ["x", "y", "ž"]
+    counts = {f"{grade:g}": int((stream.relevance == grade).sum()) for grade in np.unique(stream.relevance)}
+    assert manifest["segments"][0]["grades"] == counts
+
+
+def test_arrays_are_mapped_not_read(stream, tmp_path):
+    opened = pr.write_store(stream, tmp_path / "s")
+    base = opened.X
+    while not isinstance(base, np.memmap):
+        base = base.base
+    assert np.load(tmp_path / "s" / "00000000.X.npy").shape == (30, 3)
+    with pytest.raises(ValueError, match="read-only"):
+        opened.X[0, 0] = 1
+
+
+def test_learning_from_a_store_is_learning_from_the_stream(tmp_path):
+    data = pr.separable(300, seed=1).stream
+    opened = pr.write_store(data[:200], tmp_path / "s")
+    opened.append(data[200:])
+    one, other = pr.ListwisePerceptron(), pr.ListwisePerceptron()
+    expected, found = one.learn(data, "ndcg@10"), other.learn(opened, "ndcg@10")
+    assert np.array_equal(one.weights, other.weights)
+    assert np.array_equal(expected.values("ndcg@10"), found.values("ndcg@10"))
+    assert "X" not in vars(opened)  # no segment was put together with another
+    assert pr.evaluate(one, opened, "ap").mean("ap") == pr.evaluate(one, data, "ap").mean("ap")
+
+
+def test_blocks_of_any_number_are_written(tmp_path):
+    simulated = pr.separable_blocks(500, queries_per_block=70)
+    opened = pr.write_store(simulated.blocks, tmp_path / "s")
+    same(opened, pr.separable(500).stream)
+
+
+def test_ids_that_are_numbers_in_one_block_and_text_in_another(tmp_path):
+    X = np.ones((2, 1))
+    parts = [pr.QueryStream(X, [0, 1], [0, 2], qids=[qid]) for qid in (7, "q")]
+    assert pr.write_store(parts, tmp_path / "s").qids.tolist() == ["7", "q"]
+
+
+def test_all_comments_may_be_empty(tmp_path):
+    stream = pr.QueryStream.from_arrays([[1.0], [2.0]], [0, 1], comments=["", ""])
+    pr.write_store(stream, tmp_path / "s")
+    assert pr.open_store(tmp_path / "s", comments=True).comments.tolist() == ["", ""]
+
+
+class Stop(BaseException):
+    """The power goes."""
+
+
+def states(path):
+    opened = pr.open_store(path)
+    opened.verify()
+    return len(opened)
+
+
+def test_whenever_an_append_is_cut_off_the_store_is_before_or_after(stream, tmp_path, monkeypatch):
+    """Every system call of the append in turn is the last one, and nothing is tidied up."""
+    more = stream[:2]
+    calls = []
+    names = [
+        (os, "fsync"),
+        (os, "replace"),
+        (os, "open"),
+        (os, "chmod"),
+        (npy_file, "open"),
+        (store, "write_atomically"),
+    ]
+
+    def counting(name, real, stop_at):
+        def call(*arguments, **options):
+            calls.append(name)
+            if len(calls) == stop_at:
+                raise Stop(name)
+            return real(*arguments, **options)
+
+        return call
+
+    outcomes = set()
+    for stop_at in range(1, 100):
+        path = tmp_path / str(stop_at)
+        opened = pr.write_store(stream, path)
+        calls.clear()
+        with monkeypatch.context() as patch:
+            for module, name in names:
+                real = getattr(module, name, open)
+                patch.setattr(module, name, counting(name, real, stop_at), raising=False)
+            patch.setattr(store.Path, "unlink", lambda *_, **__: None)
+            try:
+                opened.append(more)
+            except Stop:
+                pass
+            else:
+                break
+        outcomes.add(states(path))
+        pr.open_store(path).append(more)  # and it goes on working
+        assert states(path) in (5, 7)
+    else:
+        pytest.fail("the append never went through")
+    assert stop_at > 8
+    assert outcomes <= {3, 5}
+    assert 3 in outcomes
+
+
+def test_killed_while_appending(tmp_path):
+    code = (
+        "import sys, numpy as np, perceptrank as pr\n"
+        "opened = pr.open_store(sys.argv[1])\n"
+        "more = pr.QueryStream.from_arrays(np.ones((4, 2)), [0, 1, 0, 1], group=[2, 2])\n"
+        "print('ready', flush=True)\n"
+        "while True: opened.append(more)"
+    )
+    path = tmp_path / "s"
+    pr.write_store(pr.QueryStream.from_arrays(np.ones((2, 2)), [0, 1]), path)
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        process = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        time.sleep(rng.uniform(0, 0.1))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        assert states(path) % 2 == 1
+    opened = pr.open_store(path)
+    opened.append(pr.QueryStream.from_arrays(np.ones((2, 2)), [0, 1]))
+    listed = {segment["name"] for segment in json.loads((path / "manifest.json").read_text())["segments"]}
+    assert {file.name[:8] for file in path.glob("*.npy")} == listed  # what was cut off is gone
+
+
+def test_an_error_in_the_stream_changes_nothing(stream, tmp_path):
+    def broken():
+        yield stream
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        pr.write_store(broken(), tmp_path / "s")
+    opened = pr.write_store(stream, tmp_path / "s")
+    before = sorted(os.listdir(tmp_path / "s"))
+    with pytest.raises(RuntimeError, match="no more"):
+        opened.append(broken())
+    with pytest.raises(RuntimeError, match="no more"):
+        pr.write_store(broken(), tmp_path / "s", overwrite=True)
+    assert sorted(os.listdir(tmp_path / "s")) == before
+    same(pr.open_store(tmp_path / "s", comments=True), stream)
+
+
+def test_overwriting(stream, tmp_path):
+    opened = pr.write_store(stream, tmp_path / "s")
+    first = opened[0].X.copy()
+    with pytest.raises(FileExistsError, match="overwrite"):
+        pr.write_store(stream, tmp_path / "s")
+    replaced = pr.write_store(stream[1:], tmp_path / "s", overwrite=True)
+    assert len(replaced) == 2
+    assert np.array_equal(opened[0].X, first)  # who had it open goes on with what was there
+    assert len(list((tmp_path / "s").glob("*.X.npy"))) == 1
+
+
+def test_appended_queries_must_have_the_same_features(stream, tmp_path):
+    opened = pr.write_store(stream, tmp_path / "s")
+    with pytest.raises(ValueError, match=r"same features throughout: 3 .*got 1"):
+        opened.append(pr.QueryStream.from_arrays(np.ones((2, 1), np.float32), [0, 1]))
+    with pytest.raises(ValueError, match="cannot hold float64"):
+        opened.append(pr.QueryStream.from_arrays(np.ones((2, 3)), [0, 1]))
+    with pytest.raises(ValueError, match="no queries"):
+        opened.append([])
+    with pytest.raises(ValueError, match="numbers or text"):
+        pr.write_store(pr.QueryStream(np.ones((2, 1)), [0, 1], [0, 2], qids=np.array([b"x"])), tmp_path / "t")
+
+
+def test_places_that_are_no_stores(stream, tmp_path):
+    with pytest.raises(FileNotFoundError, match="no store"):
+        pr.open_store(tmp_path / "nothing")
+    with pytest.raises(ValueError, match=r"no manifest\.json"):
+        pr.open_store(tmp_path)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(FileExistsError, match="it is a file"):
+        pr.write_store(stream, tmp_path / "file")
+    with pytest.raises(FileExistsError, match="other files"):
+        pr.write_store(stream, tmp_path)
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        pr.write_store(stream, tmp_path / "a" / "b")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.update(format="other"), "does not say"),
+        (lambda m: m.update(version=2), "newer perceptrank"),
+        (lambda m: m.update(n_features=0), "0 features"),
+        (lambda m: m.update(dtype="object"), "'object'"),
+        (lambda m: m.update(feature_names=["x"]), "name each feature"),
+        (lambda m: m.update(segments=[]), "no segments"),
+        (lambda m: m.pop("segments"), "KeyError"),
+        (lambda m: m["segments"][0].update(name="../../etc"), "is called"),
+        (lambda m: m["segments"][0].update(documents=-1), "whole number"),
+        (lambda m: m["segments"][0]["files"].pop("X"), "lacks files"),
+        (lambda m: m["segments"][0]["files"]["X"].update(bytes=1), "1 are expected"),
+    ],
+)
+def test_a_manifest_that_is_wrong(stream, tmp_path, change, message):
+    pr.write_store(stream, tmp_path / "s")
+    manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
+    change(manifest)
+    (tmp_path / "s" / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=message):
+        pr.open_store(tmp_path / "s")
+
+
+def test_files_that_are_damaged(stream, tmp_path):
+    folder = tmp_path / "s"
+    pr.write_store(stream, folder)
+    target = folder / "00000000.X.npy"
+    data = target.read_bytes()
+    target.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(ValueError, match=r"X\.npy is damaged"):
+        pr.open_store(folder).verify()
+    target.write_bytes(data[:-4])
+    with pytest.raises(ValueError, match=r"X\.npy has \d+ bytes"):
+        pr.open_store(folder)
+    target.unlink()
+    with pytest.raises(ValueError, match="is missing"):
+        pr.open_store(folder)
+    target.write_bytes(b"x" * len(data))
+    with pytest.raises(ValueError, match="damaged"):
+        pr.open_store(folder).X  # noqa: B018
+    target.write_bytes(data)
+    offsets = folder / "00000000.offsets.npy"
+    wrong = bytearray(offsets.read_bytes())
+    wrong[-16:-8] = (2**40).to_bytes(8, "little")
+    offsets.write_bytes(wrong)
+    with pytest.raises(ValueError, match="offsets must rise"):
+        pr.open_store(folder)[0]
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(ValueError, match="not the manifest"):
+        pr.open_store(folder)
