@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache
 
-.PHONY: demo test lint types layers tests bounds bench clean
+.PHONY: demo test lint types layers tests bounds bench fuzz clean
 
 demo: $(VENV)/user
 	$(BIN)/perceptrank demo
@@ -30,6 +30,10 @@ bounds: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/reading.py
+
+fuzz: $(VENV)/dev
+	$(BIN)/python tests/fuzz_letor.py --seconds 600
 
 $(VENV)/user: pyproject.toml
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)

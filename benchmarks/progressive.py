@@ -42,7 +42,7 @@ def main() -> None:
         if (path := real_streams.find(name)) is None:
             print(f"{name:32}not found under {real_streams.FOLDER}")
             continue
-        stream = real_streams.read_plainly(path)
+        stream = pr.read_letor(path)
         scaling = "query-zscore" if name.startswith("MSLR") else None
         cells = []
         for settings in COLUMNS.values():

@@ -4,19 +4,18 @@ python benchmarks/speed.py [--repeats 5] [--json]
 """
 
 import argparse
-import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 
 import numpy as np
 from numpy_twin import NumpyListwise, NumpySlam
+from ratios import best_of, row, show
 
 import perceptrank as pr
 
 
-def mslr_shaped(n_queries: int, n_documents: int, n_features: int, seed: int = 0) -> pr.QueryStream:
+def dense_stream(n_queries: int, n_documents: int, n_features: int, seed: int = 0) -> pr.QueryStream:
     """Queries of equal length with noisy linear grades, distributed as in MSLR-WEB10K."""
     rng = np.random.default_rng(seed)
     X = rng.random((n_queries * n_documents, n_features), dtype=np.float32)
@@ -25,19 +24,8 @@ def mslr_shaped(n_queries: int, n_documents: int, n_features: int, seed: int = 0
     return pr.QueryStream.from_arrays(X, grades, group=np.full(n_queries, n_documents))
 
 
-def best_of(repeats: int, *functions: Callable[[], object]) -> list[float]:
-    """Shortest time of each function; they take turns, so that all see the same machine."""
-    best = [float("inf")] * len(functions)
-    for _ in range(repeats + 1):  # the first round compiles and warms up
-        for place, function in enumerate(functions):
-            start = time.perf_counter()
-            function()
-            best[place] = min(best[place], time.perf_counter() - start)
-    return best
-
-
 def passes(repeats: int) -> list[dict[str, object]]:
-    stream = mslr_shaped(10_000, 120, 136)
+    stream = dense_stream(10_000, 120, 136)
     reading, slam, recorded, listwise = best_of(
         repeats,
         stream.X.sum,
@@ -54,7 +42,7 @@ def passes(repeats: int) -> list[dict[str, object]]:
 
 
 def small_queries(repeats: int) -> list[dict[str, object]]:
-    stream = mslr_shaped(3000, 20, 20)
+    stream = dense_stream(3000, 20, 20)
     rows = []
     for name, make, twin in (
         ("slam ndcg@10", lambda: pr.SlamPerceptron("ndcg@10"), NumpySlam),
@@ -97,23 +85,13 @@ def imports(repeats: int) -> list[dict[str, object]]:
     ]
 
 
-def row(what: str, ratio: float, bar: str, seconds: float) -> dict[str, object]:
-    return {"what": what, "ratio": round(ratio, 2), "bar": bar, "seconds": seconds}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     rows = [*passes(arguments.repeats), *small_queries(arguments.repeats), *imports(arguments.repeats)]
-    if arguments.json:
-        print(json.dumps(rows, indent=1))
-        return
-    width = max(len(str(one["what"])) for one in rows)
-    print(f"{'what':{width}}  {'ratio':>7}  {'bar':>7}  {'time':>10}")
-    for one in rows:
-        print(f"{one['what']:{width}}  {one['ratio']:>6}x  {one['bar']:>7}  {one['seconds'] * 1e6:>8.1f} us")
+    show(rows, as_json=arguments.json)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.arrays import Features, Floats
-from perceptrank.data.letor_jobs import Job, Pool, check_memory, in_order
+from perceptrank.data.letor_jobs import Job, Pool, in_order
 from perceptrank.data.letor_lines import LineParser, Parsed
 from perceptrank.data.letor_matrix import Matrix
+from perceptrank.data.memory import check_memory
 from perceptrank.data.text import Chunk, FormatError, Source, TextReader, find_files, name_of
 from perceptrank.data.whole_queries import Piece, RepeatedQueryError, WholeQueries, identifiers
 from perceptrank.stream import BLOCK_BYTES, QueryStream, Scan, group_runs
@@ -95,7 +96,7 @@ def read_letor(
     def finish_oldest() -> None:
         """Take over the oldest chunk; if it is wider than the matrix, widen that while no one writes into it."""
         if jobs[0].result().width > (width := matrix.width):
-            matrix.widen(max(job.result().width for job in jobs))
+            matrix.widen(max(job.width() for job in jobs))
             for job in jobs:
                 job.repeat_if_wider_than(width)
         job = jobs.popleft()
@@ -104,22 +105,28 @@ def read_letor(
         parts.append((job.rows.first, parsed))
         reader.give_back(job.chunk)
 
-    with Pool(n_threads, reader.n_bytes) as pool:
-        for chunk in reader.chunks():
-            parser.look_at(chunk)
-            if matrix.width == 0:
-                matrix.widen(parser.least_width or parser.width_of(chunk))
-            if not matrix.has_room(chunk.n_lines):
-                for job in jobs:
-                    job.result()
-                matrix.make_room(chunk.n_lines, reader.n_bytes / reader.n_read)
-            jobs.append(Job(pool, parser, chunk, matrix.take(chunk.n_lines)))
-            if len(jobs) > pool.depth:
-                finish_oldest()
-            if progress is not None:
-                progress(reader.n_read, reader.n_bytes)
+    def finish_all() -> None:
         while jobs:
             finish_oldest()
+
+    with Pool(n_threads, reader.n_bytes) as pool:
+        try:
+            for chunk in reader.chunks():
+                parser.look_at(chunk)
+                if matrix.width == 0 or not matrix.has_room(chunk.n_lines):
+                    finish_all()
+                    if matrix.width == 0:
+                        matrix.widen(parser.least_width or parser.width_of(chunk))
+                    matrix.make_room(chunk.n_lines, reader.n_bytes / reader.n_read)
+                jobs.append(Job(pool, parser, chunk, matrix.take(chunk.n_lines)))
+                if len(jobs) > pool.depth:
+                    finish_oldest()
+                if progress is not None:
+                    progress(reader.n_read, reader.n_bytes)
+        except FormatError:
+            finish_all()  # if there is an error before this one, that one is raised
+            raise
+        finish_all()
     report.finish()
     if not any(parsed.n_rows for _, parsed in parts):
         raise _no_documents(files)
@@ -204,13 +211,15 @@ def _blocks(
     if first is None:
         raise _no_documents(files)
     width = n_features or _find_width(files, first, LineParser(names, None, *settings), n_threads)
-    parser = LineParser(names, width, *settings)
+    parser = LineParser(names, n_features, *settings)
     queries = WholeQueries(max_bytes)
 
     def parse(chunk: Chunk) -> tuple[Features, Floats, Parsed]:
         check_memory(chunk.n_lines, width, parser.dtype)
         X, relevance = np.empty((chunk.n_lines, width), parser.dtype), np.empty(chunk.n_lines)
         parsed = parser.parse(chunk, X, relevance, 0)
+        if parsed.width > width:
+            parsed = parser.parse(chunk, X, relevance, 0, limit=width)
         return X[: parsed.n_rows], relevance[: parsed.n_rows], parsed
 
     with Pool(n_threads, reader.n_bytes) as pool:
@@ -247,6 +256,7 @@ def _find_width(files: list[Source], first: Chunk, parser: LineParser, n_threads
     """
     parser.look_at(first)
     width = parser.width_of(first)
+    check_memory(first.n_lines, width, parser.dtype)
     nowhere = np.empty((first.n_lines, width), parser.dtype), np.empty(first.n_lines)
     is_dense = width > 0 and parser.parse(first, *nowhere, 0).is_dense
     if not is_dense and all(isinstance(file, (str, os.PathLike)) for file in files):

@@ -6,12 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
 from perceptrank.arrays import Features, Floats
 from perceptrank.data.letor_lines import LineParser, Parsed
-from perceptrank.data.text import Chunk
+from perceptrank.data.text import Chunk, FormatError
 from perceptrank.validation import check_positive_whole
 
 T = TypeVar("T")
@@ -41,7 +38,10 @@ class Pool:
         if self._executor is not None:
             return self._executor.submit(function, *arguments)
         done: Future[T] = Future()
-        done.set_result(function(*arguments))
+        try:
+            done.set_result(function(*arguments))
+        except Exception as error:
+            done.set_exception(error)
         return done
 
     def __enter__(self) -> "Pool":
@@ -67,40 +67,32 @@ class Job:
         """What is in the chunk; an error in it is raised."""
         return self._future.result()
 
+    def width(self) -> int:
+        """How many columns the chunk takes; 0 if there is an error in it."""
+        return 0 if self._future.exception() is not None else self._future.result().width
+
     def repeat_if_wider_than(self, width: int) -> None:
         """Start again if rows had no room for all features, now that they have; `width` is what they had."""
-        if self.result().width > width:
+        if self.width() > width:
             self._future = self._pool.submit(self._run)
 
 
 def in_order(pool: Pool, chunks: Iterable[Chunk], work: Callable[[Chunk], T]) -> Iterator[tuple[Chunk, T]]:
-    """What is made of each chunk, a few being worked on at a time."""
+    """What is made of each chunk, a few being worked on at a time; an error comes after all that stands before it."""
     under_way: deque[tuple[Chunk, Future[T]]] = deque()
-    for chunk in chunks:
-        under_way.append((chunk, pool.submit(work, chunk)))
-        if len(under_way) > pool.depth:
-            first, future = under_way.popleft()
-            yield first, future.result()
+    failure: FormatError | None = None
+    try:
+        for chunk in chunks:
+            under_way.append((chunk, pool.submit(work, chunk)))
+            if len(under_way) > pool.depth:
+                first, future = under_way.popleft()
+                yield first, future.result()
+    except FormatError as error:
+        failure = error
     for rest, future in under_way:
         yield rest, future.result()
-
-
-def check_memory(n_rows: int, width: int, dtype: npt.DTypeLike) -> None:
-    """Raise if so many rows cannot be held: to be told is better than to be ended by the system."""
-    needed = n_rows * width * np.dtype(dtype).itemsize
-    if needed > _free_memory():
-        raise MemoryError(
-            f"{n_rows} documents of {width} features take {needed / 1e9:.1f} GB, more than there is; "
-            "scan_letor reads block by block, and n_features declares which feature ids there are"
-        )
-
-
-def _free_memory() -> float:
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return np.inf
+    if failure is not None:
+        raise failure
 
 
 def _n_processors() -> int:

@@ -11,7 +11,7 @@ from perceptrank.data.text import Chunk, FormatError
 from perceptrank.kernels import letor_pass as kernel
 from perceptrank.validation import check_choice, check_positive, check_positive_whole
 
-LARGEST_UNDECLARED = 2**20
+LARGEST, LARGEST_UNDECLARED = 10**8 - 1, 2**20
 _SHOWN_BYTES = 40
 _HEADER = re.compile(rb"#(\d{1,7}):(.*)")
 _NO_NUMBER = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -42,7 +42,6 @@ class _Found(NamedTuple):
     found: Ints
     runs: IntRows
     comments: IntRows
-    late: IntRows
     bad: IntRows
 
 
@@ -65,6 +64,9 @@ class LineParser:
         if self.dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype}")
         self.n_features = None if n_features is None else check_positive_whole("n_features", n_features)
+        if self.n_features is not None and self.n_features > LARGEST:
+            raise ValueError(f"n_features must be at most {LARGEST}, got {n_features}")
+        self.limit = self.n_features or LARGEST_UNDECLARED
         self._files, self._comments, self._skip = files, comments, skip
         self._base = 0 if zero_based else 1
         self._bound = np.inf if clip is None else check_positive("clip", clip)
@@ -81,7 +83,7 @@ class LineParser:
         for number, line in enumerate(chunk.text[chunk.start : chunk.stop].tobytes().split(b"\n")):
             stripped = line.strip()
             if header := _HEADER.match(stripped):
-                self._name_feature(chunk, number, int(header[1]), _decoded(header[2]))
+                self._name_feature(chunk, number, int(header[1]), _decoded(header[2].strip()))
             elif stripped and not stripped.startswith(b"#"):
                 self._seen_headers.add(chunk.file)
                 fields, _, comment = stripped.partition(b"#")
@@ -90,15 +92,12 @@ class LineParser:
                 return
 
     def _name_feature(self, chunk: Chunk, number: int, feature: int, name: str) -> None:
-        place = (self._files[chunk.file], chunk.first_line + number, 1)
         column = feature - self._base
-        if not 0 <= column < self._limit():
-            raise FormatError(*place, f"a name for feature {feature}, which there cannot be: {self._rule_for_ids()}")
+        if not 0 <= column < self.limit:
+            return  # a comment like any other
         if self._names.setdefault(column, name) != name:
-            raise FormatError(*place, f"feature {feature} is named {name!r}, and was named {self._names[column]!r}")
-
-    def _limit(self) -> int:
-        return LARGEST_UNDECLARED if self.n_features is None else self.n_features
+            problem = f"feature {feature} is named {name!r}, and was named {self._names[column]!r}"
+            raise FormatError(self._files[chunk.file], chunk.first_line + number, 1, problem)
 
     def feature_names(self, width: int) -> tuple[str, ...] | None:
         """The names that headers give; the id where they give none."""
@@ -114,28 +113,30 @@ class LineParser:
     def width_of(self, chunk: Chunk) -> int:
         """How many columns the lines of a chunk take, those left out that are wrong."""
         nowhere = np.empty((chunk.n_lines, 0), self.dtype), np.empty(chunk.n_lines)
-        return int(self._run(chunk, *nowhere, 0, skip=True).found[kernel.WIDEST]) + 1
+        return int(self._run(chunk, *nowhere, 0, True, self.limit).found[kernel.WIDEST]) + 1
 
-    def parse(self, chunk: Chunk, X: Features, relevance: Floats, first_row: int) -> Parsed:
+    def parse(
+        self, chunk: Chunk, X: Features, relevance: Floats, first_row: int, *, limit: int | None = None
+    ) -> Parsed:
         """Read a chunk into rows of X and relevance. Rows are used one after the other, at most one per line.
 
-        A wrong line is an error, unless it is to be skipped, or X is too narrow for a line before it.
+        A wrong line is an error, unless it is to be skipped. `limit` is for X that cannot be widened: a feature beyond
+        it makes a line wrong.
         """
-        found, runs, comments, late, bad = self._run(chunk, X, relevance, first_row, self._skip)
-        width = int(found[kernel.WIDEST]) + 1
-        if found[kernel.ERROR] != kernel.FINE and width <= X.shape[1]:
-            raise self._error(chunk, *(int(found[k]) for k in (kernel.LINE, kernel.ERROR_AT, kernel.ERROR)))
-        self._finish_late(chunk, X, relevance, late)
+        found, runs, comments, bad = self._run(chunk, X, relevance, first_row, self._skip, limit or self.limit)
+        if found[kernel.ERROR] != kernel.FINE:
+            line, place, code = (int(found[k]) for k in (kernel.LINE, kernel.ERROR_AT, kernel.ERROR))
+            raise self._error(chunk, line, place, code, limit)
         return Parsed(
             n_rows=int(found[kernel.N_ROWS]),
-            width=width,
+            width=int(found[kernel.WIDEST]) + 1,
             is_dense=found[kernel.N_SPARSE] == 0,
             runs=[_run_of(chunk, one, first_row) for one in runs.tolist()],
             comments=_texts(chunk.text, comments) if self._comments else None,
-            problems=[self._error(chunk, *one) for one in bad.tolist()],
+            problems=[self._error(chunk, line, place, code, limit) for line, place, code in bad.tolist()],
         )
 
-    def _run(self, chunk: Chunk, X: Features, relevance: Floats, first_row: int, skip: bool) -> _Found:
+    def _run(self, chunk: Chunk, X: Features, relevance: Floats, first_row: int, skip: bool, limit: int) -> _Found:
         width = X.shape[1]
         if width not in self._columns:
             self._columns[width] = kernel.name_columns(width, self._base)
@@ -144,6 +145,7 @@ class LineParser:
         comments = np.empty((n if self._comments else 0, 2), np.int64)
         bad = np.empty((n if skip else 0, kernel.N_BAD_COLUMNS), np.int64)
         late = np.empty((16, kernel.N_LATE_COLUMNS), np.int64)
+        known: dict[int, float] = {}
         found = np.zeros(kernel.N_FOUND, np.int64)
         while True:
             kernel.parse_lines(
@@ -156,48 +158,39 @@ class LineParser:
                 runs,
                 comments,
                 late,
+                np.array(sorted(known), dtype=np.int64),
+                np.array([known[place] for place in sorted(known)], dtype=np.float64),
                 bad,
-                np.zeros(width, np.int64),
+                np.zeros(limit, np.int64),
                 *self._columns[width],
                 self._base,
-                self._limit(),
+                limit,
                 self._bound,
                 self._where.get(chunk.file, kernel.IN_FIELD),
                 found,
             )
-            if found[kernel.N_LATE] <= len(late):
+            if found[kernel.N_LATE] == 0:
                 break
-            late = np.empty((found[kernel.N_LATE], kernel.N_LATE_COLUMNS), np.int64)
-        return _Found(
-            found,
-            runs[: found[kernel.N_RUNS]],
-            comments[: found[kernel.N_ROWS]],
-            late[: found[kernel.N_LATE]],
-            bad[: found[kernel.N_BAD]],
-        )
+            known |= {
+                start: float(chunk.text[start:end].tobytes()) for start, end in late[: found[kernel.N_LATE]].tolist()
+            }
+            late = np.empty((2 * max(found[kernel.N_LATE], 8), kernel.N_LATE_COLUMNS), np.int64)
+        n_rows, n_runs, n_bad = (int(found[k]) for k in (kernel.N_ROWS, kernel.N_RUNS, kernel.N_BAD))
+        return _Found(found, runs[:n_runs], comments[:n_rows], bad[:n_bad])
 
-    def _finish_late(self, chunk: Chunk, X: Features, relevance: Floats, late: IntRows) -> None:
-        """Numbers of so many digits that only unlimited arithmetic can round them."""
-        for row, column, start, end in late.tolist():
-            value = float(chunk.text[start:end].tobytes())
-            if column < 0:
-                relevance[row] = value
-            elif column < X.shape[1]:
-                X[row, column] = min(max(value, -self._bound), self._bound)
-
-    def _error(self, chunk: Chunk, line: int, place: int, code: int) -> FormatError:
+    def _error(self, chunk: Chunk, line: int, place: int, code: int, limit: int | None) -> FormatError:
         before = chunk.text[chunk.start : place].tobytes()
         column = place - chunk.start - before.rfind(b"\n")
-        rest = chunk.text[place : place + _SHOWN_BYTES + 1].tobytes()
-        token = _decoded(re.split(rb"[\s#]", rest)[0])
-        shown = repr(token if len(token) <= _SHOWN_BYTES else token[:_SHOWN_BYTES] + "…") if token else "nothing"
-        return FormatError(
-            self._files[chunk.file], chunk.first_line + line, column, self._problem(code, token).format(shown)
-        )
+        token = re.split(rb"[\s#]", chunk.text[place : place + _SHOWN_BYTES + 1].tobytes())[0]
+        text = _decoded(token) if len(token) <= _SHOWN_BYTES else token[:-1].decode(errors="ignore") + "…"
+        problem = self._problem(code, text, limit).format(repr(text) if text else "nothing")
+        return FormatError(self._files[chunk.file], chunk.first_line + line, column, problem)
 
-    def _problem(self, code: int, token: str) -> str:
+    def _problem(self, code: int, token: str, limit: int | None) -> str:
         """What is wrong, with braces in place of the text found."""
         infinite = _NO_NUMBER.fullmatch(token) is not None
+        if code == kernel.ID_BEYOND:
+            return f"feature id too large: {self._rule_for_ids(token, limit)}, got {{}}"
         if code == kernel.BAD_PAIR and token.startswith("qid:"):
             return "qid: must come right after the grade and once, got {}"
         return {
@@ -209,7 +202,6 @@ class LineParser:
             kernel.STRAY_QUERY: "a field {} where comments name the queries; if the field does, say qid='field'",
             kernel.BAD_PAIR: "expected feature:value, got {}",
             kernel.ID_ZERO: "feature ids count from 1, got {}; if they count from 0 here, say zero_based=True",
-            kernel.ID_BEYOND: f"feature id too large: {self._rule_for_ids()}, got {{}}",
             kernel.BAD_VALUE: "a value must be finite, got {}" if infinite else "expected a number, got {}",
             kernel.INFINITE_VALUE: f"a value must fit into {self.dtype}, got {{}}; "
             + ("" if self.dtype == np.float64 else "dtype='float64' keeps it, ")
@@ -218,11 +210,12 @@ class LineParser:
             kernel.NO_COMMENT: "expected a comment that names the query, got {}",
         }[code]
 
-    def _rule_for_ids(self) -> str:
-        last = self._limit() - 1 + self._base
-        if self.n_features is None:
-            return f"ids above {last} must be declared with n_features"
-        return f"with n_features={self.n_features} ids go from {self._base} to {last}"
+    def _rule_for_ids(self, token: str, limit: int | None) -> str:
+        if self.n_features is not None:
+            return f"with n_features={self.n_features} ids go from {self._base} to {self.n_features - 1 + self._base}"
+        is_far = int(token.partition(":")[0]) - self._base >= LARGEST_UNDECLARED
+        last = (LARGEST_UNDECLARED if is_far or limit is None else limit) - 1 + self._base
+        return f"ids above {last} must be declared with n_features"
 
 
 def _run_of(chunk: Chunk, run: list[int], first_row: int) -> Run:

@@ -4,7 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.arrays import Features, Floats
-from perceptrank.data.letor_jobs import Rows, check_memory
+from perceptrank.data.letor_jobs import Rows
+from perceptrank.data.memory import check_memory
 from perceptrank.kernels.letor_pass import narrow_rows, widen_rows
 
 _SPARE = 1.03
@@ -37,6 +38,7 @@ class Matrix:
     def make_room(self, n_rows: int, share: float) -> None:
         """Make room for so many rows, and for `share` times all that there are then, if that is more."""
         needed = self._n_rows + n_rows
+        check_memory(needed, self.width, self._flat.dtype)
         self._resize(max(needed, int(needed * max(share, 1.0) * _SPARE) + 1), self.width)
 
     def widen(self, width: int) -> None:
@@ -50,11 +52,13 @@ class Matrix:
         widen_rows(self._flat, self._n_rows, old, width)
 
     def _resize(self, capacity: int, width: int) -> None:
-        check_memory(self._n_rows, width, self._flat.dtype)
         if self._flat.size == 0:
-            self._flat, self._relevance = np.empty(capacity * width, self._flat.dtype), np.empty(capacity)
+            self._flat = np.empty(capacity * width, self._flat.dtype)
         else:
             self._flat.resize(capacity * width, refcheck=False)
+        if self._capacity == 0:
+            self._relevance = np.empty(capacity)
+        elif capacity != self._capacity:
             self._relevance.resize(capacity, refcheck=False)
         self._capacity, self.width = capacity, width
 

@@ -19,6 +19,7 @@ from perceptrank.stream import Blocks, QueryStream, as_blocks
 
 _BUFFER_BYTES = 4 * 2**20
 _LINE_BREAK = re.compile(r"[\r\n]")
+_BLANKS = " \t\v\f"
 _NO_ID = re.compile(r"[\s#]|^$")
 
 
@@ -50,6 +51,7 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
     base = 0 if zero_based else 1
     with _opened(path) as file:
         first: QueryStream | None = None
+        seen: set[Any] = set()
         for block in as_blocks(stream):
             if first is None:
                 first = block
@@ -58,6 +60,10 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
                 raise ValueError(
                     f"blocks must have the same features, got {first.n_features} and then {block.n_features}"
                 )
+            for qid in block.qids.tolist():
+                if qid in seen:
+                    raise ValueError(f"query ids must differ from each other, got {qid!r} twice")
+                seen.add(qid)
             for text in _texts(block, base, sparse):
                 file.write(text.data)
         if first is None:
@@ -66,7 +72,7 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
 
 def _header(names: tuple[str, ...] | None, base: int) -> bytes:
     for name in names or ():
-        if _LINE_BREAK.search(name) or name != name.strip():
+        if _LINE_BREAK.search(name) or name != name.strip(_BLANKS):
             raise ValueError(f"a feature name must be one line without spaces around it, got {name!r}")
     return "".join(f"#{base + column}:{name}\n" for column, name in enumerate(names or ())).encode()
 
@@ -105,6 +111,8 @@ def _texts(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes]:
             if row == last:
                 break
             number = block.relevance[row] if column < 0 else block.X[row, column]
+            if not np.isfinite(number):
+                raise ValueError(f"X must be finite, got {number} at document {row}, feature {column}")
             text = repr(float(number)).encode()
             out[place : place + len(text)] = np.frombuffer(text, np.uint8)
             place += len(text)
@@ -120,8 +128,8 @@ def _id_field(qid: Any) -> bytes:
 
 
 def _comment_field(comment: str) -> bytes:
-    if _LINE_BREAK.search(comment):
-        raise ValueError(f"a comment must be one line, got {comment!r}")
+    if _LINE_BREAK.search(comment) or comment != comment.strip(_BLANKS):
+        raise ValueError(f"a comment must be one line without spaces around it, got {comment!r}")
     return f" # {comment}".encode() if comment else b""
 
 

@@ -53,8 +53,8 @@ N_ROWS, N_RUNS, N_LATE, N_BAD, N_SPARSE, WIDEST, ORDERED, ID_START, ID_END, LINE
 # Columns of `runs`: a row and a line where a query begins, its id if that is a number, else the place of its text.
 RUN_ROW, RUN_LINE, RUN_ID, RUN_START, RUN_END, N_RUN_COLUMNS = range(6)
 
-# Columns of `late`: numbers that are left to the caller. The column is -1 for a grade.
-LATE_ROW, LATE_COLUMN, LATE_START, LATE_END, N_LATE_COLUMNS = range(5)
+# Columns of `late`: where numbers stand that take the caller's arithmetic.
+LATE_START, LATE_END, N_LATE_COLUMNS = range(3)
 
 # Columns of `bad`: lines that were skipped.
 BAD_LINE, BAD_AT, BAD_CODE, N_BAD_COLUMNS = range(4)
@@ -64,6 +64,7 @@ _QID = np.uint64(int.from_bytes(b"qid:", "little"))
 _FOUR_BYTES = np.uint64(2**32 - 1)
 _ZEROS = np.uint64(ZERO * 0x0101010101010101)
 _SIXTEEN = np.uint64(1 << 16)
+_TOO_LARGE = np.uint64(2**63)
 
 # A word whose last bytes, so many, are all ones; nothing for more bytes than a word has.
 _LAST_BYTES = np.array([2**64 - 2 ** (64 - 8 * count) if count <= 8 else 0 for count in range(17)], dtype=np.uint64)
@@ -128,6 +129,8 @@ def parse_lines(
     runs: IntRows,
     comments: IntRows,
     late: IntRows,
+    known_at: Ints,
+    known: Floats,
     bad: IntRows,
     marks: Ints,
     words: Words,
@@ -140,8 +143,10 @@ def parse_lines(
 ) -> None:
     """Fill rows of X and relevance, from first_row on, with the lines of the text from start to stop.
 
-    Without room in `bad` the first wrong line ends the pass. Ids beyond the width of X are not stored; found[WIDEST]
-    tells. More late numbers than there is room for are counted, not stored.
+    Without room in `bad` the first wrong line ends the pass. Features beyond the width of X are not stored, but checked
+    like the others (`marks` has a place for each feature before the `limit`); found[WIDEST] tells. `late` are numbers to
+    be had from the caller, who calls again with their values in `known`, by their places in `known_at`; more of them than
+    there is room for are counted only.
     """
     place = start
     found[:] = 0
@@ -152,7 +157,7 @@ def parse_lines(
             place += 1
         if text[place] != NEWLINE and text[place] != HASH:
             row = first_row + found[N_ROWS]
-            n_runs, n_late, id_start, id_end = found[N_RUNS], found[N_LATE], found[ID_START], found[ID_END]
+            n_runs, id_start, id_end, widest = found[N_RUNS], found[ID_START], found[ID_END], found[WIDEST]
             code, end = _parse_line(
                 text,
                 place,
@@ -162,6 +167,8 @@ def parse_lines(
                 runs,
                 comments,
                 late,
+                known_at,
+                known,
                 marks,
                 words,
                 masks,
@@ -177,7 +184,8 @@ def parse_lines(
                 found[ERROR], found[ERROR_AT] = code, end
                 if len(bad) == 0:
                     return
-                found[N_RUNS], found[N_LATE], found[ID_START], found[ID_END] = n_runs, n_late, id_start, id_end
+                found[N_RUNS], found[ID_START], found[ID_END] = n_runs, id_start, id_end
+                found[WIDEST] = widest
                 bad[found[N_BAD], BAD_LINE] = found[LINE]
                 bad[found[N_BAD], BAD_AT] = end
                 bad[found[N_BAD], BAD_CODE] = code
@@ -212,6 +220,8 @@ def _parse_line(
     runs: IntRows,
     comments: IntRows,
     late: IntRows,
+    known_at: Ints,
+    known: Floats,
     marks: Ints,
     words: Words,
     masks: Words,
@@ -226,7 +236,7 @@ def _parse_line(
     if outcome == NO_NUMBER or not _ends_field(text[place]):
         return BAD_GRADE, start
     if outcome == UNDECIDED:
-        _leave(late, row, -1, start, place, found)
+        grade = _known(late, known_at, known, start, place, found)
     if grade < 0:
         return NEGATIVE_GRADE, start
     if grade == np.inf:
@@ -248,11 +258,13 @@ def _parse_line(
         return NO_QUERY, place
     pairs = place
     code, place = _parse_pairs(
-        text, pairs, X, row, late, marks, words, masks, base, limit, bound, found[ORDERED] == 1, found
+        text, pairs, X, row, late, known_at, known, marks, words, masks, base, limit, bound, found[ORDERED] == 1, found
     )
     if code == UNORDERED:
         found[ORDERED] = 0
-        code, place = _parse_pairs(text, pairs, X, row, late, marks, words, masks, base, limit, bound, False, found)
+        code, place = _parse_pairs(
+            text, pairs, X, row, late, known_at, known, marks, words, masks, base, limit, bound, False, found
+        )
     if code != FINE or (where == IN_FIELD and len(comments) == 0):
         return code, place
     begin = end = place
@@ -295,28 +307,30 @@ def _enter_query(text: Bytes, begin: int, end: int, row: int, runs: IntRows, fou
     runs[run, RUN_START] = begin
     runs[run, RUN_END] = end
     first = begin + (text[begin] == MINUS)
-    number: Any = 0
-    is_number = first < end <= first + 18 and (text[first] != ZERO or end == begin + 1)
+    number = np.uint64(0)
+    is_number = first < end <= first + 19 and (text[first] != ZERO or end == begin + 1)
     for k in range(first, end):
         if not is_number:
             break
         is_number = ZERO <= text[k] <= NINE
-        number = number * 10 + (np.int64(text[k]) - ZERO)
-    if is_number:
-        runs[run, RUN_ID] = -number if first > begin else number
+        number = number * np.uint64(10) + np.uint64(text[k] - ZERO)
+    if is_number and number < _TOO_LARGE + np.uint64(first - begin):
+        runs[run, RUN_ID] = -np.int64(number) if first > begin else np.int64(number)
         runs[run, RUN_START] = -1
 
 
 @compiled
-def _leave(late: IntRows, row: int, column: int, start: int, end: int, found: Ints) -> None:
-    """Note a number that takes the caller's arithmetic, if there is room."""
+def _known(late: IntRows, known_at: Ints, known: Floats, start: int, end: int, found: Ints) -> float:
+    """A number that takes the caller's arithmetic, if it is known already; else note where it is, and take 0 for it."""
+    k = np.searchsorted(known_at, start)
+    if k < len(known_at) and known_at[k] == start:
+        return known[k]
     n = found[N_LATE]
     found[N_LATE] += 1
     if n < len(late):
-        late[n, LATE_ROW] = row
-        late[n, LATE_COLUMN] = column
         late[n, LATE_START] = start
         late[n, LATE_END] = end
+    return 0.0
 
 
 @compiled
@@ -334,6 +348,8 @@ def _parse_pairs(
     X: Features,
     row: int,
     late: IntRows,
+    known_at: Ints,
+    known: Floats,
     marks: Ints,
     words: Words,
     masks: Words,
@@ -347,7 +363,7 @@ def _parse_pairs(
     place: Any = start
     width = X.shape[1]
     column = 0 if ordered else width  # the next one, in a line that is ordered
-    stamp = found[LINE] + 1
+    stamp = 2 * found[LINE] + 1 + ordered
     cleared = not ordered
     if cleared:
         for k in range(width):
@@ -381,11 +397,10 @@ def _parse_pairs(
                 return ID_BEYOND, begin
             if this >= width or not ordered:
                 found[WIDEST] = max(found[WIDEST], this)
-            if this < width and not ordered:
                 if marks[this] == stamp:
                     return DUPLICATE, begin
                 marks[this] = stamp
-            elif this < width:
+            else:
                 if this < column:
                     return UNORDERED, begin
                 if this > column and not cleared:
@@ -421,15 +436,13 @@ def _parse_pairs(
             if outcome == NO_NUMBER or not _ends_field(text[place]):
                 return BAD_VALUE, begin
             if outcome == UNDECIDED:
-                _leave(late, row, this, begin, place, found)
+                value = _known(late, known_at, known, begin, place, found)
             if bound < np.inf:
                 value = min(max(value, -bound), bound)
-            elif not np.isfinite(value):
+            if not np.isfinite(np.float32(value) if X.itemsize == 4 else value):
                 return INFINITE_VALUE, begin
             if this < width:
                 X[row, this] = value
-                if not np.isfinite(X[row, this]):
-                    return INFINITE_VALUE, begin
     if cleared or column < width:
         found[N_SPARSE] += 1
     if not cleared:

@@ -50,7 +50,7 @@ def format_rows(
             place = _write_bytes(ids, id_bounds, query_of_row[row], out, place)
         while column < X.shape[1]:
             value = X[row, column]
-            if not skip_zeros or value != 0:
+            if not skip_zeros or value != 0 or np.copysign(1.0, value) < 0:
                 out[place] = ord(" ")
                 place = _write_integer(column + base, out, place + 1)
                 out[place] = ord(":")
@@ -100,7 +100,7 @@ def _write_number(value: float, single: bool, out: Bytes, place: int) -> int:
     if value < 0 or (value == 0 and np.copysign(1.0, value) < 0):
         out[place] = ord("-")
         place += 1
-    if size >= _LARGEST_PLAIN or 0 < size < _SMALLEST_PLAIN:
+    if not size < _LARGEST_PLAIN or 0 < size < _SMALLEST_PLAIN:
         return -1
     if size == np.floor(size):
         return _write_integer(np.int64(size), out, place)

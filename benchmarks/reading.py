@@ -1,0 +1,117 @@
+"""Reading: LETOR text against scikit-learn's and XGBoost's readers, memory, and stores.
+
+python benchmarks/reading.py [--megabytes 250] [--repeats 3] [--json]
+
+One file is simulated in the shape of MSLR-WEB and read by all in turn. Memory is that of a process of its own.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import xgboost
+from ratios import best_of, row, show
+from sklearn.datasets import load_svmlight_file
+
+import perceptrank as pr
+
+BYTES_PER_DOCUMENT = 1150
+
+# Of a process of its own, in bytes: what it has in memory, and the most it has had.
+MEMORY = """
+import io, sys
+import perceptrank as pr
+
+def memory(which):
+    with open("/proc/self/status") as lines:
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(which))
+"""
+
+BEYOND_ARRAYS = """
+pr.read_letor(io.BytesIO(b"1 qid:1 1:2\\n"), n_threads=2)
+before = memory("VmRSS")
+stream = pr.read_letor(sys.argv[1])
+arrays = stream.X.nbytes + stream.relevance.nbytes
+print((memory("VmHWM") - before - arrays) / arrays)
+"""
+
+PEAK_OF_A_SCAN = """
+pr.ListwisePerceptron(scaling="running").learn(pr.scan_letor(sys.argv[1]), "ndcg@10")
+print(memory("VmHWM") / 1e6)
+"""
+
+
+def text(path: Path, repeats: int) -> list[dict[str, object]]:
+    def read(n_threads: int) -> object:
+        return pr.read_letor(path, n_threads=n_threads)
+
+    def xgboost_reads(n_threads: int) -> object:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return xgboost.DMatrix(f"{path}?format=libsvm", nthread=n_threads, silent=True)
+
+    one, two, xgb_one, xgb_two = best_of(
+        repeats, lambda: read(1), lambda: read(2), lambda: xgboost_reads(1), lambda: xgboost_reads(2)
+    )
+    start = time.perf_counter()
+    load_svmlight_file(str(path), query_id=True)
+    sklearn = time.perf_counter() - start
+    size = path.stat().st_size / 1e6
+    speeds = {"one thread": one, "two": two, "XGBoost": min(xgb_one, xgb_two), "scikit-learn": sklearn}
+    print(", ".join(f"{who}: {size / seconds:,.0f} MB/s" for who, seconds in speeds.items()), file=sys.stderr)
+    return [
+        row("read_letor, one thread, speed against scikit-learn's reader", sklearn / one, ">= 30", one),
+        row("read_letor, two threads, speed against XGBoost's fastest", min(xgb_one, xgb_two) / two, ">= 4", two),
+        row("read_letor, speed of two threads against one", one / two, ">= 1.6", two),
+    ]
+
+
+def memory(path: Path) -> list[dict[str, object]]:
+    beyond, peak = (
+        float(subprocess.run([sys.executable, "-c", MEMORY + code, path], capture_output=True, check=True).stdout)
+        for code in (BEYOND_ARRAYS, PEAK_OF_A_SCAN)
+    )
+    return [
+        row("read_letor, peak memory beyond the arrays", 100 * beyond, "<= 20 %", None, " %"),
+        row("scan_letor and learning, peak memory of the process", peak, "<= 300 MB", None, " MB"),
+    ]
+
+
+def stores(folder: Path, repeats: int) -> list[dict[str, object]]:
+    stream = pr.mslr_shaped(15_500)
+    pr.write_store(stream, folder / "store")
+
+    def learn(stream: pr.QueryStream) -> None:
+        pr.SlamPerceptron("ndcg@10", learning_rate=1e-6).learn(stream, "ndcg@10")
+
+    mapped = pr.open_store(folder / "store")
+    opening, in_memory, from_store = best_of(
+        repeats, lambda: pr.open_store(folder / "store").X, lambda: learn(stream), lambda: learn(mapped)
+    )
+    return [
+        row(f"opening a store of {stream.X.nbytes / 1e9:.2f} GB", 1e3 * opening, "<= 50 ms", opening, " ms"),
+        row("slam ndcg@10, a pass over the store against memory", from_store / in_memory, "<= 1.3", from_store),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=int, default=250)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="perceptrank-") as name:
+        path = Path(name) / "mslr.txt"
+        pr.write_letor(pr.mslr_shaped(arguments.megabytes * 1_000_000 // BYTES_PER_DOCUMENT // 120), path)
+        print(f"a file of {os.path.getsize(path) / 1e6:.0f} MB", file=sys.stderr)
+        rows = [*text(path, arguments.repeats), *memory(path), *stores(Path(name), arguments.repeats)]
+    show(rows, as_json=arguments.json)
+
+
+if __name__ == "__main__":
+    main()
