@@ -214,22 +214,25 @@ def _blocks(
     parser = LineParser(names, n_features, *settings)
     queries = WholeQueries(max_bytes)
 
-    def parse(chunk: Chunk) -> tuple[Features, Floats, Parsed]:
+    def prepare(chunk: Chunk) -> tuple[Chunk, Features, Floats]:
+        """A chunk and where to put it; memory that the threads ask for themselves they would not give back."""
+        parser.look_at(chunk)
         check_memory(chunk.n_lines, width, parser.dtype)
-        X, relevance = np.empty((chunk.n_lines, width), parser.dtype), np.empty(chunk.n_lines)
-        parsed = parser.parse(chunk, X, relevance, 0)
-        if parsed.width > width:
-            parsed = parser.parse(chunk, X, relevance, 0, limit=width)
-        return X[: parsed.n_rows], relevance[: parsed.n_rows], parsed
+        return chunk, np.empty((chunk.n_lines, width), parser.dtype), np.empty(chunk.n_lines)
+
+    def parse(work: tuple[Chunk, Features, Floats]) -> Parsed:
+        parsed = parser.parse(*work, 0)
+        return parser.parse(*work, 0, limit=width) if parsed.width > width else parsed
 
     with Pool(n_threads, reader.n_bytes) as pool:
-        for chunk, (X, relevance, parsed) in in_order(pool, _looked_at(chain([first], chunks), parser), parse):
+        for (chunk, X, relevance), parsed in in_order(pool, map(prepare, chain([first], chunks)), parse):
             report.add(*parsed.problems)
             queries.feature_names = parser.feature_names(width)
             comments = None if parsed.comments is None else np.array(parsed.comments, dtype=object)
             starts, qids = [run.row for run in parsed.runs], [run.qid for run in parsed.runs]
+            n = parsed.n_rows
             try:
-                yield from queries.add(Piece(X, relevance, comments, starts, qids))
+                yield from queries.add(Piece(X[:n], relevance[:n], comments, starts, qids))
             except RepeatedQueryError as error:
                 line = next(run.line for run in parsed.runs if run.row == error.start)
                 problem = f"query {error.qid!r} again, after others; read_letor brings its documents together"
@@ -241,12 +244,6 @@ def _blocks(
     if queries.is_empty:
         raise _no_documents(files)
     yield from queries.rest()
-
-
-def _looked_at(chunks: Iterable[Chunk], parser: LineParser) -> Iterator[Chunk]:
-    for chunk in chunks:
-        parser.look_at(chunk)
-        yield chunk
 
 
 def _find_width(files: list[Source], first: Chunk, parser: LineParser, n_threads: int | None) -> int:
@@ -262,7 +259,7 @@ def _find_width(files: list[Source], first: Chunk, parser: LineParser, n_threads
     if not is_dense and all(isinstance(file, (str, os.PathLike)) for file in files):
         reader = TextReader(files, lambda error: None)
         with Pool(n_threads, reader.n_bytes) as pool:
-            for chunk, wide in in_order(pool, _looked_at(reader.chunks(), parser), parser.width_of):
+            for chunk, wide in in_order(pool, map(parser.look_at, reader.chunks()), parser.width_of):
                 width = max(width, wide)
                 reader.give_back(chunk)
     return max(1, width, parser.least_width)

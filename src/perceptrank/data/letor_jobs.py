@@ -11,6 +11,7 @@ from perceptrank.data.letor_lines import LineParser, Parsed
 from perceptrank.data.text import Chunk, FormatError
 from perceptrank.validation import check_positive_whole
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 _ONE_THREAD_BYTES = 4 * 2**20
@@ -77,9 +78,9 @@ class Job:
             self._future = self._pool.submit(self._run)
 
 
-def in_order(pool: Pool, chunks: Iterable[Chunk], work: Callable[[Chunk], T]) -> Iterator[tuple[Chunk, T]]:
+def in_order(pool: Pool, chunks: Iterable[S], work: Callable[[S], T]) -> Iterator[tuple[S, T]]:
     """What is made of each chunk, a few being worked on at a time; an error comes after all that stands before it."""
-    under_way: deque[tuple[Chunk, Future[T]]] = deque()
+    under_way: deque[tuple[S, Future[T]]] = deque()
     failure: FormatError | None = None
     try:
         for chunk in chunks:

@@ -75,11 +75,15 @@ class LineParser:
         self._names: dict[int, str] = {}
         self._seen_headers: set[int] = set()
         self._columns: dict[int, tuple[Words, Words]] = {}
+        self._marks: list[Ints] = []  # for one thread at a time each
 
-    def look_at(self, chunk: Chunk) -> None:
-        """Find out, from a chunk of a file before its first document, where queries are named and features."""
-        if chunk.file in self._seen_headers:
-            return
+    def look_at(self, chunk: Chunk) -> Chunk:
+        """Find out, from chunks of a file up to its first document, where queries are named and what features are."""
+        if chunk.file not in self._seen_headers:
+            self._look_for_headers(chunk)
+        return chunk
+
+    def _look_for_headers(self, chunk: Chunk) -> None:
         for number, line in enumerate(chunk.text[chunk.start : chunk.stop].tobytes().split(b"\n")):
             stripped = line.strip()
             if header := _HEADER.match(stripped):
@@ -146,6 +150,10 @@ class LineParser:
         bad = np.empty((n if skip else 0, kernel.N_BAD_COLUMNS), np.int64)
         late = np.empty((16, kernel.N_LATE_COLUMNS), np.int64)
         known: dict[int, float] = {}
+        try:
+            marks = self._marks.pop()
+        except IndexError:
+            marks = np.zeros(self.limit + 1, np.int64)
         found = np.zeros(kernel.N_FOUND, np.int64)
         while True:
             kernel.parse_lines(
@@ -161,7 +169,7 @@ class LineParser:
                 np.array(sorted(known), dtype=np.int64),
                 np.array([known[place] for place in sorted(known)], dtype=np.float64),
                 bad,
-                np.zeros(limit, np.int64),
+                marks,
                 *self._columns[width],
                 self._base,
                 limit,
@@ -175,6 +183,7 @@ class LineParser:
                 start: float(chunk.text[start:end].tobytes()) for start, end in late[: found[kernel.N_LATE]].tolist()
             }
             late = np.empty((2 * max(found[kernel.N_LATE], 8), kernel.N_LATE_COLUMNS), np.int64)
+        self._marks.append(marks)
         n_rows, n_runs, n_bad = (int(found[k]) for k in (kernel.N_ROWS, kernel.N_RUNS, kernel.N_BAD))
         return _Found(found, runs[:n_runs], comments[:n_rows], bad[:n_bad])
 

@@ -144,9 +144,9 @@ def parse_lines(
     """Fill rows of X and relevance, from first_row on, with the lines of the text from start to stop.
 
     Without room in `bad` the first wrong line ends the pass. Features beyond the width of X are not stored, but checked
-    like the others (`marks` has a place for each feature before the `limit`); found[WIDEST] tells. `late` are numbers to
-    be had from the caller, who calls again with their values in `known`, by their places in `known_at`; more of them than
-    there is room for are counted only.
+    like the others (`marks` has a place for each feature before the `limit`, and one more); found[WIDEST] tells. `late`
+    are numbers to be had from the caller, who calls again with their values in `known`, by their places in `known_at`;
+    more of them than there is room for are counted only.
     """
     place = start
     found[:] = 0
@@ -363,7 +363,8 @@ def _parse_pairs(
     place: Any = start
     width = X.shape[1]
     column = 0 if ordered else width  # the next one, in a line that is ordered
-    stamp = 2 * found[LINE] + 1 + ordered
+    marks[len(marks) - 1] += 1
+    stamp = marks[len(marks) - 1]  # never used before, so that marks need not be wiped
     cleared = not ordered
     if cleared:
         for k in range(width):
@@ -409,6 +410,12 @@ def _parse_pairs(
                     cleared = True
                 column = this + 1
         begin = place
+        if byte_at(text, place + 1) == SPACE and this < width:  # the most frequent kind, and quickly done with
+            digit = np.int64(byte_at(text, place)) - ZERO
+            if 0 <= digit <= 9:
+                X[row, np.uint64(this)] = min(np.float64(digit), bound)
+                place += 2
+                continue
         minus = np.uint64(byte_at(text, place) == MINUS)
         points = point_bits(text, place)
         length = trailing_zeros(~(digit_bits(text, place) | points | minus))
