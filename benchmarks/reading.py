@@ -72,10 +72,13 @@ def text(path: Path, repeats: int) -> list[dict[str, object]]:
 
 
 def memory(path: Path) -> list[dict[str, object]]:
-    beyond, peak = (
-        float(subprocess.run([sys.executable, "-c", MEMORY + code, path], capture_output=True, check=True).stdout)
-        for code in (BEYOND_ARRAYS, PEAK_OF_A_SCAN)
-    )
+    def run(code: str) -> float:
+        command = [sys.executable, "-c", MEMORY + code, path]
+        for _ in range(2):  # the first run may compile, which takes memory of its own
+            found = subprocess.run(command, capture_output=True, check=True).stdout
+        return float(found)
+
+    beyond, peak = run(BEYOND_ARRAYS), run(PEAK_OF_A_SCAN)
     return [
         row("read_letor, peak memory beyond the arrays", 100 * beyond, "<= 20 %", None, " %"),
         row("scan_letor and learning, peak memory of the process", peak, "<= 300 MB", None, " MB"),
