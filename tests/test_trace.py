@@ -32,6 +32,58 @@ def test_a_measure_that_was_not_recorded(trace):
         trace.mean("ndcg@5")
 
 
+def test_windows(trace):
+    np.testing.assert_array_equal(trace.window_mean("ndcg@10", 2), [np.nan, 0.5, 0.75, 1.0])
+    np.testing.assert_array_equal(trace.window_mean("ndcg@10", 1), trace.values("ndcg@10"))
+    np.testing.assert_array_equal(trace.window_mean("ndcg@10", 9), trace.running_mean("ndcg@10"))
+    with pytest.raises(ValueError, match="size must be a whole number"):
+        trace.window_mean("ndcg@10", 0)
+
+
+def test_losses(trace):
+    np.testing.assert_array_equal(trace.losses("ndcg@10"), [0, 0.5, 0, 0])
+    np.testing.assert_array_equal(trace.cumulative_loss("ndcg@10"), [0, 0.5, 0.5, 0.5])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frame(trace, library):
+    frame = trace.to_frame(library)
+    assert type(frame).__module__.startswith(library)
+    assert list(frame.columns) == ["round", "ndcg@10", "ap", "mass"]
+    assert frame["round"].to_list() == [1, 2, 3, 4]
+    assert frame["mass"].to_list() == [0.0, 0.5, 0.0, 1.0]
+
+
+def test_saved_and_loaded(trace, tmp_path):
+    measured = pr.ListwisePerceptron().learn(pr.separable(30).stream, [pr.NDCG(5, empty="one", ties="expected"), "ap"])
+    for one in (trace, measured):
+        one.save(tmp_path / "trace.npz")
+        again = pr.Trace.load(tmp_path / "trace.npz")
+        assert again.measures == one.measures
+        np.testing.assert_array_equal(again.masses, one.masses)
+        for measure in one.measures:
+            np.testing.assert_array_equal(again.values(measure), one.values(measure))
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.npz"]
+
+
+def test_files_that_are_no_traces(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        pr.Trace.load(tmp_path / "nothing")
+    path = tmp_path / "x.npz"
+    for content in (b"", b"text", b"PK\x03\x04"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="not a trace"):
+            pr.Trace.load(path)
+    for arrays in (
+        {"a": np.ones(2)},
+        {"masses": np.ones(2), "ap": np.ones(3)},
+        {"masses": np.ones(2), "x": np.ones(2)},
+    ):
+        np.savez(path, **arrays)
+        with pytest.raises(ValueError, match="not a trace"):
+            pr.Trace.load(path)
+
+
 def test_concatenation(trace):
     both = pr.Trace.concatenate([trace, trace])
     assert len(both) == 8

@@ -4,7 +4,6 @@ A stream is checked once, when it is made. Learning and evaluation take an itera
 stream, so data larger than memory needs no second code path.
 """
 
-import importlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, overload
@@ -13,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.frames import make_frame
 from perceptrank.validation import (
     as_comments,
     as_features,
     as_grades,
     as_identifiers,
     as_names,
-    check_choice,
     check_finite,
     column_names,
     read_only,
@@ -206,16 +205,11 @@ class QueryStream:
         Features are called by their names, or ``f1``, ``f2``, …. `library` is "pandas" or "polars", which must be
         installed.
         """
-        check_choice("library", library, ("pandas", "polars"))
-        try:
-            frames = importlib.import_module(library)
-        except ImportError:
-            raise ImportError(f"to_frame needs {library}: pip install {library}") from None
         columns: dict[str, Any] = {"qid": np.repeat(self.qids, np.diff(self.offsets)), "relevance": self.relevance}
         columns |= {name: self.X[:, j] for j, name in enumerate(frame_columns(self))}
         if self.comments is not None:
             columns["comment"] = self.comments.tolist()
-        return frames.DataFrame(columns)
+        return make_frame(columns, library)
 
     @classmethod
     def concatenate(cls, streams: Iterable["QueryStream"]) -> "QueryStream":

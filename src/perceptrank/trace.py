@@ -1,12 +1,20 @@
 """What a learner did, round by round."""
 
+import os
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from perceptrank.arrays import Floats
+from perceptrank.frames import make_frame
 from perceptrank.measures import Measure, MeasureLike, parse, parse_all
+from perceptrank.persist import replaced_file
+from perceptrank.validation import check_positive_whole
+
+_MASSES = "masses"
 
 
 class Trace:
@@ -61,6 +69,55 @@ class Trace:
         counts = np.cumsum(~np.isnan(values))
         sums = np.cumsum(np.nan_to_num(values))
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+    def window_mean(self, measure: MeasureLike, size: int) -> Floats:
+        """Mean over the last `size` rounds, after every round; over all so far until there are as many."""
+        check_positive_whole("size", size)
+        values = self.values(measure)
+        counts = np.concatenate([[0], np.cumsum(~np.isnan(values))])
+        sums = np.concatenate([[0.0], np.cumsum(np.nan_to_num(values))])
+        ends = np.arange(1, len(values) + 1)
+        starts = np.maximum(0, ends - size)
+        count = counts[ends] - counts[starts]
+        return np.where(count > 0, (sums[ends] - sums[starts]) / np.maximum(count, 1), np.nan)
+
+    def losses(self, measure: MeasureLike) -> Floats:
+        """1 minus the measure, for every round; 0 where the measure leaves a query out."""
+        return np.nan_to_num(1 - self.values(measure))
+
+    def cumulative_loss(self, measure: MeasureLike) -> Floats:
+        """Sum of the losses so far, after every round: what the theorems bound."""
+        return np.cumsum(self.losses(measure))
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """A data frame with one row per round: `round` (from 1), the measures by name, and `mass`.
+
+        `library` is "pandas" or "polars", which must be installed.
+        """
+        columns: dict[str, Any] = {"round": np.arange(1, len(self) + 1)}
+        columns |= {str(measure): self.values(measure) for measure in self._values}
+        return make_frame(columns | {"mass": self.masses}, library)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace to a file in NumPy's format .npz, whole or not at all. `Trace.load` reads it."""
+        arrays: dict[str, Any] = {str(measure): values for measure, values in self._values.items()}
+        with replaced_file(path) as file:
+            np.savez_compressed(file, **arrays | {_MASSES: self.masses})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Trace":
+        """Read a trace that `save` has written."""
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+                values = {parse(name): arrays[name] for name in arrays.files if name != _MASSES}
+                masses = arrays[_MASSES]
+        except (AttributeError, EOFError, KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise ValueError(f"{path} is not a trace, or is damaged: {error}") from None
+        if any(one.shape != masses.shape or one.dtype != np.float64 for one in (masses, *values.values())):
+            raise ValueError(f"{path} is not a trace: its arrays differ in length or type")
+        return cls(values, masses)
 
     def plot(self, path: str | Path, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> None:
         """Draw the running means into an image file; the file's suffix says which kind."""
