@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from perceptrank.comparison import Comparison, Standing, compare
     from perceptrank.data.catalog import DataSet, datasets
     from perceptrank.data.letor import read_letor, scan_letor
     from perceptrank.data.letor_writer import write_letor
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AP": "measures",
+    "Comparison": "comparison",
     "DataSet": "data.catalog",
     "ERR": "measures",
     "FormatError": "data.text",
@@ -58,10 +60,12 @@ _HOME = {
     "SeparableStream": "data.separable",
     "Slam": "surrogates",
     "SlamPerceptron": "learners.slam",
+    "Standing": "comparison",
     "Store": "data.store",
     "Surrogate": "surrogates",
     "Trace": "trace",
     "algorithms": "learners",
+    "compare": "comparison",
     "datasets": "data.catalog",
     "evaluate": "evaluation",
     "load": "learners",
@@ -84,6 +88,7 @@ __all__ = [
     "AP",
     "ERR",
     "NDCG",
+    "Comparison",
     "DataSet",
     "FormatError",
     "Learner",
@@ -107,11 +112,13 @@ __all__ = [
     "SeparableStream",
     "Slam",
     "SlamPerceptron",
+    "Standing",
     "Store",
     "Surrogate",
     "Trace",
     "__version__",
     "algorithms",
+    "compare",
     "datasets",
     "evaluate",
     "load",
@@ -131,7 +138,18 @@ __all__ = [
 ]
 
 
-_MODULES = ["data", "evaluation", "learners", "measures", "scaling", "stream", "surrogates", "theory", "trace"]
+_MODULES = [
+    "comparison",
+    "data",
+    "evaluation",
+    "learners",
+    "measures",
+    "scaling",
+    "stream",
+    "surrogates",
+    "theory",
+    "trace",
+]
 
 
 def __getattr__(name: str) -> Any:

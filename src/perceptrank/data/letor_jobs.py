@@ -1,6 +1,5 @@
 """Chunks of text parsed by several threads, taken over in order."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from perceptrank.arrays import Features, Floats
 from perceptrank.data.letor_lines import LineParser, Parsed
 from perceptrank.data.text import Chunk, FormatError
+from perceptrank.processors import n_processors
 from perceptrank.validation import check_positive_whole
 
 S = TypeVar("S")
@@ -29,7 +29,7 @@ class Pool:
 
     def __init__(self, n_threads: int | None, n_bytes: int) -> None:
         if n_threads is None:
-            n_threads = _n_processors() if n_bytes > _ONE_THREAD_BYTES else 1
+            n_threads = n_processors() if n_bytes > _ONE_THREAD_BYTES else 1
         check_positive_whole("n_threads", n_threads)
         self._executor = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
         self.depth = n_threads + 1 if n_threads > 1 else 0
@@ -94,9 +94,3 @@ def in_order(pool: Pool, chunks: Iterable[S], work: Callable[[S], T]) -> Iterato
         yield rest, future.result()
     if failure is not None:
         raise failure
-
-
-def _n_processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

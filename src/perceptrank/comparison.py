@@ -1,0 +1,208 @@
+"""Several learners on one stream, in one pass over the data, and which of their differences are real."""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from perceptrank.arrays import Floats
+from perceptrank.learners.base import Learner
+from perceptrank.measures import Measure, MeasureLike, parse, parse_all
+from perceptrank.processors import n_processors
+from perceptrank.stream import Blocks, QueryStream, as_blocks
+from perceptrank.trace import Trace
+from perceptrank.validation import check_positive_whole
+
+_CACHED_BYTES = 4 * 2**20
+_RESAMPLES_AT_ONCE = 100
+
+
+class Standing(NamedTuple):
+    """How a learner has done, and how far it is behind the best.
+
+    `mean` is between `low` and `high`, and the best learner's mean minus this one's between `behind_low` and
+    `behind_high`, with the confidence asked for. `is_behind` says whether the difference is real: the whole interval is
+    above 0. For the best learner itself the difference is 0.
+    """
+
+    name: str
+    mean: float
+    low: float
+    high: float
+    behind: float
+    behind_low: float
+    behind_high: float
+    is_behind: bool
+    n_updates: int
+
+
+class Comparison:
+    """What several learners did on the same queries. `traces` has a `Trace` for each, by name."""
+
+    def __init__(self, traces: Mapping[str, Trace]) -> None:
+        self.traces = dict(traces)
+
+    def __repr__(self) -> str:
+        first = next(iter(self.traces.values()))
+        return f"Comparison({len(self.traces)} learners, {len(first)} queries)"
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The recorded measures."""
+        return next(iter(self.traces.values())).measures
+
+    def standings(
+        self,
+        measure: MeasureLike | None = None,
+        *,
+        confidence: float = 0.95,
+        n_resamples: int = 2000,
+        seed: int = 0,
+    ) -> list[Standing]:
+        """The learners, best first, with intervals from resampling queries.
+
+        Queries are drawn anew with replacement, the same ones for all learners, so that what makes a query easy or hard
+        for all of them cancels in differences. The intervals of the differences to the best learner hold together: with
+        the given confidence all of them are right at once, however many learners there are and whichever is the best.
+        What is resampled are queries, with the learners as they were when each was ranked; another order of the stream
+        is not among the chances considered.
+
+        `measure` is by default the first one recorded.
+        """
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
+        check_positive_whole("n_resamples", n_resamples)
+        chosen = self.measures[0] if measure is None else parse(measure)
+        names = list(self.traces)
+        values = np.array([self.traces[name].values(chosen) for name in names])
+        values = values[:, ~np.isnan(values).any(axis=0)]
+        if values.shape[1] == 0:
+            raise ValueError(f"no query counts for {chosen}")
+        means = values.mean(axis=1)
+        drawn = _resampled_means(values, n_resamples, np.random.default_rng(seed))
+        tail = (1 - confidence) / 2
+        lows, highs = np.quantile(drawn, [tail, 1 - tail], axis=0)
+        best = int(np.argmax(means))
+        behind = means[best] - means
+        half_widths = _simultaneous(drawn, means, best, confidence)
+        order = np.lexsort((np.arange(len(names)), -means))
+        return [
+            Standing(
+                names[i],
+                float(means[i]),
+                float(lows[i]),
+                float(highs[i]),
+                float(behind[i]),
+                float(behind[i] - half_widths[i]),
+                float(behind[i] + half_widths[i]),
+                bool(behind[i] > half_widths[i]),
+                self.traces[names[i]].n_updates,
+            )
+            for i in order
+        ]
+
+
+def _resampled_means(values: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
+    """Means of each row over columns drawn with replacement, again and again: resamples x rows."""
+    n = values.shape[1]
+    means = np.empty((n_resamples, len(values)))
+    for start in range(0, n_resamples, _RESAMPLES_AT_ONCE):
+        size = min(_RESAMPLES_AT_ONCE, n_resamples - start)
+        counts = np.stack([np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(size)])
+        means[start : start + size] = counts @ values.T / n
+    return means
+
+
+def _simultaneous(drawn: Floats, means: Floats, best: int, confidence: float) -> Floats:
+    """Half the widths of intervals for the differences to the best, from those of all pairs of learners.
+
+    The best one is known only afterwards, so it takes intervals that hold for all pairs at once: as many standard
+    errors to both sides as the largest deviation among all pairs stays below with the given confidence.
+    """
+    deviations = drawn - means
+    largest = np.zeros(len(drawn))
+    errors = np.zeros(len(means))
+    for i in range(len(means)):
+        apart = deviations[:, [i]] - deviations
+        error = apart.std(axis=0)
+        np.maximum(largest, (np.abs(apart) / np.where(error > 0, error, np.inf)).max(axis=1), out=largest)
+        if i == best:
+            errors = error
+    half_widths: Floats = np.quantile(largest, confidence) * errors
+    return half_widths
+
+
+def compare(
+    learners: Mapping[str, Learner] | Iterable[Learner],
+    stream: Blocks,
+    measures: Iterable[MeasureLike] | MeasureLike = "ndcg@10",
+    *,
+    n_threads: int | None = None,
+    on_block: Callable[[dict[str, Trace]], object] | None = None,
+) -> Comparison:
+    """Let several learners learn from a stream, a `QueryStream` or an iterable of them, in one pass over the data.
+
+    Each block goes to all learners while it is in the processor's cache, several at a time. The learners, which go on
+    from what they have learned before, learn exactly what each would have learned alone.
+
+    Parameters
+    ----------
+    learners : list of learners, or dict of names and learners
+        Without names they are called by their algorithm, numbered where it occurs more than once.
+    stream : QueryStream or iterable of them
+    measures : str, Measure, or several
+        What to record of every ranking before it is learned from.
+    n_threads : int, optional
+        By default as many as there are processors to use.
+    on_block : callable, optional
+        Called after each block with the traces of that block, by name.
+
+    >>> import perceptrank as pr
+    >>> result = compare([pr.ListwisePerceptron(), pr.SlamPerceptron()], pr.separable(200).stream)
+    >>> [standing.name for standing in result.standings()]
+    ['listwise', 'slam']
+    """
+    named = _named(learners)
+    recorded = parse_all(measures)
+    n_threads = n_processors() if n_threads is None else check_positive_whole("n_threads", n_threads)
+    parts: dict[str, list[Trace]] = {name: [] for name in named}
+
+    def learn(item: tuple[str, Learner], block: QueryStream) -> tuple[str, Trace]:
+        name, learner = item
+        try:
+            return name, learner.learn(block, recorded)
+        except (ValueError, ArithmeticError) as error:
+            raise type(error)(f"{name}: {error}") from error
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        for whole in as_blocks(stream):
+            for block in whole.blocks(_CACHED_BYTES):
+                done = dict(pool.map(learn, named.items(), [block] * len(named)))
+                for name, trace in done.items():
+                    parts[name].append(trace)
+                if on_block is not None:
+                    on_block(done)
+    if not any(parts.values()):
+        raise ValueError("the stream has no queries")
+    return Comparison({name: Trace.concatenate(traces) for name, traces in parts.items()})
+
+
+def _named(learners: Mapping[str, Learner] | Iterable[Learner]) -> dict[str, Learner]:
+    if isinstance(learners, Mapping):
+        named = dict(learners)
+    else:
+        given = list(learners)
+        kinds = [getattr(one, "algorithm", type(one).__name__) for one in given]
+        named = {}
+        for place, (kind, learner) in enumerate(zip(kinds, given, strict=True)):
+            number = kinds[: place + 1].count(kind)
+            named[f"{kind} {number}" if kinds.count(kind) > 1 else kind] = learner
+    if not named:
+        raise ValueError("learners must name at least one learner, got none")
+    for name, learner in named.items():
+        if not isinstance(learner, Learner):
+            raise TypeError(f"learners must be learners, got {type(learner).__name__} for {name!r}")
+    if len({id(learner) for learner in named.values()}) < len(named):
+        raise ValueError("learners must differ from each other: one was given twice")
+    return named
