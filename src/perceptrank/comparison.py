@@ -1,5 +1,6 @@
 """Several learners on one stream, in one pass over the data, and which of their differences are real."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -9,6 +10,7 @@ import numpy as np
 from perceptrank.arrays import Floats
 from perceptrank.learners.base import Learner
 from perceptrank.measures import Measure, MeasureLike, parse, parse_all
+from perceptrank.plots import draw_running_means
 from perceptrank.processors import n_processors
 from perceptrank.stream import Blocks, QueryStream, as_blocks
 from perceptrank.trace import Trace
@@ -101,6 +103,12 @@ class Comparison:
             )
             for i in order
         ]
+
+    def plot(self, path: str | os.PathLike[str], measure: MeasureLike | None = None) -> None:
+        """Draw the running means of all learners into an image file; its suffix says which kind."""
+        chosen = self.measures[0] if measure is None else parse(measure)
+        curves = {name: trace.running_mean(chosen) for name, trace in self.traces.items()}
+        draw_running_means(path, curves, f"{chosen} so far, before learning from each query")
 
 
 def _resampled_means(values: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:

@@ -12,6 +12,7 @@ from perceptrank.arrays import Floats
 from perceptrank.frames import make_frame
 from perceptrank.measures import Measure, MeasureLike, parse, parse_all
 from perceptrank.persist import replaced_file
+from perceptrank.plots import draw_running_means
 from perceptrank.validation import check_positive_whole
 
 _MASSES = "masses"
@@ -123,22 +124,7 @@ class Trace:
         """Draw the running means into an image file; the file's suffix says which kind."""
         chosen = parse_all(measures) if measures is not None else self.measures
         curves = {str(measure): self.running_mean(measure) for measure in chosen}
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise ImportError("plots need matplotlib: pip install 'perceptrank[plot]'") from None
-        figure = Figure(figsize=(7, 4), layout="constrained")
-        axes = figure.subplots()
-        rounds = np.arange(1, len(self) + 1)
-        for color, (name, curve) in zip(_COLORS * len(curves), curves.items(), strict=False):
-            axes.plot(rounds, curve, color=color, linewidth=1.6)
-            axes.annotate(f" {name}", (rounds[-1], curve[-1]), color=color, va="center", annotation_clip=False)
-        axes.set_xscale("log")
-        axes.set_xlabel("queries seen")
-        axes.set_ylabel("mean so far, before learning from each query")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(alpha=0.25)
-        figure.savefig(path, dpi=150)
+        draw_running_means(path, curves, "mean so far, before learning from each query")
 
     @classmethod
     def concatenate(cls, traces: Iterable["Trace"]) -> "Trace":
@@ -150,7 +136,3 @@ class Trace:
             raise ValueError("traces must record the same measures")
         values = {one: np.concatenate([part._values[one] for part in parts]) for one in parts[0]._values}
         return cls(values, np.concatenate([part.masses for part in parts]))
-
-
-# Okabe and Ito's palette: told apart by colour-blind readers too.
-_COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]

@@ -32,6 +32,7 @@ class Learner(Estimator):
     """
 
     algorithm: ClassVar[str]
+    depends_on_rate: ClassVar[bool] = True  # whether its rankings, with default settings, change with learning_rate
     average: bool
     scaling: ScalingLike
 
@@ -328,6 +329,11 @@ class Learner(Estimator):
         if self._feature_names is None:
             raise AttributeError("the features have no names")
         return np.array(self._feature_names, dtype=object)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries learned from."""
+        return self._n_queries
 
     @property
     def n_rounds(self) -> int:

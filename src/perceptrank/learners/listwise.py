@@ -52,6 +52,7 @@ class ListwisePerceptron(ListLearner):
     """
 
     algorithm = "listwise"
+    depends_on_rate = False
 
     def __init__(
         self,

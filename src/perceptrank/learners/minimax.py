@@ -33,6 +33,7 @@ class MinimaxPerceptron(ListLearner):
     """
 
     algorithm = "minimax"
+    depends_on_rate = False
 
     def __init__(
         self,
