@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Online learning to rank from a stream of judged queries."
-)
+app = typer.Typer(no_args_is_help=True, help="Online learning to rank from a stream of judged queries.")
+
+_debug = False
 
 
 class To(StrEnum):
@@ -31,6 +31,48 @@ class Qid(StrEnum):
     comment = "comment"
 
 
+class Simulation(StrEnum):
+    """Streams that can be simulated."""
+
+    separable = "separable"
+    mslr = "mslr"
+
+
+class Version(StrEnum):
+    """How many rounds the adversary plays."""
+
+    sharp = "sharp"
+    paper = "paper"
+
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help="LETOR text (plain or compressed, '-' for standard input), a store, or Parquet; folders and patterns too."
+    ),
+]
+NFeatures = Annotated[int | None, typer.Option(min=1, help="How many features LETOR text has.")]
+ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature ids of LETOR text count from 0.")]
+QidOption = Annotated[Qid, typer.Option(help="Where LETOR text names queries.")]
+Clip = Annotated[float | None, typer.Option(help="Bound values of LETOR text to plus or minus this.")]
+Float64 = Annotated[bool, typer.Option("--float64", help="Keep features of LETOR text as float64.")]
+SkipErrors = Annotated[
+    bool, typer.Option("--skip-errors", help="Skip wrong lines of LETOR text and say how many there were.")
+]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads to use; by default all processors.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Algorithm = Annotated[str | None, typer.Option(help="Learner, one of those that 'perceptrank algorithms' lists.")]
+Measure = Annotated[str | None, typer.Option(help="Measure that the learner learns for, such as ndcg@10 or ap.")]
+Scaling = Annotated[
+    list[str] | None, typer.Option(help="Scaling of features: running, query-zscore, query-minmax; may be repeated.")
+]
+Average = Annotated[bool | None, typer.Option("--average/--no-average", help="Rank with the mean of all weights.")]
+Setting = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; may be repeated.")
+]
+Record = Annotated[list[str] | None, typer.Option(help="Measure to record; may be repeated.")]
+
+
 @contextmanager
 def _reported() -> Iterator[None]:
     """Errors that a user can do something about, as one message without a traceback."""
@@ -39,21 +81,62 @@ def _reported() -> Iterator[None]:
     except BrokenPipeError:  # whoever reads our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
-    except (ValueError, OSError, ImportError, MemoryError) as error:
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+        if _debug:
+            raise
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
 
 
+def _letor(
+    n_features: int | None,
+    zero_based: bool,
+    qid: Qid,
+    clip: float | None,
+    float64: bool,
+    skip_errors: bool,
+    threads: int | None,
+) -> dict[str, Any]:
+    """Options of `read_letor`, those left out that are not given."""
+    return {
+        "n_features": n_features,
+        "zero_based": zero_based,
+        "qid": None if qid is Qid.auto else qid.value,
+        "clip": clip,
+        "dtype": "float64" if float64 else None,
+        "on_error": "skip" if skip_errors else None,
+        "n_threads": threads,
+    }
+
+
+def _settings(
+    measure: str | None, rate: float | None, scaling: list[str] | None, average: bool | None, pairs: list[str] | None
+) -> dict[str, Any]:
+    """Settings of a learner, None where they are not given."""
+    from perceptrank.commands.making import parse_settings
+
+    scalings = None if not scaling else scaling[0] if len(scaling) == 1 else scaling
+    return {"measure": measure, "learning_rate": rate, "scaling": scalings, "average": average} | parse_settings(
+        pairs or []
+    )
+
+
 @app.callback()
-def main() -> None:
+def main(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
     """Online learning to rank from a stream of judged queries."""
+    global _debug  # noqa: PLW0603
+    _debug = debug
 
 
 @app.command()
 def demo(
     queries: Annotated[int, typer.Option(min=1, help="How many queries to simulate.")] = 5000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Learn a simulated separable stream with every learner and print how each one ranked it.
 
@@ -87,38 +170,31 @@ def convert(
     ] = False,
     comments: Annotated[bool, typer.Option("--comments", help="Keep comments.")] = False,
     sparse: Annotated[bool, typer.Option("--sparse", help="Leave out zeros when writing LETOR text.")] = False,
-    n_features: Annotated[int | None, typer.Option(min=1, help="How many features LETOR text has.")] = None,
-    zero_based: Annotated[bool, typer.Option("--zero-based", help="Feature ids of LETOR text count from 0.")] = False,
-    qid: Annotated[Qid, typer.Option(help="Where LETOR text names queries.")] = Qid.auto,
-    clip: Annotated[float | None, typer.Option(help="Bound values of LETOR text to plus or minus this.")] = None,
-    float64: Annotated[bool, typer.Option("--float64", help="Keep features of LETOR text as float64.")] = False,
-    skip_errors: Annotated[
-        bool, typer.Option("--skip-errors", help="Skip wrong lines of LETOR text and say how many there were.")
-    ] = False,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads for reading LETOR text.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    n_features: NFeatures = None,
+    zero_based: ZeroBased = False,
+    qid: QidOption = Qid.auto,
+    clip: Clip = None,
+    float64: Float64 = False,
+    skip_errors: SkipErrors = False,
+    threads: Threads = None,
+    json: AsJson = False,
 ) -> None:
     """Convert between LETOR text, stores and Parquet, in memory that does not depend on the size.
 
     Example: perceptrank convert MSLR-WEB10K/Fold1/train.txt train.store
     """
     from perceptrank.commands.convert import Writing, run
+    from perceptrank.commands.reading import Reading
 
     if len(paths) < 2:
         raise typer.BadParameter("name at least one source and the destination", param_hint="SOURCE... DESTINATION")
-    letor = {
-        "n_features": n_features,
-        "zero_based": zero_based,
-        "qid": None if qid is Qid.auto else qid.value,
-        "clip": clip,
-        "dtype": "float64" if float64 else None,
-        "on_error": "skip" if skip_errors else None,
-        "n_threads": threads,
-    }
     *sources, destination = paths
-    writing = Writing(destination, None if to is None else to.value, append, overwrite, sparse, zero_based)
     with _reported():
-        run(sources, writing, whole=group, comments=comments, letor=letor, as_json=json)
+        reading = Reading(
+            sources, _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads), comments, whole=group
+        )
+        writing = Writing(destination, None if to is None else to.value, append, overwrite, sparse, zero_based)
+        run(reading, writing, as_json=json)
 
 
 @app.command()
@@ -126,7 +202,7 @@ def datasets(
     data: Annotated[
         Path, typer.Option(envvar="PERCEPTRANK_DATA", help="The folder that data sets are kept in.", show_default=True)
     ] = Path("data"),
-    json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    json: AsJson = False,
 ) -> None:
     """List the public data sets, which of them are there, and where to obtain the others.
 
@@ -136,3 +212,234 @@ def datasets(
 
     with _reported():
         run(data, as_json=json)
+
+
+@app.command()
+def learn(
+    files: Files,
+    algorithm: Algorithm = None,
+    measure: Measure = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Learning rate, for learners that have one.")] = None,
+    scaling: Scaling = None,
+    average: Average = None,
+    setting: Setting = None,
+    record: Record = None,
+    save: Annotated[Path | None, typer.Option(help="File to save the model in, JSON.")] = None,
+    start_from: Annotated[Path | None, typer.Option("--from", help="Model to go on with.")] = None,
+    checkpoint: Annotated[int | None, typer.Option(min=1, help="Save every so many queries.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the saved model after the queries it has seen.")
+    ] = False,
+    trace: Annotated[Path | None, typer.Option(help="File to save what was recorded in, .npz.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Image file to draw the running means into.")] = None,
+    n_features: NFeatures = None,
+    zero_based: ZeroBased = False,
+    qid: QidOption = Qid.auto,
+    clip: Clip = None,
+    float64: Float64 = False,
+    skip_errors: SkipErrors = False,
+    threads: Threads = None,
+    json: AsJson = False,
+) -> None:
+    """Learn from judged queries in one pass, and print how well each was ranked before it was learned from.
+
+    Example: perceptrank learn train.txt.gz --measure ndcg@10 --scaling running --save model.json
+    """
+    from perceptrank.commands.learn import Keeping, run
+    from perceptrank.commands.reading import Reading
+
+    with _reported():
+        run(
+            Reading(files, _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads)),
+            algorithm,
+            _settings(measure, learning_rate, scaling, average, setting),
+            record or ["ndcg@10", "ap"],
+            Keeping(save, trace, plot, checkpoint, resume, start_from),
+            as_json=json,
+        )
+
+
+@app.command()
+def evaluate(
+    model: Annotated[str, typer.Argument(help="Model that 'perceptrank learn' has saved.")],
+    files: Files,
+    record: Record = None,
+    n_features: NFeatures = None,
+    zero_based: ZeroBased = False,
+    qid: QidOption = Qid.auto,
+    clip: Clip = None,
+    float64: Float64 = False,
+    skip_errors: SkipErrors = False,
+    threads: Threads = None,
+    json: AsJson = False,
+) -> None:
+    """Measure a model on held-out queries, without learning from them.
+
+    Example: perceptrank evaluate model.json test.txt.gz --record ndcg@10 --record ap
+    """
+    from perceptrank.commands.evaluate import run
+    from perceptrank.commands.reading import Reading
+
+    with _reported():
+        reading = Reading(files, _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads))
+        run(model, reading, record or ["ndcg@10", "ap"], as_json=json)
+
+
+@app.command()
+def rank(
+    model: Annotated[str, typer.Argument(help="Model that 'perceptrank learn' has saved.")],
+    files: Files,
+    out: Annotated[Path | None, typer.Option(help="File to write; by default standard output.")] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Only so many documents of each query.")] = None,
+    tag: Annotated[str, typer.Option(help="Name of the run, the last column.")] = "perceptrank",
+    n_features: NFeatures = None,
+    zero_based: ZeroBased = False,
+    qid: QidOption = Qid.auto,
+    clip: Clip = None,
+    float64: Float64 = False,
+    skip_errors: SkipErrors = False,
+    threads: Threads = None,
+) -> None:
+    """Rank documents with a model, as a TREC run: query, Q0, document, rank, score, tag.
+
+    A document is called by its comment (LETOR's docid, else the first word), else by its number in the query.
+
+    Example: perceptrank rank model.json test.txt.gz --top 10 --out run.txt
+    """
+    from perceptrank.commands.rank import run
+    from perceptrank.commands.reading import Reading
+
+    with _reported():
+        letor = _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads)
+        run(model, Reading(files, letor, comments=True), out, tag, top)
+
+
+@app.command()
+def compare(
+    files: Files,
+    algorithm: Annotated[
+        list[str] | None, typer.Option(help="Learner, or all; may be repeated. By default all.")
+    ] = None,
+    learning_rate: Annotated[
+        str | None,
+        typer.Option(help="Rates for learners that depend on one: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number)."),
+    ] = None,
+    measure: Measure = None,
+    scaling: Scaling = None,
+    average: Average = None,
+    setting: Setting = None,
+    record: Record = None,
+    plot: Annotated[Path | None, typer.Option(help="Image file to draw the running means into.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.")] = 0,
+    n_features: NFeatures = None,
+    zero_based: ZeroBased = False,
+    qid: QidOption = Qid.auto,
+    clip: Clip = None,
+    float64: Float64 = False,
+    skip_errors: SkipErrors = False,
+    threads: Threads = None,
+    json: AsJson = False,
+) -> None:
+    """Compare learners and learning rates in one pass, and say which differences are real.
+
+    Example: perceptrank compare train.txt.gz --algorithm slam --algorithm listwise --learning-rate 1e-4:1:9
+    """
+    from perceptrank.commands.compare import run
+    from perceptrank.commands.making import parse_rates
+    from perceptrank.commands.reading import Reading
+
+    with _reported():
+        run(
+            Reading(files, _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads)),
+            algorithm or ["all"],
+            [] if learning_rate is None else parse_rates(learning_rate),
+            _settings(measure, None, scaling, average, setting),
+            record or ["ndcg@10", "ap"],
+            n_threads=threads,
+            plot=plot,
+            seed=seed,
+            as_json=json,
+        )
+
+
+@app.command()
+def simulate(
+    destination: Annotated[str, typer.Argument(help="What to write: LETOR text, a store or Parquet, by its name.")],
+    kind: Annotated[Simulation, typer.Option(help="The paper's separable stream, or one shaped like MSLR-WEB.")] = (
+        Simulation.separable
+    ),
+    queries: Annotated[int, typer.Option(min=1, help="How many queries.")] = 1000,
+    documents: Annotated[int | None, typer.Option(min=1, help="Documents of a query.")] = None,
+    features: Annotated[int | None, typer.Option(min=1, help="Features of a document.")] = None,
+    margin: Annotated[float, typer.Option(help="Margin of the separable stream.")] = 0.5,
+    noise: Annotated[float, typer.Option(help="Spread of the features (of the grades, if mslr).")] = 1.0,
+    label_noise: Annotated[float, typer.Option(help="Share of wrong grades in the separable stream.")] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 0,
+    to: Annotated[To | None, typer.Option(help="Format to write, if the name does not say it.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Simulate a stream and write it.
+
+    Example: perceptrank simulate train.txt.gz --queries 5000 --margin 0.5 --seed 7
+    """
+    from perceptrank.commands.convert import Writing
+    from perceptrank.commands.simulate import run
+
+    with _reported():
+        run(
+            kind.value,
+            Writing(destination, None if to is None else to.value, False, overwrite, False, False),
+            n_queries=queries,
+            n_documents=documents,
+            n_features=features,
+            margin=margin,
+            noise=noise,
+            label_noise=label_noise,
+            seed=seed,
+            as_json=json,
+        )
+
+
+@app.command()
+def algorithms(json: AsJson = False) -> None:
+    """List the learners.
+
+    Example: perceptrank algorithms
+    """
+    from perceptrank.commands.algorithms import run
+
+    run(as_json=json)
+
+
+@app.command()
+def adversary(
+    algorithm: Annotated[str, typer.Option(help="Learner to play against.")] = "listwise",
+    radius: Annotated[float, typer.Option(help="Norm of every document.")] = 1.0,
+    margin: Annotated[float, typer.Option(help="Margin that the stream is to have.")] = 0.1,
+    documents: Annotated[int, typer.Option(min=2, help="Documents of a query.")] = 3,
+    version: Annotated[Version, typer.Option(help="How many rounds: 4R²/γ² or the paper's R²/γ².")] = Version.sharp,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Play fewer rounds.")] = None,
+    record: Annotated[str, typer.Option(help="What is lost is 1 minus this measure.")] = "ndcg",
+    measure: Measure = None,
+    setting: Setting = None,
+    json: AsJson = False,
+) -> None:
+    """Play the lower-bound game: an adversary that any learner loses to in every round.
+
+    Example: perceptrank adversary --algorithm slam --radius 1 --margin 0.05
+    """
+    from perceptrank.commands.adversary import run
+
+    with _reported():
+        run(
+            algorithm,
+            _settings(measure, None, None, None, setting),
+            radius=radius,
+            margin=margin,
+            n_documents=documents,
+            version=version.value,
+            rounds=rounds,
+            measure=record,
+            as_json=json,
+        )

@@ -42,6 +42,10 @@ class Trace:
     def __len__(self) -> int:
         return len(self.masses)
 
+    def __getitem__(self, rounds: slice) -> "Trace":
+        """A part of the rounds."""
+        return Trace({measure: values[rounds] for measure, values in self._values.items()}, self.masses[rounds])
+
     def __repr__(self) -> str:
         means = ", ".join(f"{measure} {self.mean(measure):.4f}" for measure in self._values)
         return f"Trace({len(self)} rounds, {self.n_updates} updates, {means})"

@@ -6,15 +6,15 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from perceptrank.commands.progress import ProgressBar
+from perceptrank.commands.reading import Reading
 from perceptrank.data.letor_writer import write_letor
 from perceptrank.data.parquet import write_parquet
-from perceptrank.data.sources import format_for, open_sources
+from perceptrank.data.sources import format_for
 from perceptrank.data.store import open_store, write_store
-from perceptrank.data.text import Source
-from perceptrank.stream import Blocks, QueryStream, as_blocks
+from perceptrank.stream import QueryStream
 
 
 class Writing(NamedTuple):
@@ -28,19 +28,14 @@ class Writing(NamedTuple):
     zero_based: bool
 
 
-def run(
-    sources: list[str], writing: Writing, *, whole: bool, comments: bool, letor: dict[str, Any], as_json: bool
-) -> None:
+def run(reading: Reading, writing: Writing, *, as_json: bool) -> None:
     """Convert, and say what was written."""
     start = time.perf_counter()
-    files: list[Source] = [sys.stdin.buffer if one == "-" else one for one in sources]
     kind = writing.format or format_for(writing.destination)
-    given = {name: value for name, value in letor.items() if value}
     counted = _Counted()
     with ProgressBar("converting") as bar, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        blocks = open_sources(files, whole=whole, comments=comments, progress=bar, **given)
-        _write(counted.going_through(blocks), writing, kind)
+        write(counted.going_through(reading.blocks(bar)), writing, kind)
     for warning in caught:
         print(f"warning: {warning.message}", file=sys.stderr)
     seconds = time.perf_counter() - start
@@ -61,7 +56,8 @@ def run(
         )
 
 
-def _write(blocks: Iterator[QueryStream], writing: Writing, kind: str) -> None:
+def write(blocks: Iterator[QueryStream], writing: Writing, kind: str) -> None:
+    """Write blocks in a format."""
     path = Path(writing.destination)
     if kind != "letor" and writing.sparse:
         raise ValueError("--sparse is for LETOR text")
@@ -91,10 +87,9 @@ class _Counted:
 
     n_queries = n_documents = n_features = 0
 
-    def going_through(self, stream: Blocks) -> Iterator[QueryStream]:
-        for whole in as_blocks(stream):
-            for block in whole.blocks():
-                self.n_queries += len(block)
-                self.n_documents += block.n_documents
-                self.n_features = block.n_features
-                yield block
+    def going_through(self, blocks: Iterator[QueryStream]) -> Iterator[QueryStream]:
+        for block in blocks:
+            self.n_queries += len(block)
+            self.n_documents += block.n_documents
+            self.n_features = block.n_features
+            yield block

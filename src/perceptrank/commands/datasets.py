@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from perceptrank.commands.tables import console
 from perceptrank.data.catalog import DataSet, datasets
 
 
@@ -16,7 +17,7 @@ def run(root: Path, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([_described(one, found[name]) for name, one in datasets().items()], indent=1))
         return
-    table = Table(title=f"Public data sets, and which are in {root}", title_justify="left")
+    table = Table(title=f"Public data sets, and which are in {root}", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("name", no_wrap=True)
     for heading in ("queries", "documents", "features", "folds"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -32,15 +33,15 @@ def run(root: Path, *, as_json: bool) -> None:
             one.grades,
             _summary(one, found[name]),
         )
-    console = Console()
-    console.print(table)
+    out = console()
+    out.print(table)
     missing = [one for name, one in datasets().items() if not found[name]]
     if missing:
-        console.print("\nNot here. Unpack the archives to these folders, or say --data:")
+        out.print("\nNot here. Unpack the archives to these folders, or say --data:")
     for one in missing:
         place = root / one.folders[0] / next(iter(one.files.values())).format(fold=1)
-        console.print(f"  [bold]{one.name}[/bold]  {place}", soft_wrap=True, highlight=False)
-        console.print(f"      {one.home} ({one.terms})", soft_wrap=True, highlight=False)
+        out.print(f"  [bold]{one.name}[/bold]  {place}", soft_wrap=True, highlight=False)
+        out.print(f"      {one.home} ({one.terms})", soft_wrap=True, highlight=False)
 
 
 def _files(one: DataSet, root: Path) -> dict[str, list[int]]:

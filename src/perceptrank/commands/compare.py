@@ -1,0 +1,131 @@
+"""Several learners on the same files."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+
+from perceptrank.commands.making import make_learner
+from perceptrank.commands.progress import ProgressBar
+from perceptrank.commands.reading import Reading
+from perceptrank.commands.tables import interval, make_table, plain, show
+from perceptrank.comparison import compare
+from perceptrank.learners import algorithms
+from perceptrank.learners.base import Learner
+from perceptrank.measures import parse_all
+from perceptrank.trace import Trace
+from perceptrank.validation import check_choice
+
+_REFRESH_SECONDS = 0.25
+
+
+def run(
+    reading: Reading,
+    chosen: list[str],
+    rates: list[float],
+    settings: dict[str, Any],
+    measures: list[str],
+    *,
+    n_threads: int | None,
+    plot: Path | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Learn with all of them in one pass, and print who is ahead and which differences are real."""
+    learners = _learners(chosen, rates, settings)
+    recorded = parse_all(measures)
+    start = time.perf_counter()
+    shown = _LiveTable(list(learners), str(recorded[0]), start)
+    with ProgressBar("comparing") as bar, shown:
+        blocks = reading.blocks(_nothing if shown.is_live else bar)
+        result = compare(learners, blocks, recorded, n_threads=n_threads, on_block=shown)
+    if plot is not None:
+        result.plot(plot)
+    first = recorded[0]
+    rows, shown_rows = [], []
+    for one in result.standings(first, seed=seed):
+        others = {str(other): plain(result.traces[one.name].mean(other)) for other in recorded[1:]}
+        rows.append(one._asdict() | others)
+        row: dict[str, Any] = {"name": one.name, str(first): one.mean, "95% interval": interval(one.low, one.high)}
+        row |= others | {"behind": one.behind, "95% interval ": interval(one.behind_low, one.behind_high)}
+        shown_rows.append(row | {"real": one.is_behind, "updates": one.n_updates})
+    n_queries = len(next(iter(result.traces.values())))
+    extra = {
+        "measure": str(first),
+        "queries": n_queries,
+        "seconds": round(time.perf_counter() - start, 3),
+        "confidence": 0.95,
+        "seed": seed,
+    }
+    title = f"{len(rows)} learners on {n_queries:,} queries, best first"
+    show(rows, title=title, as_json=as_json, extra=extra, shown=shown_rows)
+    if not as_json:
+        print("behind: the best mean minus this one; real: all of its interval is above 0.")
+
+
+def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> dict[str, Learner]:
+    """Each algorithm, once for every rate if its rankings depend on that."""
+    names = sorted(algorithms()) if "all" in chosen else chosen
+    learners = {}
+    for name in names:
+        check_choice("algorithm", name, [*sorted(algorithms()), "all"])
+        kind = algorithms()[name]
+        own = {key: value for key, value in settings.items() if key in kind.parameter_names}
+        if rates and kind.depends_on_rate and "learning_rate" in kind.parameter_names:
+            for rate in rates:
+                learners[f"{name} {rate:g}"] = make_learner(name, own | {"learning_rate": rate})
+        else:
+            learners[name] = make_learner(name, own)
+    return learners
+
+
+def _nothing(done: int, total: int) -> None:
+    """Progress that the live table shows already."""
+
+
+class _LiveTable:
+    """Running means while it goes on, on a terminal and once it takes longer than a second."""
+
+    def __init__(self, names: list[str], measure: str, start: float) -> None:
+        self.is_live = sys.stderr.isatty()
+        self._measure, self._start, self._last = measure, start, start
+        self._sums, self._updates = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0)
+        self._n_queries = self._n_counted = 0
+        self._live: Live | None = None
+
+    def __call__(self, traces: dict[str, Trace]) -> None:
+        """Take a block's traces."""
+        if not self.is_live:
+            return
+        for name, trace in traces.items():
+            self._sums[name] += float(np.nansum(trace.values(self._measure)))
+            self._updates[name] += trace.n_updates
+        any_trace = next(iter(traces.values()))
+        self._n_queries += len(any_trace)
+        self._n_counted += int(np.count_nonzero(~np.isnan(any_trace.values(self._measure))))
+        now = time.perf_counter()
+        if now - self._start > 1 and now - self._last > _REFRESH_SECONDS:
+            self._last = now
+            self._show(now - self._start)
+
+    def _show(self, seconds: float) -> None:
+        rows = [
+            {"name": name, self._measure: self._sums[name] / max(1, self._n_counted), "updates": self._updates[name]}
+            for name in sorted(self._sums, key=lambda name: -self._sums[name])
+        ]
+        table = make_table(rows, f"{self._n_queries:,} queries, {self._n_queries / seconds:,.0f} a second")
+        if self._live is None:
+            self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
+            self._live.start()
+        self._live.update(table, refresh=True)
+
+    def __enter__(self) -> "_LiveTable":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._live is not None:
+            self._live.stop()

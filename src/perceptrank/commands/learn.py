@@ -1,0 +1,128 @@
+"""One pass of a learner over files, saved on the way."""
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from perceptrank.commands.making import make_learner
+from perceptrank.commands.progress import ProgressBar
+from perceptrank.commands.reading import Reading
+from perceptrank.commands.tables import plain, show
+from perceptrank.learners import load
+from perceptrank.learners.base import Learner
+from perceptrank.measures import parse_all
+from perceptrank.stream import QueryStream
+from perceptrank.trace import Trace
+
+
+class Keeping(NamedTuple):
+    """Where what is learned is kept, and how often."""
+
+    save: Path | None
+    trace: Path | None
+    plot: Path | None
+    every: int | None
+    resume: bool
+    start_from: Path | None
+
+
+def run(
+    reading: Reading,
+    algorithm: str | None,
+    settings: dict[str, Any],
+    recorded: list[str],
+    keeping: Keeping,
+    *,
+    as_json: bool,
+) -> None:
+    """Learn, save, and print how well each query was ranked before it was learned from."""
+    if keeping.save is None and (keeping.every is not None or keeping.resume):
+        raise ValueError("--checkpoint and --resume need --save, the file to keep the model in")
+    measures = parse_all(recorded)
+    learner, traces = _begin(algorithm, settings, keeping)
+    skipped = learner.n_queries if keeping.resume else 0
+    start = time.perf_counter()
+    first = learner.n_queries
+    n_documents = 0
+    with ProgressBar("learning") as bar:
+        try:
+            for block in _pieces(_after(skipped, reading.blocks(bar)), keeping.every, learner):
+                traces.append(learner.learn(block, measures))
+                n_documents += block.n_documents
+                if keeping.every is not None and learner.n_queries % keeping.every == 0:
+                    _keep(learner, traces, keeping)
+        except KeyboardInterrupt:
+            if keeping.save is not None:
+                _keep(learner, traces, keeping)
+                print(f"stopped after {learner.n_queries:,} queries; --resume goes on from there", file=sys.stderr)
+            raise
+    if not traces and skipped:
+        print(f"{keeping.save} has learned all {skipped:,} queries already", file=sys.stderr)
+        return
+    if not traces:
+        raise ValueError("there are no queries to learn from")
+    _keep(learner, traces, keeping)
+    whole = Trace.concatenate(traces)
+    if keeping.plot is not None:
+        whole.plot(keeping.plot)
+    seconds = time.perf_counter() - start
+    n_queries = learner.n_queries - first
+    row: dict[str, Any] = {"algorithm": learner.algorithm}
+    row |= {str(measure): plain(whole.mean(measure)) for measure in whole.measures}
+    row |= {"queries": len(whole), "updates": whole.n_updates}
+    extra = {
+        "model": repr(learner),
+        "queries": n_queries,
+        "documents": n_documents,
+        "seconds": round(seconds, 3),
+        "saved": None if keeping.save is None else str(keeping.save),
+    }
+    show([row], title="Ranked, measured, then learned from", as_json=as_json, extra=extra)
+    if not as_json:
+        saved = f"; saved to {keeping.save}" if keeping.save is not None else "; not saved (--save FILE)"
+        print(f"{n_queries:,} queries, {n_documents:,} documents in {seconds:.1f} s{saved}")
+
+
+def _begin(algorithm: str | None, settings: dict[str, Any], keeping: Keeping) -> tuple[Learner, list[Trace]]:
+    """The learner to go on with, and what is recorded of it already."""
+    source = keeping.start_from
+    if keeping.resume and keeping.save is not None and keeping.save.exists():
+        source = keeping.save
+    if source is None:
+        return make_learner(algorithm or "listwise", settings), []
+    if keeping.start_from is not None and (algorithm is not None or any(one is not None for one in settings.values())):
+        raise ValueError("--from goes on with a model as it is: give no algorithm and no settings")
+    learner = load(source)
+    if keeping.resume and keeping.trace is not None and keeping.trace.exists():
+        return learner, [Trace.load(keeping.trace)[: learner.n_queries]]
+    return learner, []
+
+
+def _after(n_queries: int, blocks: Iterator[QueryStream]) -> Iterator[QueryStream]:
+    """The blocks without the first queries."""
+    for block in blocks:
+        skipped = min(n_queries, len(block))
+        n_queries -= skipped
+        if skipped < len(block):
+            yield block[skipped:]
+
+
+def _pieces(blocks: Iterator[QueryStream], every: int | None, learner: Learner) -> Iterator[QueryStream]:
+    """The blocks, cut where a checkpoint is due."""
+    for block in blocks:
+        start = 0
+        while start < len(block):
+            stop = len(block) if every is None else min(len(block), start + every - learner.n_queries % every)
+            yield block[start:stop]
+            start = stop
+
+
+def _keep(learner: Learner, traces: list[Trace], keeping: Keeping) -> None:
+    """Save the trace, then the model: should the power go between, the trace is cut to the model when they are read."""
+    if keeping.trace is not None and traces:
+        traces[:] = [Trace.concatenate(traces)]
+        traces[0].save(keeping.trace)
+    if keeping.save is not None:
+        learner.save(keeping.save)

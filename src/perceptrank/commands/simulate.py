@@ -1,0 +1,38 @@
+"""Simulated streams as files."""
+
+import json
+
+from perceptrank.commands.convert import Writing, write
+from perceptrank.data.mslr import mslr_shaped
+from perceptrank.data.separable import separable_blocks
+from perceptrank.data.sources import format_for
+
+
+def run(
+    kind: str,
+    writing: Writing,
+    *,
+    n_queries: int,
+    n_documents: int | None,
+    n_features: int | None,
+    margin: float,
+    noise: float,
+    label_noise: float,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Write a simulated stream; of a separable one, print the ranker and the margin with --json."""
+    sizes = {"n_documents": n_documents, "n_features": n_features}
+    given = {name: value for name, value in sizes.items() if value is not None}
+    report: dict[str, object] = {"destination": writing.destination, "queries": n_queries, "seed": seed}
+    if kind == "separable":
+        simulated = separable_blocks(n_queries, margin=margin, noise=noise, label_noise=label_noise, seed=seed, **given)
+        blocks = iter(simulated.blocks)
+        report |= {"margin": simulated.margin, "ranker": simulated.ranker.tolist()}
+    else:
+        blocks = mslr_shaped(n_queries, noise=noise, seed=seed, **given).blocks()
+    write(blocks, writing, writing.format or format_for(writing.destination))
+    if as_json:
+        print(json.dumps(report, indent=1))
+    elif writing.destination != "-":
+        print(f"{writing.destination}: {n_queries:,} queries, {kind}, seed {seed}")

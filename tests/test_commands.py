@@ -1,0 +1,251 @@
+"""The commands that learn: each agrees with the library, and can be stopped and gone on with."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import ir_measures
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import perceptrank as pr
+from perceptrank.cli import app
+from perceptrank.commands.making import parse_rates, parse_settings
+
+STREAM = pr.separable(120, n_features=5, label_noise=0.2, seed=3).stream
+
+
+@pytest.fixture
+def run():
+    runner = CliRunner()
+
+    def call(*arguments, code=0):
+        result = runner.invoke(app, [str(one) for one in arguments])
+        assert result.exit_code == code, result.output
+        return result
+
+    return call
+
+
+@pytest.fixture
+def files(tmp_path):
+    pr.write_letor(STREAM, tmp_path / "train.txt.gz")
+    return tmp_path / "train.txt.gz"
+
+
+@pytest.fixture
+def stream(files):
+    return pr.read_letor(files)
+
+
+def test_learn_is_learn(run, files, stream, tmp_path):
+    model, trace, plot = tmp_path / "m.json", tmp_path / "t.npz", tmp_path / "c.png"
+    result = run("learn", files, "--save", model, "--trace", trace, "--plot", plot, "--json")
+    expected = pr.ListwisePerceptron()
+    recorded = expected.learn(stream, ["ndcg@10", "ap"])
+    found = json.loads(result.stdout)
+    assert found["rows"][0]["ndcg@10"] == recorded.mean("ndcg@10")
+    assert found["queries"] == 120
+    assert np.array_equal(pr.load(model).weights, expected.weights)
+    assert np.array_equal(pr.Trace.load(trace).values("ap"), recorded.values("ap"), equal_nan=True)
+    assert plot.stat().st_size > 1000
+    assert "listwise" in run("learn", files).stdout
+
+
+def test_learn_settings(run, files, stream, tmp_path):
+    model = tmp_path / "m.json"
+    arguments = ["--algorithm", "slam", "--measure", "ap", "--learning-rate", 0.5, "--average"]
+    arguments += ["--scaling", "query-zscore", "--scaling", "running", "--set", "margin=2", "--record", "ndcg@5"]
+    run("learn", files, *arguments, "--save", model)
+    expected = pr.SlamPerceptron("ap", learning_rate=0.5, average=True, scaling=["query-zscore", "running"], margin=2)
+    expected.learn(stream)
+    assert np.array_equal(pr.load(model).coef_, expected.coef_)
+
+
+def test_learning_goes_on_from_a_model(run, files, stream, tmp_path):
+    one, two = tmp_path / "1.json", tmp_path / "2.json"
+    run("learn", files, "--save", one)
+    run("learn", files, "--from", one, "--save", two)
+    expected = pr.ListwisePerceptron()
+    expected.learn(stream)
+    expected.learn(stream)
+    assert np.array_equal(pr.load(two).weights, expected.weights)
+    assert "no settings" in run("learn", files, "--from", one, "--measure", "ap", code=1).stderr
+
+
+def test_stopped_and_resumed_is_never_stopped(run, tmp_path):
+    """A file with the first queries stands for a run that was cut off after them."""
+    pr.write_letor(STREAM[:70], tmp_path / "begun.txt")
+    pr.write_letor(STREAM, tmp_path / "whole.txt")
+    model, trace = tmp_path / "m.json", tmp_path / "t.npz"
+    keeping = ["--save", model, "--trace", trace, "--checkpoint", 25, "--scaling", "running"]
+    run("learn", tmp_path / "begun.txt", *keeping)
+    recorded = pr.Trace.load(trace)
+    pr.Trace.concatenate([recorded, recorded]).save(trace)  # the power went after the trace was saved
+    run("learn", tmp_path / "whole.txt", *keeping, "--resume")
+    expected = pr.ListwisePerceptron(scaling="running")
+    values = expected.learn(pr.read_letor(tmp_path / "whole.txt"), ["ndcg@10", "ap"])
+    found = pr.load(model)
+    assert np.array_equal(found.weights, expected.weights)
+    assert found.n_queries == 120
+    again = pr.Trace.load(trace)
+    assert len(again) == 120
+    assert np.array_equal(again.values("ap"), values.values("ap"), equal_nan=True)
+    assert "all 120 queries already" in run("learn", tmp_path / "whole.txt", "--save", model, "--resume").stderr
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_killed_and_resumed_is_never_stopped(how, tmp_path):
+    data = pr.separable(30_000, n_features=5, label_noise=0.2, seed=3).stream
+    pr.write_store(data, tmp_path / "s")
+    model = tmp_path / "m.json"
+    command = [sys.executable, "-m", "perceptrank", "learn", tmp_path / "s", "--save", model]
+    command += ["--checkpoint", "50", "--trace", tmp_path / "t.npz", "--resume"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    while not model.exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(how)
+    _, messages = process.communicate()
+    stopped_at = pr.load(model).n_queries
+    assert 0 < stopped_at < 30_000
+    if how is signal.SIGINT:
+        assert process.returncode == 130
+        assert b"--resume goes on from there" in messages
+    subprocess.run([one if one != "50" else "10000" for one in command], check=True, stdout=subprocess.DEVNULL)
+    expected = pr.ListwisePerceptron()
+    values = expected.learn(data, ["ndcg@10"])
+    assert np.array_equal(pr.load(model).weights, expected.weights)
+    found = pr.Trace.load(tmp_path / "t.npz").values("ndcg@10")
+    assert np.array_equal(found, values.values("ndcg@10"), equal_nan=True)
+
+
+def test_evaluate_is_evaluate(run, files, stream, tmp_path):
+    run("learn", files, "--save", tmp_path / "m.json")
+    found = json.loads(run("evaluate", tmp_path / "m.json", files, "--record", "ap", "--json").stdout)
+    expected = pr.evaluate(pr.load(tmp_path / "m.json"), stream, "ap")
+    (row,) = found["rows"]
+    assert row["mean"] == expected.mean("ap")
+    assert row["low"] < row["mean"] < row["high"]
+    assert "0." in run("evaluate", tmp_path / "m.json", files).stdout
+
+
+def test_rank_writes_a_run_that_others_read(run, stream, tmp_path):
+    comments = [f"docid = d{i} inc = 1" if i % 2 else f"d{i}" for i in range(stream.n_documents)]
+    named = pr.QueryStream(stream.X, stream.relevance, stream.offsets, qids=stream.qids, comments=comments)
+    pr.write_letor(named, tmp_path / "n.txt")
+    run("learn", tmp_path / "n.txt", "--save", tmp_path / "m.json")
+    run("rank", tmp_path / "m.json", tmp_path / "n.txt", "--out", tmp_path / "run.txt", "--tag", "mine")
+    ranker = pr.load(tmp_path / "m.json")
+    lines = [line.split() for line in (tmp_path / "run.txt").read_text().splitlines()]
+    assert {line[5] for line in lines} == {"mine"}
+    assert [int(line[3]) for line in lines[:20]] == list(range(1, 21))
+    first = [f"d{row}" for row in ranker.rank(stream[0].X)]
+    assert [line[2] for line in lines[:20]] == first
+    qrels = [
+        ir_measures.Qrel(str(qid), f"d{row}", int(stream.relevance[row]))
+        for q, qid in enumerate(stream.qids)
+        for row in range(stream.offsets[q], stream.offsets[q + 1])
+    ]
+    ap = ir_measures.calc_aggregate([ir_measures.AP], qrels, ir_measures.read_trec_run(str(tmp_path / "run.txt")))
+    assert ap[ir_measures.AP] == pytest.approx(pr.evaluate(ranker, stream, "ap").mean("ap"))
+    short = run("rank", tmp_path / "m.json", tmp_path / "n.txt", "--top", 3).stdout.splitlines()
+    assert len(short) == 3 * 120
+    assert "one word" in run("rank", tmp_path / "m.json", tmp_path / "n.txt", "--tag", "a b", code=1).stderr
+
+
+def test_documents_without_names_are_numbered(run, files, tmp_path):
+    run("learn", files, "--save", tmp_path / "m.json")
+    lines = run("rank", tmp_path / "m.json", files).stdout.splitlines()
+    assert sorted(int(line.split()[2]) for line in lines[:20]) == list(range(1, 21))
+
+
+def test_compare_is_compare(run, files, stream, tmp_path):
+    arguments = ["--algorithm", "slam", "--algorithm", "listwise", "--learning-rate", "0.1,1", "--record", "ap"]
+    found = json.loads(run("compare", files, *arguments, "--plot", tmp_path / "c.svg", "--json").stdout)
+    expected = pr.compare(
+        {
+            "slam 0.1": pr.SlamPerceptron(),
+            "slam 1": pr.SlamPerceptron(learning_rate=1.0),
+            "listwise": pr.ListwisePerceptron(),
+        },
+        stream,
+        "ap",
+    )
+    assert found["rows"] == [one._asdict() for one in expected.standings("ap")]
+    assert found["queries"] == 120
+    assert (tmp_path / "c.svg").stat().st_size > 1000
+    table = run("compare", files).stdout
+    for name in pr.algorithms():
+        assert name in table
+
+
+def test_algorithms(run):
+    found = json.loads(run("algorithms", "--json").stdout)["rows"]
+    assert [row["name"] for row in found] == sorted(pr.algorithms())
+    assert "learning_rate" in run("algorithms").stdout
+
+
+def test_simulate(run, tmp_path):
+    report = json.loads(run("simulate", tmp_path / "s.txt", "--queries", 40, "--seed", 2, "--json").stdout)
+    simulated = pr.separable(40, seed=2)
+    assert report["ranker"] == simulated.ranker.tolist()
+    assert np.array_equal(pr.read_letor(tmp_path / "s.txt", dtype="float64").X, simulated.stream.X)
+    run("simulate", tmp_path / "m.store", "--kind", "mslr", "--queries", 5, "--documents", 10, "--features", 7)
+    assert pr.open_store(tmp_path / "m.store").n_features == 7
+    assert "already" in run("simulate", tmp_path / "s.txt", code=1).stderr
+
+
+def test_adversary(run):
+    found = json.loads(run("adversary", "--algorithm", "slam", "--margin", 0.5, "--record", "ap", "--json").stdout)
+    (row,) = found["rows"]
+    assert row["rounds"] == row["lost"] == len(found["losses"]) == 15
+    assert row["loss"] >= row["lower bound"] == 7.5
+    assert "margin 0.5" in run("adversary", "--margin", 0.5, "--version", "paper").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["learn", "nothing.txt"], "there is no file nothing.txt"),
+        (["learn", "FILES", "--algorithm", "none"], "algorithm must be one of"),
+        (["learn", "FILES", "--algorithm", "listnet", "--measure", "ap"], "listnet has no setting measure"),
+        (["learn", "FILES", "--measure", "nothing@3"], "nothing"),
+        (["learn", "FILES", "--set", "x"], "name=value"),
+        (["learn", "FILES", "--checkpoint", "5"], "need --save"),
+        (["learn", "FILES", "--scaling", "big"], "scaling must be one of"),
+        (["evaluate", "nothing.json", "FILES"], "nothing.json"),
+        (["compare", "FILES", "--learning-rate", "a:b"], "learning rates must be like"),
+        (["compare", "FILES", "--algorithm", "none"], "algorithm must be one of"),
+        (["adversary", "--margin", "9"], "too large for radius"),
+    ],
+)
+def test_errors_are_one_message(run, files, arguments, message):
+    result = run(*(str(files) if one == "FILES" else one for one in arguments), code=1)
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_debug_shows_the_traceback(files):
+    command = [sys.executable, "-m", "perceptrank", "--debug", "learn", str(files), "--algorithm", "none"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "Traceback" in result.stderr
+
+
+def test_every_command_has_help_with_an_example(run):
+    for command in app.registered_commands:
+        name = command.name or command.callback.__name__
+        assert f"Example: perceptrank {name}" in " ".join(run(name, "--help").stdout.split())
+
+
+def test_rates_and_settings():
+    assert parse_rates("0.5") == [0.5]
+    assert parse_rates("1e-4:1:5") == [1e-4, 1e-3, 1e-2, 0.1, 1.0]
+    for wrong in ("", "0", "1:2", "-1:1:3", "nan"):
+        with pytest.raises(ValueError, match="learning rates must be"):
+            parse_rates(wrong)
+    assert parse_settings(["a-b=1", "c=true", "d=null", "e=top"]) == {"a_b": 1, "c": True, "d": None, "e": "top"}
