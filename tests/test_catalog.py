@@ -88,10 +88,11 @@ def test_what_is_not_there_is_said(tmp_path):
         pr.datasets()["istella"].read(tmp_path, "vali")
 
 
-def test_istella_values_beyond_float32(tmp_path):
-    (tmp_path / "sample").mkdir()
-    (tmp_path / "sample" / "train.txt").write_text("1 qid:7 1:1.79769313486e+308 2:1\n")
-    found = pr.datasets()["istella-s"].read(tmp_path, check=False)
+@pytest.mark.parametrize(("name", "folder"), [("istella-s", "sample"), ("istella", "full")])
+def test_istella_values_beyond_float32(name, folder, tmp_path):
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "train.txt").write_text("1 qid:7 1:1.79769313486e+308 2:1\n")
+    found = pr.datasets()[name].read(tmp_path, check=False)
     assert found.X[0, 0] == np.finfo(np.float32).max
 
 
@@ -107,3 +108,21 @@ def test_the_real_mq2008(tmp_path):
 def test_a_set_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         catalog.datasets()["mq2007"].name = "other"
+
+
+def test_the_catalogue_cannot_be_changed_and_knows_its_names():
+    with pytest.raises(TypeError):
+        pr.datasets()["mine"] = None
+    with pytest.raises(KeyError, match="known are mslr-web10k, mslr-web30k"):
+        pr.datasets()["MSLR"]
+
+
+def test_a_scan_is_checked_at_its_end(tmp_path):
+    path = tmp_path / "MQ2007" / "Fold1" / "train.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text("1 qid:7 1:0.5 46:1\n")
+    blocks = iter(pr.datasets()["mq2007"].scan(tmp_path))
+    assert len(next(blocks)) == 1
+    with pytest.raises(ValueError, match="1 queries instead of 1,017"):
+        next(blocks)
+    assert len(list(pr.datasets()["mq2007"].scan(tmp_path, check=False))) == 1

@@ -125,3 +125,45 @@ def test_datasets(run, tmp_path):
     listed = json.loads(run("datasets", "--data", str(tmp_path), "--json").output)
     assert {one["name"]: one["here"] for one in listed}["mq2008"] == {"test": [1]}
     assert len(listed) == 10
+
+
+def test_convert_flags_have_an_effect(run, tmp_path):
+    source = tmp_path / "a.txt"
+    source.write_text("1 qid:1 1:1 2:0 # note\n0 qid:1 1:0 2:3 # other\n")
+    out = tmp_path / "b.txt"
+    run("convert", str(source), str(out), "--comments", "--sparse", "--write-zero-based", "--threads", "2")
+    assert out.read_text() == "1 qid:1 0:1 # note\n0 qid:1 1:3 # other\n"
+    run("convert", str(out), str(tmp_path / "c.txt"), "--zero-based")
+    assert (tmp_path / "c.txt").read_text() == "1 qid:1 1:1 2:0\n0 qid:1 1:0 2:3\n"
+    assert "clip must be" in run("convert", str(source), str(tmp_path / "d.txt"), "--clip", "0").stderr
+
+
+def test_convert_messages_speak_of_flags(run, tmp_path):
+    wrong = tmp_path / "a.txt"
+    wrong.write_text("1 qid:1 0:1\n")
+    assert "--zero-based" in run("convert", str(wrong), str(tmp_path / "s")).stderr
+    wrong.write_text("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:1\n")
+    assert "--group" in run("convert", str(wrong), str(tmp_path / "s")).stderr
+    assert "say --to" in run("convert", str(wrong), str(tmp_path / "s.csv")).stderr
+    assert not (tmp_path / "s.csv").exists()
+    both = run("convert", str(wrong), str(make_store(tmp_path)), "--append", "--overwrite")
+    assert "not both" in both.stderr
+
+
+def test_datasets_in_odd_places(run, tmp_path):
+    odd = tmp_path / "a[bold]b[/c]"
+    odd.mkdir()
+    assert "a[bold]b[/c]" in run("datasets", "--data", str(odd)).output.replace("\n", "")
+    assert "there is no folder" in run("datasets", "--data", str(tmp_path / "nothing")).stderr
+
+
+def test_version(run):
+    assert run("--version").output.strip() == f"perceptrank {pr.__version__}"
+
+
+def test_output_that_no_one_reads_is_no_error(tmp_path):
+    pr.write_letor(pr.separable(2000).stream, tmp_path / "a.txt")
+    command = f"{sys.executable} -m perceptrank convert {tmp_path}/a.txt - | head -c 10"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, check=True)
+    assert len(result.stdout) == 10
+    assert b"Error" not in result.stderr

@@ -719,3 +719,48 @@ def test_the_limits_of_the_twin_are_those_of_the_reader():
 def test_a_name_for_no_feature_is_a_comment():
     assert pr.read_letor(io.BytesIO(b"#0:x\n#1:y\n1 qid:1 1:1\n")).feature_names == ("y",)
     assert pr.read_letor(io.BytesIO(b"#3:x\n1 qid:1 1:1\n"), n_features=2).feature_names is None
+
+
+def test_sizes_of_queries_beside_the_text(tmp_path):
+    text = b"1 1:1\n0 2:3 # a\n2 qid:9 1:1\n"
+    sizes = tmp_path / "train.txt.query"
+    sizes.write_text("2\n1\n")
+    for group in ([2, 1], sizes, str(sizes)):
+        found = pr.read_letor(io.BytesIO(text), group=group, comments=True)
+        assert found.offsets.tolist() == [0, 2, 3]
+        assert found.X.tolist() == [[1, 0], [0, 3], [1, 0]]
+        assert found.comments.tolist() == ["", "a", ""]
+    with pytest.raises(ValueError, match="add up to the number of documents"):
+        pr.read_letor(io.BytesIO(text), group=[1, 1])
+    with pytest.raises(ValueError, match="none can be skipped"):
+        pr.read_letor(io.BytesIO(text), group=[2, 1], on_error="skip")
+    sizes.write_text("2\nx\n")
+    with pytest.raises(ValueError, match="must hold whole numbers"):
+        pr.read_letor(io.BytesIO(text), group=sizes)
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"), [(b"PAR1\x15\x04", "Parquet"), (b"PK\x03\x04zip", "zip"), ("1 qid:1".encode("utf-16"), "UTF-16")]
+)
+def test_files_of_other_kinds_are_recognised(start, kind):
+    with pytest.raises(pr.FormatError, match=kind):
+        pr.read_letor(io.BytesIO(start))
+
+
+def test_a_store_is_recognised(tmp_path):
+    pr.write_store(pr.QueryStream.from_arrays([[1.0]], [1]), tmp_path / "s")
+    with pytest.raises(ValueError, match="open_store"):
+        pr.read_letor(tmp_path / "s")
+
+
+def test_a_scan_with_wrong_settings_is_an_error_at_once(tmp_path):
+    (tmp_path / "a").write_text("1 qid:1 1:1")
+    for wrong in ({"n_threads": 0}, {"max_bytes": 0}, {"n_features": 0}, {"on_error": "x"}, {"dtype": "int8"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            pr.scan_letor(tmp_path / "a", **wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, b"a.txt", [None]])
+def test_paths_that_are_none(wrong):
+    with pytest.raises(TypeError, match="paths must be"):
+        pr.read_letor(wrong)

@@ -265,3 +265,13 @@ def test_a_simulated_stream_goes_through_text_unchanged(tmp_path):
     assert_same(pr.read_letor(tmp_path / "a.txt", n_threads=2), stream)
     pr.write_letor(pr.scan_letor(tmp_path / "a.txt", max_bytes=10_000), tmp_path / "b.txt")
     assert (tmp_path / "a.txt").read_bytes() == (tmp_path / "b.txt").read_bytes()
+
+
+@pytest.mark.parametrize("value", [1e20, 1e-12, 3e15, 1.5e-38, 1e-45, 3.4028235e38])
+def test_large_and_small_float32_are_short(value):
+    number = np.float32(value)
+    text = io.BytesIO()
+    pr.write_letor(pr.QueryStream.from_arrays(np.array([[number]]), [1]), text)
+    written = text.getvalue().split(b":")[-1].strip()
+    assert len(written) <= 14
+    assert np.float32(float(written)) == number

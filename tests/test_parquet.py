@@ -163,3 +163,56 @@ def test_frames_of_others():
         pr.QueryStream.from_frame(frame[["qid", "relevance"]])
     numbers = pd.DataFrame({"qid": [1, 1], "relevance": [0, 1], "comment": [1.0, 2.0]})
     assert pr.QueryStream.from_frame(numbers).feature_names == ("comment",)
+
+
+def test_an_index_of_pandas_is_no_feature(tmp_path):
+    frame = pd.DataFrame({"qid": [2, 1], "relevance": [0, 1], "x": np.float32([1, 2])}).sort_values("qid")
+    frame.to_parquet(tmp_path / "s.parquet")
+    found = pr.read_parquet(tmp_path / "s.parquet")
+    assert found.feature_names == ("x",)
+    assert found.X.dtype == np.float32
+
+
+def test_the_type_is_that_of_all_files(tmp_path):
+    for name, values in {"a": np.float32([1]), "b": np.int64([16777217])}.items():
+        pd.DataFrame({"qid": [name], "relevance": [1], "x": values}).to_parquet(tmp_path / name)
+    for files in (["a", "b"], ["b", "a"]):
+        found = pr.read_parquet([tmp_path / name for name in files])
+        assert found.X.dtype == np.float64
+        assert sorted(found.X.ravel()) == [1, 16777217]
+
+
+def test_lists_of_other_lengths_in_another_file(tmp_path):
+    for name, values in {"a": [[1.0]], "b": [[1.0, 2.0]]}.items():
+        pq.write_table(pa.table({"qid": [name], "relevance": [1], "x": values}), tmp_path / name)
+    with pytest.raises(ValueError, match="one length, got 1 and 2"):
+        pr.read_parquet([tmp_path / "a", tmp_path / "b"])
+
+
+def test_large_and_fractional_ids(tmp_path):
+    for number, (ids, kept) in enumerate([(pa.array([2**63 + 5], pa.uint64()), [str(2**63 + 5)]), ([1.5], [1.5])]):
+        path = tmp_path / str(number)
+        pq.write_table(pa.table({"qid": ids, "relevance": [1], "x": [1.0]}), path)
+        assert pr.read_parquet(path).qids.tolist() == kept
+
+
+def test_small_blocks_are_put_together(tmp_path):
+    blocks = pr.separable_blocks(300, queries_per_block=1).blocks
+    pr.write_parquet(blocks, tmp_path / "s.parquet")
+    assert pq.ParquetFile(tmp_path / "s.parquet").num_row_groups == 1
+    same(pr.read_parquet(tmp_path / "s.parquet"), pr.separable(300).stream)
+
+
+def test_blocks_that_differ_say_in_what(tmp_path):
+    X = np.ones((2, 1))
+    parts = [pr.QueryStream(X, [0, 1], [0, 2], qids=[qid]) for qid in (7, "q")]
+    with pytest.raises(ValueError, match=r"got qid \(string\) in one only"):
+        pr.write_parquet(parts, tmp_path / "s.parquet")
+
+
+def test_frames_that_are_wrong():
+    frame = pl.DataFrame({"qid": [1, 1], "relevance": [0, 1], "v": [[1.0, 2.0], [3.0]]})
+    with pytest.raises(ValueError, match=r"lists of column 'v' must have one length, got \[1, 2\]"):
+        pr.QueryStream.from_frame(frame)
+    with pytest.raises(ValueError, match="at least one document"):
+        pr.QueryStream.from_frame(pd.DataFrame({"qid": [], "relevance": [], "x": []}))

@@ -20,7 +20,7 @@ def test_every_public_name_is_there_and_documented():
         if name != "__version__":
             assert (value.__doc__ or "").strip(), f"{name} has no docstring"
     assert set(pr._HOME) | {"__version__"} == set(pr.__all__)
-    assert sorted(pr.__all__) == sorted(dir(pr))
+    assert sorted([*pr.__all__, *pr._MODULES]) == dir(pr)
 
 
 def test_no_public_name_is_also_a_module():

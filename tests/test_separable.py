@@ -81,13 +81,15 @@ def test_a_stream_shaped_like_mslr():
     assert data.n_features == 136
     assert len(data) == 200
     assert np.diff(data.offsets).mean() == pytest.approx(120, rel=0.15)
+    assert np.diff(data.offsets).std() == pytest.approx(64, rel=0.25)  # that of a log-normal of spread 0.5
     shares = [np.mean(data.relevance == grade) for grade in range(5)]
     assert shares == pytest.approx([0.52, 0.32, 0.13, 0.02, 0.01], abs=0.01)
     whole = (np.rint(data.X) == data.X).mean()
     assert 0.5 < whole < 0.65
     learned = pr.ListwisePerceptron(scaling="query-zscore").learn(data, "ndcg@10").values("ndcg@10")
     assert learned[100:].mean() > learned[:20].mean() + 0.1  # there is something to learn
-    with pytest.raises(ValueError, match="noise"):
-        pr.mslr_shaped(2, noise=-1)
+    for wrong in ({"noise": -1}, {"noise": np.inf}, {"noise": "x"}, {"seed": -1}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            pr.mslr_shaped(2, **wrong)
     with pytest.raises(ValueError, match="n_queries"):
         pr.mslr_shaped(0)

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from perceptrank import __version__
+
 app = typer.Typer(no_args_is_help=True, help="Online learning to rank from a stream of judged queries.")
 
 _debug = False
@@ -73,6 +75,24 @@ Setting = Annotated[
 Record = Annotated[list[str] | None, typer.Option(help="Measure to record; may be repeated.")]
 
 
+_FLAGS = {
+    "overwrite=True": "--overwrite",
+    "zero_based=True": "--zero-based",
+    "qid='comment'": "--qid comment",
+    "qid='field'": "--qid field",
+    "dtype='float64'": "--float64",
+    "clip=…": "--clip",
+    "n_features=": "--n-features ",
+    "n_features": "--n-features",
+    "n_threads": "--threads",
+    "on_error": "--skip-errors",
+    "zero_based": "--zero-based",
+    "dtype": "--float64",
+    "read_letor brings its documents together": "convert --group brings its documents together",
+    "read_parquet brings its documents together": "convert --group brings its documents together",
+}
+
+
 @contextmanager
 def _reported() -> Iterator[None]:
     """Errors that a user can do something about, as one message without a traceback."""
@@ -86,8 +106,15 @@ def _reported() -> Iterator[None]:
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         if _debug:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_in_flags(str(error))}", file=sys.stderr)
         raise typer.Exit(1) from None
+
+
+def _in_flags(message: str) -> str:
+    """A message of the library in terms of the command line."""
+    for name, flag in _FLAGS.items():
+        message = message.replace(name, flag)
+    return message
 
 
 def _letor(
@@ -123,9 +150,18 @@ def _settings(
     )
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"perceptrank {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def main(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
 ) -> None:
     """Online learning to rank from a stream of judged queries."""
     global _debug  # noqa: PLW0603
@@ -170,6 +206,9 @@ def convert(
     ] = False,
     comments: Annotated[bool, typer.Option("--comments", help="Keep comments.")] = False,
     sparse: Annotated[bool, typer.Option("--sparse", help="Leave out zeros when writing LETOR text.")] = False,
+    write_zero_based: Annotated[
+        bool, typer.Option("--write-zero-based", help="Count feature ids from 0 when writing LETOR text.")
+    ] = False,
     n_features: NFeatures = None,
     zero_based: ZeroBased = False,
     qid: QidOption = Qid.auto,
@@ -193,7 +232,7 @@ def convert(
         reading = Reading(
             sources, _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads), comments, whole=group
         )
-        writing = Writing(destination, None if to is None else to.value, append, overwrite, sparse, zero_based)
+        writing = Writing(destination, None if to is None else to.value, append, overwrite, sparse, write_zero_based)
         run(reading, writing, as_json=json)
 
 

@@ -6,7 +6,7 @@ stream, so data larger than memory needs no second code path.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias, overload
+from typing import Any, NamedTuple, TypeAlias, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -156,15 +156,15 @@ class QueryStream:
         features = as_features(X)
         grades = as_grades(relevance, len(features))
         if qid is None:
-            sizes = np.array([len(features)]) if group is None else _as_sizes(group, len(features))
+            sizes = np.array([len(features)]) if group is None else as_sizes(group, len(features))
             offsets = np.concatenate([[0], np.cumsum(sizes)])
-            return cls(features, grades, offsets, feature_names=feature_names, comments=comments)
+            return QueryStream(features, grades, offsets, feature_names=feature_names, comments=comments)
         rows, offsets, qids = group_rows(qid, len(features))
         texts = as_comments(comments, len(features))
         if rows is not None:
             features, grades = features[rows], grades[rows]
             texts = None if texts is None else texts[rows]
-        return cls(features, grades, offsets, qids=qids, feature_names=feature_names, comments=texts)
+        return QueryStream(features, grades, offsets, qids=qids, feature_names=feature_names, comments=texts)
 
     @classmethod
     def from_frame(
@@ -188,14 +188,12 @@ class QueryStream:
         chosen = [name for name in columns if name not in kept] if features is None else list(features)
         if not chosen:
             raise ValueError(f"the frame has no feature columns, only {columns}")
-        X, names = frame[chosen].to_numpy(), [str(name) for name in chosen]
-        lists = frame[chosen[0]].to_numpy() if len(chosen) == 1 else None
-        is_lists = lists is not None and (lists.ndim == 2 or isinstance(lists[0], (list, np.ndarray)))
-        return cls.from_arrays(
-            np.stack(list(lists)) if lists is not None and is_lists else X,
+        lists = _list_column(frame, chosen[0]) if len(chosen) == 1 else None
+        return QueryStream.from_arrays(
+            frame[chosen].to_numpy() if lists is None else lists,
             frame[relevance].to_numpy(),
             qid=frame[qid].to_numpy(),
-            feature_names=None if is_lists else names,
+            feature_names=None if lists is not None else [str(name) for name in chosen],
             comments=comments,
         )
 
@@ -358,6 +356,19 @@ def frame_columns(stream: QueryStream) -> tuple[str, ...]:
     return names
 
 
+def _list_column(frame: Any, name: str) -> npt.NDArray[Any] | None:
+    """A column of lists as a matrix; None if it is an ordinary one."""
+    values = frame[name].to_numpy()
+    if values.ndim == 2:
+        return cast(npt.NDArray[Any], values)
+    if len(values) == 0 or not isinstance(values[0], (list, np.ndarray)):
+        return None
+    lengths = {len(one) if isinstance(one, (list, np.ndarray)) else 0 for one in values}
+    if len(lengths) > 1:
+        raise ValueError(f"the lists of column {name!r} must have one length, got {sorted(lengths)}")
+    return np.stack(list(values))
+
+
 def _text_column(frame: Any, name: str) -> list[str] | None:
     """A column of a frame, if it is there and all of it is text."""
     if name not in list(frame.columns):
@@ -377,7 +388,7 @@ def _concatenate_comments(parts: list[QueryStream]) -> npt.NDArray[Any] | None:
 class Scan:
     """Blocks that are made anew each time they are gone through: streams that need not fit into memory.
 
-    Whatever takes a stream takes a scan too.
+    `learn`, `evaluate`, `compare` and all that write streams take a scan too.
     """
 
     def __init__(self, start: Callable[[], Iterator[QueryStream]], description: str) -> None:
@@ -404,7 +415,8 @@ def as_blocks(stream: Blocks) -> Iterator[QueryStream]:
             yield block
 
 
-def _as_sizes(group: npt.ArrayLike, n_documents: int) -> Ints:
+def as_sizes(group: npt.ArrayLike, n_documents: int) -> Ints:
+    """How many documents each query has, checked."""
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu":
         raise ValueError(f"group must be a list of whole numbers, one per query, got {group!r}")

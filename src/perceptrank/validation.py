@@ -158,6 +158,20 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
+def check_not_negative(name: str, value: Any) -> float:
+    """The value as a float, if it is a finite number >= 0."""
+    number = as_number(value)
+    if not 0 <= number < np.inf:
+        raise ValueError(f"{name} must be a number >= 0, got {value!r}")
+    return number
+
+
+def check_seed(seed: Any) -> None:
+    """Raise unless a seed is one."""
+    if not is_whole(seed) or seed < 0:
+        raise ValueError(f"seed must be a whole number >= 0, got {seed!r}")
+
+
 def check_positive_whole(name: str, value: Any) -> int:
     """The value as an int, if it is a whole number > 0."""
     if not is_whole(value) or value < 1:

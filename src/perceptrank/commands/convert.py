@@ -50,8 +50,9 @@ def run(reading: Reading, writing: Writing, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(report, indent=1), file=sys.stderr if writing.destination == "-" else sys.stdout)
     elif writing.destination != "-":
+        added = "added " if writing.append else ""
         print(
-            f"{writing.destination} ({kind}): {counted.n_queries:,} queries, {counted.n_documents:,} documents, "
+            f"{writing.destination} ({kind}): {added}{counted.n_queries:,} queries, {counted.n_documents:,} documents, "
             f"{counted.n_features} features, {seconds:.1f} s"
         )
 
@@ -64,6 +65,8 @@ def write(blocks: Iterator[QueryStream], writing: Writing, kind: str) -> None:
     if writing.append:
         if kind != "store":
             raise ValueError("--append is for stores")
+        if writing.overwrite:
+            raise ValueError("say --append or --overwrite, not both")
         open_store(path).append(blocks)
         return
     if writing.destination == "-":

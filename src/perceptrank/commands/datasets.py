@@ -1,10 +1,12 @@
 """Which public data sets there are, and which of them are here."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
+from rich.markup import escape
 from rich.table import Table
 
 from perceptrank.commands.tables import console
@@ -13,11 +15,15 @@ from perceptrank.data.catalog import DataSet, datasets
 
 def run(root: Path, *, as_json: bool) -> None:
     """Print a table, and where to obtain what is not here."""
+    if not root.is_dir():
+        print(f"there is no folder {root}; --data names the one that data sets are kept in", file=sys.stderr)
     found = {name: _files(one, root) for name, one in datasets().items()}
     if as_json:
         print(json.dumps([_described(one, found[name]) for name, one in datasets().items()], indent=1))
         return
-    table = Table(title=f"Public data sets, and which are in {root}", title_justify="left", box=SIMPLE_HEAD)
+    table = Table(
+        title=f"Public data sets, and which are in {escape(str(root))}", title_justify="left", box=SIMPLE_HEAD
+    )
     table.add_column("name", no_wrap=True)
     for heading in ("queries", "documents", "features", "folds"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -37,10 +43,10 @@ def run(root: Path, *, as_json: bool) -> None:
     out.print(table)
     missing = [one for name, one in datasets().items() if not found[name]]
     if missing:
-        out.print("\nNot here. Unpack the archives to these folders, or say --data:")
+        out.print("\nNot here. Unpack the archives so that these files exist, or say --data:")
     for one in missing:
         place = root / one.folders[0] / next(iter(one.files.values())).format(fold=1)
-        out.print(f"  [bold]{one.name}[/bold]  {place}", soft_wrap=True, highlight=False)
+        out.print(f"  [bold]{one.name}[/bold]  {escape(str(place))}", soft_wrap=True, highlight=False)
         out.print(f"      {one.home} ({one.terms})", soft_wrap=True, highlight=False)
 
 

@@ -21,7 +21,7 @@ class Reading(NamedTuple):
     def blocks(self, bar: Callable[[int, int], object]) -> Iterator[QueryStream]:
         """The queries block by block."""
         files: list[Source] = [sys.stdin.buffer if one == "-" else one for one in self.files]
-        given = {name: value for name, value in self.letor.items() if value}
+        given = {name: value for name, value in self.letor.items() if value is not None and value is not False}
         stream = open_sources(files, whole=self.whole, comments=self.comments, progress=bar, **given)
         total = stream.n_documents if isinstance(stream, Store) else 0
         done = 0

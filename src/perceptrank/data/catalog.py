@@ -5,10 +5,11 @@ where files are sparse.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,14 +87,32 @@ class DataSet:
 
         `options` are those of `read_letor`.
         """
-        stream = read_letor(self._path(root, split, fold), **self._options(options))
+        path = self._path(root, split, fold)
+        stream = read_letor(path, **self._options(options))
         if check:
-            self._check(split, self.folds[0] if fold is None else fold, stream, root)
+            self._check(split, fold, Size(len(stream), stream.n_documents), path)
         return stream
 
-    def scan(self, root: PathLike, split: str = "train", fold: int | None = None, **options: Any) -> Scan:
-        """Read a split block by block; `options` are those of `scan_letor`. Its size is not checked."""
-        return scan_letor(self._path(root, split, fold), **self._options(options))
+    def scan(
+        self, root: PathLike, split: str = "train", fold: int | None = None, *, check: bool = True, **options: Any
+    ) -> Scan:
+        """Read a split block by block. Its size is checked when all of it has been read.
+
+        `options` are those of `scan_letor`.
+        """
+        path = self._path(root, split, fold)
+        scan = scan_letor(path, **self._options(options))
+
+        def start() -> Iterator[QueryStream]:
+            n_queries = n_documents = 0
+            for block in scan:
+                n_queries += len(block)
+                n_documents += block.n_documents
+                yield block
+            if check:
+                self._check(split, fold, Size(n_queries, n_documents), path)
+
+        return Scan(start, f"{self.title}, {split}")
 
     def _options(self, options: dict[str, Any]) -> dict[str, Any]:
         return {"n_features": self.n_features, **self.options, **options}
@@ -111,9 +130,8 @@ class DataSet:
         """Where to obtain it, and under what terms."""
         return f"Obtain it from {self.home} ({self.terms})."
 
-    def _check(self, split: str, fold: int, stream: QueryStream, root: PathLike) -> None:
-        expected = self.sizes.get((fold, split), Size(None, None))
-        found = Size(len(stream), stream.n_documents)
+    def _check(self, split: str, fold: int | None, found: Size, path: Path) -> None:
+        expected = self.sizes.get((self.folds[0] if fold is None else fold, split), Size(None, None))
         differences = [
             f"{have:,} {what} instead of {want:,}"
             for what, have, want in zip(Size._fields, found, expected, strict=True)
@@ -121,7 +139,7 @@ class DataSet:
         ]
         if differences:
             raise ValueError(
-                f"{self._path(root, split, fold)} is not the published {split} split of {self.title}: it has "
+                f"{path} is not the published {split} split of {self.title}: it has "
                 f"{' and '.join(differences)}. {self.obtain} To read it all the same, say check=False."
             )
 
@@ -135,9 +153,16 @@ def _folds(counts: list[tuple[tuple[int, int, int], tuple[int, int, int] | None]
     }
 
 
+class _Known(dict[str, DataSet]):
+    """Data sets by name, with a helpful word for a name that is not known."""
+
+    def __missing__(self, name: str) -> DataSet:
+        raise KeyError(f"no data set is called {name!r}; known are {', '.join(self)}")
+
+
 @cache
-def datasets() -> dict[str, DataSet]:
-    """The public data sets that are known by name.
+def datasets() -> Mapping[str, DataSet]:
+    """The public data sets that are known by name. Nothing is downloaded.
 
     >>> datasets()["mslr-web10k"].n_features
     136
@@ -320,4 +345,4 @@ def datasets() -> dict[str, DataSet]:
             bounded,
         ),
     ]
-    return {one.name: one for one in known}
+    return MappingProxyType(_Known({one.name: one for one in known}))

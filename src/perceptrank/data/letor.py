@@ -9,6 +9,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -19,9 +20,9 @@ from perceptrank.data.letor_jobs import Job, Pool, in_order
 from perceptrank.data.letor_lines import LineParser, Parsed
 from perceptrank.data.letor_matrix import Matrix
 from perceptrank.data.memory import check_memory
-from perceptrank.data.text import Chunk, FormatError, Source, TextReader, find_files, name_of
+from perceptrank.data.text import Chunk, FormatError, PathLike, Source, TextReader, find_files, name_of
 from perceptrank.data.whole_queries import Piece, RepeatedQueryError, WholeQueries, identifiers
-from perceptrank.stream import BLOCK_BYTES, QueryStream, Scan, group_runs
+from perceptrank.stream import BLOCK_BYTES, QueryStream, Scan, as_sizes, group_runs
 from perceptrank.validation import check_positive_whole
 
 OnError: TypeAlias = Literal["raise", "skip"] | Callable[[FormatError], object]
@@ -36,6 +37,7 @@ def read_letor(
     n_features: int | None = None,
     zero_based: bool = False,
     qid: Literal["auto", "field", "comment"] = "auto",
+    group: npt.ArrayLike | PathLike | None = None,
     comments: bool = False,
     dtype: npt.DTypeLike = np.float32,
     clip: float | None = None,
@@ -58,6 +60,9 @@ def read_letor(
     qid : {"auto", "field", "comment"}
         Where a line names its query: in a field ``qid:ID`` after the grade, or in the comment at its end. "auto" looks
         at the first document of each file.
+    group : sequence of int, or path, optional
+        Where lines name no query: how many consecutive documents each query has, or the file that says so, a number a
+        line, as LightGBM's ``train.txt.query`` and XGBoost's ``train.txt.group`` do. Needs `on_error` "raise".
     comments : bool
         Whether to keep the text after ``#`` of each document, as `QueryStream.comments`.
     dtype : float32 or float64
@@ -66,9 +71,10 @@ def read_letor(
         Values beyond ``±clip`` become ``±clip``. By default a value too large for the type is an error.
     on_error : {"raise", "skip"} or callable
         What to do about a line that is wrong: raise a `FormatError`; skip it, and warn at the end how many were
-        skipped; or call a function with the error, then skip it. Damaged compression is always an error.
+        skipped; or call a function with the error, then skip it. Damaged compression, a line of more than 64 MiB, and
+        a feature with two names are always errors.
     n_threads : int, optional
-        By default as many as there are processors to use.
+        By default as many as there are processors to use, and one for small files.
     progress : callable, optional
         Called with the bytes read so far and in all, the latter 0 if unknown.
 
@@ -87,7 +93,10 @@ def read_letor(
     """
     files = find_files(paths)
     report = _Report(on_error)
-    parser = LineParser(_names(files), n_features, zero_based, qid, comments, dtype, clip, report.skips)
+    if group is not None and report.skips:
+        raise ValueError("group counts documents, so that none can be skipped: on_error must be 'raise'")
+    where = qid if group is None else "group"
+    parser = LineParser(_names(files), n_features, zero_based, where, comments, dtype, clip, report.skips)
     reader = TextReader(files, report.add)
     matrix = Matrix(parser.dtype)
     parts: list[tuple[int, Parsed]] = []
@@ -132,7 +141,24 @@ def read_letor(
         raise _no_documents(files)
     width = max([1, parser.least_width, *(parsed.width for _, parsed in parts)])
     X, relevance = matrix.finish([(first, parsed.n_rows) for first, parsed in parts], width)
-    return _as_stream(X, relevance, [parsed for _, parsed in parts], parser.feature_names(width))
+    stream = _as_stream(X, relevance, [parsed for _, parsed in parts], parser.feature_names(width))
+    return stream if group is None else _regrouped(stream, group)
+
+
+def _regrouped(stream: QueryStream, group: npt.ArrayLike | PathLike) -> QueryStream:
+    """The documents of a stream that is one query, as queries of so many documents."""
+    sizes: npt.ArrayLike
+    if isinstance(group, (str, os.PathLike)):
+        try:
+            sizes = [int(line) for line in Path(group).read_text(encoding="utf-8").split()]
+        except ValueError as error:
+            raise ValueError(f"{group} must hold whole numbers, one a line: {error}") from None
+    else:
+        sizes = group
+    bounds = np.concatenate([[0], np.cumsum(as_sizes(sizes, stream.n_documents))])
+    return QueryStream._trusted(
+        stream.X, stream.relevance, bounds, np.arange(len(bounds) - 1), stream.feature_names, stream.comments
+    )
 
 
 def _as_stream(
@@ -174,8 +200,10 @@ def scan_letor(
 ) -> Scan:
     r"""Read LETOR text in blocks of about `max_bytes` of features, in memory that does not depend on the files' size.
 
-    A query is never split; its documents must stand together, else it is an error. Without `n_features`, files whose
-    first documents leave out features are read twice, the first time to find the largest id.
+    (Only the ids of queries are kept throughout.) A query is never split; its documents must stand together, else it is
+    an error. Without `n_features`, files whose first documents leave out features are read twice, the first time to
+    find the largest id; of an open file, only the first documents tell. Ids of queries are numbers in a block if all of
+    that block are.
 
     Everything else is as with `read_letor`. The scan can be gone through again and again, unless it is of an open file.
 
@@ -186,6 +214,8 @@ def scan_letor(
     """
     files = find_files(paths)
     check_positive_whole("max_bytes", max_bytes)
+    if n_threads is not None:
+        check_positive_whole("n_threads", n_threads)
     settings = (zero_based, qid, comments, dtype, clip, _Report(on_error).skips)
     LineParser([], n_features, *settings)  # a wrong setting is an error now, not when the scan begins
 

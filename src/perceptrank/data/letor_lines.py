@@ -59,7 +59,7 @@ class LineParser:
         clip: float | None,
         skip: bool,
     ) -> None:
-        check_choice("qid", qid, ("auto", "field", "comment"))
+        check_choice("qid", qid, ("auto", "field", "comment", "group"))
         self.dtype = np.dtype(dtype)
         if self.dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype}")
@@ -70,7 +70,7 @@ class LineParser:
         self._files, self._comments, self._skip = files, comments, skip
         self._base = 0 if zero_based else 1
         self._bound = np.inf if clip is None else check_positive("clip", clip)
-        known = {"field": kernel.IN_FIELD, "comment": kernel.IN_COMMENT}.get(qid)
+        known = {"field": kernel.IN_FIELD, "comment": kernel.IN_COMMENT, "group": kernel.NOWHERE}.get(qid)
         self._where = dict.fromkeys(range(len(files)), known) if known is not None else {}
         self._names: dict[int, str] = {}
         self._seen_headers: set[int] = set()
@@ -206,7 +206,7 @@ class LineParser:
             kernel.BAD_GRADE: "a grade must be finite, got {}" if infinite else "expected a grade, got {}",
             kernel.NEGATIVE_GRADE: "a grade must not be negative, got {}",
             kernel.INFINITE_GRADE: "a grade must be finite, got {}",
-            kernel.NO_QUERY: "expected qid:ID after the grade, got {}; if comments name the queries, say qid='comment'",
+            kernel.NO_QUERY: "expected qid:ID after the grade, got {}; qid='comment' or group=… if it is elsewhere",
             kernel.EMPTY_QUERY: "expected an id after 'qid:', got {}",
             kernel.STRAY_QUERY: "a field {} where comments name the queries; if the field does, say qid='field'",
             kernel.BAD_PAIR: "expected feature:value, got {}",

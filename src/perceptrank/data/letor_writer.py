@@ -38,9 +38,8 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
         Whether feature ids count from 0, to be read with `zero_based`.
 
     Every value is written with the fewest decimals that tell it from all others of its type. Names of features are
-    written as lines ``#1:name`` before the first document, comments after each document.
+    written as lines ``#1:name`` before the first document, comments after each document. Ids of queries must differ.
 
-    >>> import sys
     >>> stream = QueryStream.from_arrays([[0.5, 0.0], [0.1, 3.0]], [2, 0], qid=["q", "q"], comments=["a", "b"])
     >>> import io
     >>> write_letor(stream, text := io.BytesIO())
@@ -57,12 +56,16 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
                 first = block
                 file.write(_header(block.feature_names, base))
             elif (block.n_features, block.feature_names) != (first.n_features, first.feature_names):
-                raise ValueError(
-                    f"blocks must have the same features, got {first.n_features} and then {block.n_features}"
-                )
+                if block.n_features != first.n_features:
+                    problem = f"got {first.n_features} and then {block.n_features}"
+                else:
+                    problem = "got other names than before"
+                raise ValueError(f"blocks must have the same features, {problem}")
             for qid in block.qids.tolist():
                 if qid in seen:
-                    raise ValueError(f"query ids must differ from each other, got {qid!r} twice")
+                    raise ValueError(
+                        f"two queries have the id {qid!r}, and text cannot tell them apart: give each its own id"
+                    )
                 seen.add(qid)
             for text in _texts(block, base, sparse):
                 file.write(text.data)
@@ -113,11 +116,17 @@ def _texts(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes]:
             number = block.relevance[row] if column < 0 else block.X[row, column]
             if not np.isfinite(number):
                 raise ValueError(f"X must be finite, got {number} at document {row}, feature {column}")
-            text = repr(float(number)).encode()
+            text = _shortest(number)
             out[place : place + len(text)] = np.frombuffer(text, np.uint8)
             place += len(text)
             column += 1
         yield out[:place]
+
+
+def _shortest(number: Any) -> bytes:
+    """A number in as few digits as are read back to it."""
+    text = np.format_float_scientific(number, unique=True, trim="-")
+    return (text if type(number)(float(text)) == number else repr(float(number))).encode()
 
 
 def _id_field(qid: Any) -> bytes:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from perceptrank.stream import QueryStream
-from perceptrank.validation import check_positive_whole
+from perceptrank.validation import check_not_negative, check_positive_whole, check_seed
 
 _GRADE_SHARES = [0.52, 0.32, 0.13, 0.02, 0.01]
 _LONGEST = 8.0
@@ -15,7 +15,7 @@ def mslr_shaped(
     """Simulate queries that look like those of MSLR-WEB10K: raw counts, lengths and scores, five grades.
 
     Query lengths vary around `n_documents` as widely as there. Of all features about half are small counts, one in
-    sixteen a length, the others scores with six decimals, a third of these negative. A grade follows from a random
+    sixteen a length, the others scores with six decimals, two in seven of these negative. A grade follows from a random
     linear function of the standardised features plus `noise` standard deviations of Gaussian noise; the shares of the
     grades are those of MSLR-WEB10K.
 
@@ -24,8 +24,8 @@ def mslr_shaped(
     """
     for name, value in {"n_queries": n_queries, "n_documents": n_documents, "n_features": n_features}.items():
         check_positive_whole(name, value)
-    if not noise >= 0:
-        raise ValueError(f"noise must be a number >= 0, got {noise!r}")
+    check_not_negative("noise", noise)
+    check_seed(seed)
     rng = np.random.default_rng(seed)
     spread = 0.5
     drawn = n_documents * rng.lognormal(-(spread**2) / 2, spread, size=n_queries)

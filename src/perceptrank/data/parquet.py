@@ -40,7 +40,7 @@ def write_parquet(
     layout : {"columns", "list"}
         A column per feature, called by its name or ``f1``, ``f2``, …; or one column ``features`` of fixed-size lists.
     row_group_bytes : int
-        About how many bytes of features a row group has. A query is never split.
+        How many bytes of features a row group has at most, and about. A query is never split.
 
     Besides `qid`, `relevance` and the features there is a column `comment` if the stream has comments. Needs pyarrow
     (extra ``parquet``).
@@ -52,18 +52,37 @@ def write_parquet(
     schema: Any = None
     with replaced_file(path) as file:
         try:
-            for whole in as_blocks(stream):
-                for block in whole.blocks(row_group_bytes):
-                    table = _table(pa, block, layout, schema)
-                    if writer is None:
-                        schema = table.schema
-                        writer = parquet.ParquetWriter(file, schema)
-                    writer.write_table(table, row_group_size=len(table))
+            for block in _row_groups(stream, row_group_bytes):
+                table = _table(pa, block, layout, schema)
+                if writer is None:
+                    schema = table.schema
+                    writer = parquet.ParquetWriter(file, schema)
+                writer.write_table(table, row_group_size=len(table))
         finally:
             if writer is not None:
                 writer.close()
         if writer is None:
             raise ValueError("the stream has no queries")
+
+
+def _row_groups(stream: Blocks, max_bytes: int) -> Iterator[QueryStream]:
+    """Blocks of the stream, cut and put together to come close to a size."""
+    waiting: list[QueryStream] = []
+    for whole in as_blocks(stream):
+        for block in whole.blocks(max_bytes):
+            full = sum(one.X.nbytes for one in waiting) + block.X.nbytes > max_bytes
+            if waiting and (full or not _alike(waiting[0], block)):
+                yield QueryStream.concatenate(waiting) if len(waiting) > 1 else waiting[0]
+                waiting = []
+            waiting.append(block)
+    if waiting:
+        yield QueryStream.concatenate(waiting) if len(waiting) > 1 else waiting[0]
+
+
+def _alike(one: QueryStream, other: QueryStream) -> bool:
+    return (one.X.dtype, one.X.shape[1], one.feature_names, one.qids.dtype.kind, one.comments is None) == (
+        (other.X.dtype, other.X.shape[1], other.feature_names, other.qids.dtype.kind, other.comments is None)
+    )
 
 
 def scan_parquet(
@@ -94,15 +113,12 @@ def scan_parquet(
     Features are float32 if all their columns fit into that, else float64. The files may come from any program; row
     groups that split a query do no harm. Needs pyarrow (extra ``parquet``).
     """
-    files = [os.fspath(cast(PathLike, one)) for one in find_files(paths)]
     check_positive_whole("max_bytes", max_bytes)
-    columns = _Columns(qid, relevance, [features] if isinstance(features, str) else features, comments)
-    columns.read_schema(files[0])
+    files, columns = _columns_of(paths, qid, relevance, features, comments)
 
     def start() -> Iterator[QueryStream]:
         queries = WholeQueries(max_bytes, columns.names)
         for file in files:
-            columns.check_schema(file)
             for first_row, piece in columns.pieces(file):
                 try:
                     yield from queries.add(piece)
@@ -126,13 +142,8 @@ def read_parquet(
     comments: bool = False,
 ) -> QueryStream:
     """Read Parquet files whole, as `scan_parquet` does; documents of a query need not be adjacent."""
-    files = [os.fspath(cast(PathLike, one)) for one in find_files(paths)]
-    columns = _Columns(qid, relevance, [features] if isinstance(features, str) else features, comments)
-    columns.read_schema(files[0])
-    pieces: list[Piece] = []
-    for file in files:
-        columns.check_schema(file)
-        pieces += [piece for _, piece in columns.pieces(file)]
+    files, columns = _columns_of(paths, qid, relevance, features, comments)
+    pieces = [piece for file in files for _, piece in columns.pieces(file)]
     if not pieces:
         raise ValueError(f"there are no documents in {', '.join(files)}")
     ids = identifiers([one for piece in pieces for one in piece.qids])
@@ -147,27 +158,45 @@ def read_parquet(
     )
 
 
+def _columns_of(
+    paths: PathLike | Iterable[PathLike],
+    qid: str,
+    relevance: str,
+    features: str | Sequence[str] | None,
+    comments: bool,
+) -> tuple[list[str], "_Columns"]:
+    """The files, and their columns, which must be the same in all of them."""
+    files = []
+    for one in find_files(paths):
+        if not isinstance(one, (str, os.PathLike)):
+            raise TypeError(f"Parquet files are given by their paths, got {type(one).__name__}")
+        files.append(os.fspath(one))
+    asked = [features] if isinstance(features, str) else features
+    each = [_Columns(file, qid, relevance, asked, comments) for file in files]
+    for file, columns in zip(files[1:], each[1:], strict=True):
+        columns.check_like(each[0], file)
+    each[0].dtype = np.result_type(*(columns.dtype for columns in each))
+    return files, each[0]
+
+
 class _Columns:
     """Which columns of some files hold what, and how to turn them into arrays."""
 
-    def __init__(self, qid: str, relevance: str, features: Sequence[str] | None, comments: bool) -> None:
-        self._qid, self._relevance, self._comments = qid, relevance, comments
-        self._asked = None if features is None else list(features)
-        self._features: list[str] = []
-        self._is_list = False
-        self._dtype: np.dtype[Any] = np.dtype(np.float32)
-        self.names: tuple[str, ...] | None = None
-
-    def read_schema(self, path: str) -> None:
-        """Find the feature columns of a file, their type and their names."""
+    def __init__(self, path: str, qid: str, relevance: str, asked: Sequence[str] | None, comments: bool) -> None:
         pa, _ = _pyarrow()
         schema = _opened(path).schema_arrow
-        others = [name for name in schema.names if name not in (self._qid, self._relevance, _COMMENT)]
-        self._features = others if self._asked is None else self._asked
+        index = [one for one in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(one, str)]
+        self._qid, self._relevance, self._comments = qid, relevance, comments
+        self._width = 0
+        others = [name for name in schema.names if name not in (qid, relevance, _COMMENT, *index)]
+        self._features = others if asked is None else list(asked)
         needed = [self._qid, self._relevance, *self._features, *([_COMMENT] if self._comments else [])]
         missing = [name for name in needed if name not in schema.names]
         if missing:
-            raise ValueError(f"{path} has no column {', '.join(map(repr, missing))}; it has {', '.join(schema.names)}")
+            raise ValueError(
+                f"{path} has no column {', '.join(map(repr, missing))}; it has {', '.join(schema.names)}. "
+                "qid=, relevance= and features= say which is which"
+            )
         if not self._features:
             raise ValueError(f"{path} has no feature columns, only {', '.join(schema.names)}")
         types = [schema.field(name).type for name in self._features]
@@ -178,25 +207,26 @@ class _Columns:
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
                 raise ValueError(f"{path}: feature column {name!r} must hold numbers, got {kind}; features=… chooses")
         singles = all(np.can_cast(np.dtype(kind.to_pandas_dtype()), np.float32) for kind in types)
-        self._dtype = np.dtype(np.float32 if singles else np.float64)
+        self.dtype: np.dtype[Any] = np.dtype(np.float32 if singles else np.float64)
         metadata = json.loads((schema.metadata or {}).get(_METADATA, b"{}"))
-        self.names = None if self._is_list else tuple(self._features)
-        if self._asked is None and "feature_names" in metadata:
+        self.names: tuple[str, ...] | None = None if self._is_list else tuple(self._features)
+        if asked is None and "feature_names" in metadata:
             self.names = None if metadata["feature_names"] is None else tuple(metadata["feature_names"])
 
-    def check_schema(self, path: str) -> None:
-        """Raise if a file does not have these features."""
-        other = _Columns(self._qid, self._relevance, self._asked, self._comments)
-        other.read_schema(path)
-        if (other._features, other.names, other._is_list) != (self._features, self.names, self._is_list):
-            raise ValueError(f"{path} has other feature columns than the files before it")
+    def check_like(self, other: "_Columns", path: str) -> None:
+        """Raise if a file does not have the features of another."""
+        if self._features != other._features or self._is_list != other._is_list:
+            odd = set(self._features) ^ set(other._features)
+            what = f"{', '.join(sorted(odd)[:3])} in one only" if odd else "the same ones in another order"
+            raise ValueError(f"{path} has other feature columns than the files before it: {what}")
+        if self.names != other.names:
+            self.names = other.names = tuple(self._features)
 
     def pieces(self, path: str) -> Iterator[tuple[int, Piece]]:
         """The rows of a file in pieces, each with the number of its first row."""
         first_row = 0
         file = _opened(path)
         names = [self._qid, self._relevance, *self._features, *([_COMMENT] if self._comments else [])]
-        width = None
         for batch in file.iter_batches(batch_size=_READ_ROWS, columns=names):
             if len(batch) == 0:
                 continue
@@ -206,9 +236,9 @@ class _Columns:
                     raise ValueError(f"{path}, row {row}: column {name!r} must not be missing")
             try:
                 X = self._matrix(batch)
-                if width not in (None, X.shape[1]):
-                    raise ValueError(f"feature lists must have one length, got {width} and {X.shape[1]}")
-                width = X.shape[1]
+                self._width = self._width or X.shape[1]
+                if self._width != X.shape[1]:
+                    raise ValueError(f"feature lists must have one length, got {self._width} and {X.shape[1]}")
                 check_finite(X, self.names)
                 grades = as_grades(batch.column(self._relevance).to_numpy(zero_copy_only=False), len(batch))
             except ValueError as error:
@@ -226,8 +256,8 @@ class _Columns:
             lengths = set(column.value_lengths().to_pylist())
             if len(lengths) != 1 or len(values) % len(batch):
                 raise ValueError(f"feature lists must have one length, got {sorted(lengths)}")
-            return cast(Features, np.ascontiguousarray(values.reshape(len(batch), -1), dtype=self._dtype))
-        X = np.empty((len(batch), len(self._features)), self._dtype)
+            return cast(Features, np.ascontiguousarray(values.reshape(len(batch), -1), dtype=self.dtype))
+        X = np.empty((len(batch), len(self._features)), self.dtype)
         for j, name in enumerate(self._features):
             X[:, j] = batch.column(name).to_numpy(zero_copy_only=False)
         return X
@@ -253,7 +283,9 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     described = {"feature_names": None if block.feature_names is None else list(block.feature_names)}
     table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(described)})
     if schema is not None and table.schema != schema:
-        raise ValueError(f"blocks must have the same columns, got {schema.names[:5]} and {table.schema.names[:5]}, …")
+        old, new = ([f"{field.name} ({field.type})" for field in one] for one in (schema, table.schema))
+        odd = [name for name in new if name not in old] or [name for name in old if name not in new]
+        raise ValueError(f"blocks must have the same columns, got {odd[0] if odd else 'another order'} in one only")
     return table
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from perceptrank.arrays import Floats
 from perceptrank.stream import QueryStream, Scan
-from perceptrank.validation import as_number, check_positive, check_positive_whole, is_whole
+from perceptrank.validation import as_number, check_not_negative, check_positive, check_positive_whole, check_seed
 
 _BATCH = 256
 
@@ -112,12 +112,10 @@ class _Simulation:
         if check_positive_whole("n_features", n_features) < 2:
             raise ValueError(f"n_features must be at least 2, got {n_features}")
         check_positive("margin", margin)
-        if not 0 <= as_number(noise) < np.inf:
-            raise ValueError(f"noise must be a number >= 0, got {noise!r}")
+        check_not_negative("noise", noise)
         if not 0 <= as_number(label_noise) <= 1:
             raise ValueError(f"label_noise must be a probability, got {label_noise!r}")
-        if not is_whole(seed) or seed < 0:
-            raise ValueError(f"seed must be a whole number >= 0, got {seed!r}")
+        check_seed(seed)
         rng = np.random.default_rng(seed)
         ranker = rng.normal(size=n_features)
         self.ranker: Floats = ranker / np.linalg.norm(ranker)

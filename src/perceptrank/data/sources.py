@@ -30,11 +30,14 @@ def format_of(source: Source) -> Format:
 
 def format_for(path: str) -> Format:
     """What a file or folder that is to be written should hold, to go by its name."""
-    suffixes = [one for one in Path(path).suffixes[-2:] if one not in _COMPRESSED_SUFFIXES]
-    if suffixes and suffixes[-1] in (".parquet", ".pq"):
+    suffix = Path(path).suffix
+    if path == "-" or suffix.lower() in _TEXT_SUFFIXES or suffix in _COMPRESSED_SUFFIXES:
+        return "letor"
+    if suffix.lower() in (".parquet", ".pq"):
         return "parquet"
-    is_text = path == "-" or (suffixes and suffixes[-1] in _TEXT_SUFFIXES) or Path(path).suffix in _COMPRESSED_SUFFIXES
-    return "letor" if is_text else "store"
+    if suffix in ("", ".store") or (Path(path) / MANIFEST).is_file():
+        return "store"
+    raise ValueError(f"the name {path} does not say what to write: end it with .txt, .parquet or .store, or say --to")
 
 
 def open_sources(
@@ -56,9 +59,9 @@ def open_sources(
     if kind == "letor":
         read = read_letor if whole else scan_letor
         return read(sources, comments=comments, progress=progress, **letor)
-    changed = [name for name, value in letor.items() if value]
-    if changed:
-        raise ValueError(f"{', '.join(changed)}: only LETOR text can be read so, not a {kind}")
+    if letor:
+        what = "a store" if kind == "store" else "a Parquet file"
+        raise ValueError(f"{', '.join(letor)}: only LETOR text is read with such options, not {what}")
     paths = [os.fspath(one) for one in sources if isinstance(one, (str, os.PathLike))]
     if kind == "parquet":
         return read_parquet(paths, comments=comments) if whole else scan_parquet(paths, comments=comments)

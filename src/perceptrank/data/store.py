@@ -20,6 +20,7 @@ import numpy.typing as npt
 from perceptrank.arrays import Features, Ints
 from perceptrank.data.npy_file import NpyFile, checksum
 from perceptrank.data.text import PathLike
+from perceptrank.data.whole_queries import identifiers
 from perceptrank.persist import flush_folder, whole_number, write_atomically
 from perceptrank.stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks
 
@@ -64,11 +65,21 @@ def write_store(
         if not folder.parent.is_dir():
             raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}")
         folder.mkdir(exist_ok=True)
-    with _locked(folder):
-        old = _read_manifest(folder)["segments"] if (folder / MANIFEST).exists() else []
-        _add_segment(folder, stream, None, old, progress)
-        _remove_unlisted(folder)
+    try:
+        with _locked(folder):
+            old = _read_manifest(folder)["segments"] if (folder / MANIFEST).exists() else []
+            _add_segment(folder, _with_comments(stream), None, old, progress)
+            _remove_unlisted(folder)
+    except BaseException:
+        if not any(folder.iterdir()):
+            folder.rmdir()
+        raise
     return open_store(folder)
+
+
+def _with_comments(stream: Blocks) -> Blocks:
+    """A store with its comments, even if it was opened without."""
+    return open_store(stream.path, comments=True) if isinstance(stream, Store) else stream
 
 
 class Store(QueryStream):
@@ -174,7 +185,7 @@ class Store(QueryStream):
         with _locked(self.path):
             manifest = _read_manifest(self.path)
             _remove_unlisted(self.path)
-            _add_segment(self.path, stream, manifest, [], None)
+            _add_segment(self.path, _with_comments(stream), manifest, [], None)
         self._open()
 
     def verify(self) -> None:
@@ -239,10 +250,10 @@ def _write_segment(
                 opened("X", head["dtype"], head["n_features"])
                 opened("relevance", np.float64)
                 opened("offsets", np.int64).append(np.zeros(1, np.int64))
-                if whole.comments is not None:
-                    opened("comments", np.uint8)
-                    opened("comment_lengths", np.int64)
             for block in whole.blocks():
+                if block.comments is not None and "comments" not in files:
+                    opened("comments", np.uint8)
+                    opened("comment_lengths", np.int64).append(np.zeros(n_documents, np.int64))
                 files["X"].append(block.X)
                 files["relevance"].append(block.relevance)
                 files["offsets"].append(block.offsets[1:] + n_documents)
@@ -261,7 +272,7 @@ def _write_segment(
         "name": name,
         "queries": len(identities),
         "documents": n_documents,
-        "grades": None if grades is None else {f"{grade:g}": grades[grade] for grade in sorted(grades)},
+        "grades": None if grades is None else {_grade_name(grade): grades[grade] for grade in sorted(grades)},
         "qids": identities.dtype.str,
         "files": {kind: file.describe() for kind, file in files.items()},
     }
@@ -303,6 +314,10 @@ def _count(grades: dict[float, int] | None, block: QueryStream) -> dict[float, i
     return grades if len(grades) <= _MOST_COUNTED_GRADES else None
 
 
+def _grade_name(grade: float) -> str:
+    return str(int(grade)) if grade.is_integer() else repr(grade)
+
+
 def _append_comments(files: dict[str, NpyFile], block: QueryStream) -> None:
     texts = [text.encode() for text in (block.comments if block.comments is not None else [""] * block.n_documents)]
     files["comments"].append(np.frombuffer(b"".join(texts), np.uint8))
@@ -311,16 +326,13 @@ def _append_comments(files: dict[str, NpyFile], block: QueryStream) -> None:
 
 def _as_storable(qids: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Query ids of all blocks: numbers if all are, else text."""
-    kinds = {block.dtype.kind for block in qids}
-    if kinds <= set("iu"):
-        return np.concatenate(qids).astype(np.int64)
-    if len(kinds) == 1 and kinds <= set("fM"):
+    if {block.dtype.kind for block in qids} == {"M"}:
         return np.concatenate(qids)
     everything = [one for block in qids for one in block.tolist()]
-    if not all(isinstance(one, (str, int)) for one in everything):
-        strange = next(one for one in everything if not isinstance(one, (str, int)))
-        raise ValueError(f"query ids must be numbers or text to be stored, got {strange!r}")
-    return np.array([str(one) for one in everything])
+    strange = [one for one in everything if not isinstance(one, (str, int, float))]
+    if strange:
+        raise ValueError(f"query ids must be numbers or text to be stored, got {strange[0]!r}")
+    return identifiers(everything)
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -390,7 +402,10 @@ def _map_segment(folder: Path, manifest: dict[str, Any], number: int, with_comme
     if offsets[0] != 0 or offsets[-1] != n or not (offsets[1:] > offsets[:-1]).all():
         raise ValueError(f"{_file(folder, segment['name'], 'offsets')} is damaged: offsets must rise from 0 to {n}")
     comments = None
-    if with_comments and "comments" in segment["files"]:
+    if with_comments and "comments" not in segment["files"]:
+        if any("comments" in other["files"] for other in manifest["segments"]):
+            comments = np.full(n, "", object)
+    elif with_comments:
         bounds = np.concatenate([[0], np.cumsum(mapped("comment_lengths", np.int64, n))]).tolist()
         text = mapped("comments", np.uint8, bounds[-1]).tobytes()
         comments = np.array([text[start:end].decode() for start, end in pairwise(bounds)], dtype=object)

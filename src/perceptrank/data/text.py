@@ -5,6 +5,7 @@ import glob
 import io
 import lzma
 import os
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -51,6 +52,8 @@ def find_files(paths: Source | Iterable[Source]) -> list[Source]:
     if isinstance(paths, (str, os.PathLike)) or hasattr(paths, "read"):
         paths = [paths]  # type: ignore[list-item]
     files: list[Source] = []
+    if isinstance(paths, bytes) or not isinstance(paths, Iterable):
+        raise TypeError(f"paths must be a path, an open file, or several of them, got {type(paths).__name__}")
     for one in paths:
         if not isinstance(one, (str, os.PathLike)):
             if not hasattr(one, "read"):
@@ -60,8 +63,12 @@ def find_files(paths: Source | Iterable[Source]) -> list[Source]:
             files.append(one)
         elif (path := Path(one)).is_dir():
             inside = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] not in "._")
+            if (path / "manifest.json").is_file():
+                raise ValueError(f"{path} is a store; open_store opens it")
             if not inside:
-                raise FileNotFoundError(f"there are no files in the folder {path}")
+                raise FileNotFoundError(
+                    f"there are no files in the folder {path}; a pattern like {path}/*/train.txt names some below it"
+                )
             files += inside
         elif path.exists():
             files.append(path)
@@ -95,8 +102,8 @@ class TextReader:
         self.files = files
         self._on_empty = on_empty
         self.n_read = 0
-        paths = [one for one in files if isinstance(one, (str, os.PathLike))]
-        self.n_bytes = sum(os.path.getsize(one) for one in paths) if len(paths) == len(files) else 0
+        sizes = [_size_of(one) for one in files]
+        self.n_bytes = 0 if None in sizes else sum(size or 0 for size in sizes)
         self._spare: list[Bytes] = []
 
     def give_back(self, chunk: Chunk) -> None:
@@ -159,6 +166,15 @@ class TextReader:
         return np.zeros(needed, np.uint8)
 
 
+def _size_of(file: Source) -> int | None:
+    """How many bytes a file has; None if that cannot be told, as of a pipe."""
+    try:
+        status = os.stat(file) if isinstance(file, (str, os.PathLike)) else os.fstat(file.fileno())
+    except (OSError, AttributeError, io.UnsupportedOperation):
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
 def _distance_to_newline(text: Bytes, start: int, end: int) -> int:
     """How far before `end` the last newline's end is, looking back one piece."""
     piece = text[max(start, end - _PIECE_BYTES) : end]
@@ -196,6 +212,9 @@ class _Decompressed:
         self._ready = memoryview(file.read(_LONGEST_MAGIC))  # text, or what is yet to be decompressed
         while len(self._ready) < _LONGEST_MAGIC and (more := file.read(1)):
             self._ready = memoryview(bytes(self._ready) + more)
+        for magic, kind in _NO_TEXT.items():
+            if bytes(self._ready).startswith(magic):
+                raise FormatError(name, 1, 1, f"this is {kind}, not LETOR text")
         self._kind = next((kind for magic, kind in _MAGIC.items() if bytes(self._ready).startswith(magic)), None)
         self._pending, self._ready = (bytes(self._ready), memoryview(b"")) if self._kind else (b"", self._ready)
         self._machine = _decompressor(self._kind, name) if self._kind else None
@@ -243,6 +262,12 @@ class _Decompressed:
 
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+_NO_TEXT = {
+    b"PAR1": "a Parquet file (read_parquet reads it)",
+    b"PK\x03\x04": "a zip archive (unpack it)",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
+}
 _LONGEST_MAGIC = max(len(magic) for magic in _MAGIC)
 
 

@@ -92,7 +92,9 @@ class WholeQueries:
 
 
 def identifiers(qids: list[Any]) -> npt.NDArray[Any]:
-    """Query ids as an array: numbers if all are, else text."""
-    if all(isinstance(one, int) for one in qids):
+    """Query ids as an array: whole numbers if all are and int64 holds them, fractions if all are, else text."""
+    if all(isinstance(one, int) and -(2**63) <= one < 2**63 for one in qids):
         return np.array(qids, dtype=np.int64)
+    if all(isinstance(one, float) for one in qids):
+        return np.array(qids, dtype=np.float64)
     return np.array([str(one) for one in qids])

@@ -44,8 +44,8 @@ PADDING = 2 * BLOCK_BYTES
     NO_COMMENT,
 ) = range(15)
 
-# Where a line's query is named.
-IN_FIELD, IN_COMMENT = 0, 1
+# Where a line's query is named. If it is nowhere, all lines are one query.
+IN_FIELD, IN_COMMENT, NOWHERE = 0, 1, 2
 
 # Places in `found`: what a pass has found so far. WIDEST is the last column that has a value.
 N_ROWS, N_RUNS, N_LATE, N_BAD, N_SPARSE, WIDEST, ORDERED, ID_START, ID_END, LINE, ERROR, ERROR_AT, N_FOUND = range(13)
@@ -253,7 +253,8 @@ def _parse_line(
             place += 1
         if place == begin:
             return EMPTY_QUERY, begin - 4
-        _enter_query(text, begin, place, row, runs, found)
+        if where == IN_FIELD:
+            _enter_query(text, begin, place, row, runs, found)
     elif where == IN_FIELD:
         return NO_QUERY, place
     pairs = place
@@ -265,7 +266,13 @@ def _parse_line(
         code, place = _parse_pairs(
             text, pairs, X, row, late, known_at, known, marks, words, masks, base, limit, bound, False, found
         )
-    if code != FINE or (where == IN_FIELD and len(comments) == 0):
+    if code == FINE and where == NOWHERE and found[N_RUNS] == 0:
+        runs[0, RUN_ROW] = row
+        runs[0, RUN_LINE] = found[LINE]
+        runs[0, RUN_ID] = 0
+        runs[0, RUN_START] = -1
+        found[N_RUNS] = 1
+    if code != FINE or (where != IN_COMMENT and len(comments) == 0):
         return code, place
     begin = end = place
     if text[begin] == HASH:
