@@ -151,8 +151,8 @@ def test_convert_messages_speak_of_flags(run, tmp_path):
 
 
 def test_datasets_in_odd_places(run, tmp_path):
-    odd = tmp_path / "a[bold]b[/c]"
-    odd.mkdir()
+    odd = tmp_path / "a[bold]b[" / "c]"
+    odd.mkdir(parents=True)
     assert "a[bold]b[/c]" in run("datasets", "--data", str(odd)).output.replace("\n", "")
     assert "there is no folder" in run("datasets", "--data", str(tmp_path / "nothing")).stderr
 

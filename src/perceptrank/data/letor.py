@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from perceptrank.arrays import Features, Floats
 from perceptrank.data.letor_jobs import Job, Pool, in_order
-from perceptrank.data.letor_lines import LineParser, Parsed
+from perceptrank.data.letor_lines import GROUP, LineParser, Parsed
 from perceptrank.data.letor_matrix import Matrix
 from perceptrank.data.memory import check_memory
 from perceptrank.data.text import Chunk, FormatError, PathLike, Source, TextReader, find_files, name_of
@@ -95,7 +95,7 @@ def read_letor(
     report = _Report(on_error)
     if group is not None and report.skips:
         raise ValueError("group counts documents, so that none can be skipped: on_error must be 'raise'")
-    where = qid if group is None else "group"
+    where = qid if group is None else GROUP
     parser = LineParser(_names(files), n_features, zero_based, where, comments, dtype, clip, report.skips)
     reader = TextReader(files, report.add)
     matrix = Matrix(parser.dtype)

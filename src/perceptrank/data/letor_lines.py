@@ -12,6 +12,7 @@ from perceptrank.kernels import letor_pass as kernel
 from perceptrank.validation import check_choice, check_positive, check_positive_whole
 
 LARGEST, LARGEST_UNDECLARED = 10**8 - 1, 2**20
+GROUP = object()  # in place of where lines name their queries: nowhere
 _SHOWN_BYTES = 40
 _HEADER = re.compile(rb"#(\d{1,7}):(.*)")
 _NO_NUMBER = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -53,13 +54,14 @@ class LineParser:
         files: list[str],
         n_features: int | None,
         zero_based: bool,
-        qid: str,
+        qid: object,
         comments: bool,
         dtype: npt.DTypeLike,
         clip: float | None,
         skip: bool,
     ) -> None:
-        check_choice("qid", qid, ("auto", "field", "comment", "group"))
+        if qid != GROUP:
+            check_choice("qid", qid, ("auto", "field", "comment"))
         self.dtype = np.dtype(dtype)
         if self.dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype}")
@@ -70,7 +72,7 @@ class LineParser:
         self._files, self._comments, self._skip = files, comments, skip
         self._base = 0 if zero_based else 1
         self._bound = np.inf if clip is None else check_positive("clip", clip)
-        known = {"field": kernel.IN_FIELD, "comment": kernel.IN_COMMENT, "group": kernel.NOWHERE}.get(qid)
+        known = {"field": kernel.IN_FIELD, "comment": kernel.IN_COMMENT, GROUP: kernel.NOWHERE}.get(qid)
         self._where = dict.fromkeys(range(len(files)), known) if known is not None else {}
         self._names: dict[int, str] = {}
         self._seen_headers: set[int] = set()
