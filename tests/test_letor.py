@@ -4,10 +4,14 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import pickle
 import random
 import re
+import subprocess
+import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import fuzz_letor
@@ -764,3 +768,49 @@ def test_a_scan_with_wrong_settings_is_an_error_at_once(tmp_path):
 def test_paths_that_are_none(wrong):
     with pytest.raises(TypeError, match="paths must be"):
         pr.read_letor(wrong)
+
+
+def sparse_lines(n, n_features, step=1):
+    return b"".join(b"1 qid:%d %d:1\n" % (i, 1 + i * step % n_features) for i in range(n))
+
+
+def test_a_pipe_by_its_path_is_read_whole(tmp_path, monkeypatch):
+    """It cannot be read twice, so only the first documents tell how many features there are."""
+    monkeypatch.setattr(text_module, "_CHUNK_BYTES", 4096)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    content = sparse_lines(5000, 20)
+    for read in (lambda: sum(len(block) for block in pr.scan_letor(pipe)), lambda: len(pr.read_letor(pipe))):
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(pipe.write_bytes, content)
+            assert read() == 5000
+            writing.result()
+
+
+def test_scanning_wide_and_sparse_text_takes_little_memory(tmp_path):
+    if not os.path.exists("/proc/self/status"):
+        pytest.skip("no /proc to read the peak from")
+    path = tmp_path / "wide.txt"
+    path.write_bytes(sparse_lines(40_000, 10_000, 7))  # 1.6 GB if it were all in memory at once
+    code = (
+        "import sys, perceptrank as pr\n"
+        "print(sum(len(block) for block in pr.scan_letor(sys.argv[1])))\n"
+        "print(next(int(line.split()[1]) for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+    )
+    for _ in range(2):  # the first may compile
+        found = subprocess.run([sys.executable, "-c", code, path], capture_output=True, check=True).stdout.split()
+    assert int(found[0]) == 40_000
+    assert int(found[1]) / 1024 < 400
+
+
+def test_one_long_id_does_not_inflate_the_others():
+    lines = [b"1 qid:" + b"x" * 200_000 + b" 1:1\n", *(b"1 qid:q%d 1:1\n" % i for i in range(3000))]
+    found = pr.read_letor(io.BytesIO(b"".join(lines)))
+    assert found.qids.nbytes < 10**6
+    assert len(found.qids[0]) == 200_000
+    assert found.qids[-1] == "q2999"
+
+
+def test_an_empty_path():
+    with pytest.raises(ValueError, match="must not be empty"):
+        pr.read_letor("")

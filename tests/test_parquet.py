@@ -216,3 +216,31 @@ def test_frames_that_are_wrong():
         pr.QueryStream.from_frame(frame)
     with pytest.raises(ValueError, match="at least one document"):
         pr.QueryStream.from_frame(pd.DataFrame({"qid": [], "relevance": [], "x": []}))
+
+
+def test_columns_are_called_what_they_are_called(stream, tmp_path):
+    """Not what was written beside them before another program changed the table."""
+    for layout in ("columns", "list"):
+        pr.write_parquet(stream, tmp_path / "a", layout=layout)
+        table = pq.read_table(tmp_path / "a")
+        if layout == "columns":
+            pq.write_table(table.select(["qid", "relevance", "ž", "x"]), tmp_path / "b")
+            found = pr.read_parquet(tmp_path / "b")
+            assert found.feature_names == ("ž", "x")
+            assert np.array_equal(found.X[:, 0], stream.X[:, 2])
+            assert next(iter(pr.scan_parquet(tmp_path / "b"))).feature_names == ("ž", "x")
+        assert pr.read_parquet(tmp_path / "a").feature_names == stream.feature_names
+
+
+def test_decimals_and_missing_ids(tmp_path):
+    duckdb.sql(f"copy (select 1 as qid, 1 as relevance, 0.5 as x) to '{tmp_path}/a' (format parquet)")
+    assert pr.read_parquet(tmp_path / "a").X.tolist() == [[0.5]]
+    pq.write_table(pa.table({"qid": [float("nan")], "relevance": [1], "x": [1.0]}), tmp_path / "b")
+    for read in (pr.read_parquet, lambda path: list(pr.scan_parquet(path))):
+        with pytest.raises(ValueError, match="qid must not be missing"):
+            read(tmp_path / "b")
+
+
+def test_comments_that_are_missing_in_a_frame():
+    frame = pd.DataFrame({"qid": [1, 1], "relevance": [0, 1], "x": [1.0, 2.0], "comment": ["a", None]})
+    assert pr.QueryStream.from_frame(frame).comments.tolist() == ["a", ""]

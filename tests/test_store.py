@@ -1,5 +1,7 @@
+import copy
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -388,3 +390,70 @@ def test_progress_and_many_grades(tmp_path):
 
 def test_a_store_makes_streams_of_arrays_like_any_stream():
     assert type(pr.Store.from_arrays([[1.0]], [1])) is pr.QueryStream
+
+
+def test_paths_are_kept_when_the_working_folder_changes(stream, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    opened = pr.write_store(stream, "s")
+    monkeypatch.chdir("/")
+    assert len(opened[0].X) == 10
+    opened.append(stream)
+    assert len(opened) == 6
+
+
+def test_a_damaged_store_can_be_overwritten(stream, tmp_path):
+    pr.write_store(stream, tmp_path / "s")
+    (tmp_path / "s" / "00000000.X.npy").write_bytes(b"x")
+    same(pr.write_store(stream[:2], tmp_path / "s", overwrite=True), pr.open_store(tmp_path / "s"))
+    (tmp_path / "s" / "manifest.json").write_text("{")
+    assert len(pr.write_store(stream, tmp_path / "s", overwrite=True)) == 3
+
+
+def test_a_first_write_that_was_cut_off_can_be_repeated(stream, tmp_path):
+    (tmp_path / "s").mkdir()
+    for name in (".perceptrank-abc", "00000000.X.npy", "00000000.comments.npy"):
+        (tmp_path / "s" / name).write_bytes(b"x")
+    opened = pr.write_store(stream[:1], tmp_path / "s")
+    opened.verify()
+    assert not (tmp_path / "s" / ".perceptrank-abc").exists()
+    assert len(list((tmp_path / "s").glob("*.X.npy"))) == 1
+
+
+def test_two_first_writers_do_not_replace_each_other(tmp_path):
+    code = (
+        "import sys, numpy as np, perceptrank as pr\n"
+        "stream = pr.QueryStream(np.ones((2, 2)), [0, 1], [0, 2], qids=[sys.argv[2]])\n"
+        "sys.stdin.readline()\n"
+        "pr.write_store(stream, sys.argv[1])"
+    )
+    path = tmp_path / "s"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(path), name], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        for name in "ab"
+    ]
+    for process in processes:
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+    codes = []
+    for process in processes:
+        process.stdin.close()
+        codes.append(process.wait())
+    assert sorted(codes) == [0, 1]
+    assert pr.open_store(path).qids.tolist() == ["ab"[codes.index(0)]]
+
+
+def test_dates_as_ids_and_copies(tmp_path):
+    ids = np.array(["2026-01-01", "2026-01-02"], dtype="datetime64[D]")
+    opened = pr.write_store(pr.QueryStream(np.ones((2, 1)), [0, 1], [0, 1, 2], qids=ids), tmp_path / "s")
+    assert opened.qids.tolist() == ids.tolist()
+    opened.X  # noqa: B018
+    assert len(pickle.dumps(opened)) < 1000
+    same(copy.deepcopy(opened), opened)
+
+
+def test_a_store_that_is_replaced_while_it_is_open(stream, tmp_path):
+    opened = pr.write_store(stream, tmp_path / "s")
+    pr.write_store(stream[:1], tmp_path / "s", overwrite=True)
+    assert np.array_equal(opened.X, stream.X)

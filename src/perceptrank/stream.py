@@ -370,11 +370,12 @@ def _list_column(frame: Any, name: str) -> npt.NDArray[Any] | None:
 
 
 def _text_column(frame: Any, name: str) -> list[str] | None:
-    """A column of a frame, if it is there and all of it is text."""
+    """A column of a frame, if it is there and text, nothing where it is missing."""
     if name not in list(frame.columns):
         return None
     values = frame[name].to_list()
-    return values if all(isinstance(one, str) for one in values) else None
+    texts = ["" if one is None or one != one else one for one in values]  # noqa: PLR0124
+    return texts if any(isinstance(one, str) for one in values) and all(isinstance(one, str) for one in texts) else None
 
 
 def _concatenate_comments(parts: list[QueryStream]) -> npt.NDArray[Any] | None:

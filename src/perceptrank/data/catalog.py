@@ -53,6 +53,7 @@ class DataSet:
     home: str
     terms: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    is_dense: bool = False  # whether every feature is known to occur in every split
 
     @property
     def splits(self) -> list[str]:
@@ -90,7 +91,8 @@ class DataSet:
         path = self._path(root, split, fold)
         stream = read_letor(path, **self._options(options))
         if check:
-            self._check(split, fold, Size(len(stream), stream.n_documents), path)
+            last = _last_feature(stream) if self.is_dense else self.n_features
+            self._check(split, fold, Size(len(stream), stream.n_documents), last, path)
         return stream
 
     def scan(
@@ -104,13 +106,14 @@ class DataSet:
         scan = scan_letor(path, **self._options(options))
 
         def start() -> Iterator[QueryStream]:
-            n_queries = n_documents = 0
+            n_queries = n_documents = last = 0
             for block in scan:
                 n_queries += len(block)
                 n_documents += block.n_documents
+                last = max(last, _last_feature(block) if self.is_dense and check else self.n_features)
                 yield block
             if check:
-                self._check(split, fold, Size(n_queries, n_documents), path)
+                self._check(split, fold, Size(n_queries, n_documents), last, path)
 
         return Scan(start, f"{self.title}, {split}")
 
@@ -130,18 +133,25 @@ class DataSet:
         """Where to obtain it, and under what terms."""
         return f"Obtain it from {self.home} ({self.terms})."
 
-    def _check(self, split: str, fold: int | None, found: Size, path: Path) -> None:
+    def _check(self, split: str, fold: int | None, found: Size, last_feature: int, path: Path) -> None:
         expected = self.sizes.get((self.folds[0] if fold is None else fold, split), Size(None, None))
         differences = [
             f"{have:,} {what} instead of {want:,}"
             for what, have, want in zip(Size._fields, found, expected, strict=True)
             if want is not None and have != want
         ]
+        if last_feature != self.n_features:
+            differences.append(f"{last_feature} features instead of {self.n_features}")
         if differences:
             raise ValueError(
                 f"{path} is not the published {split} split of {self.title}: it has "
                 f"{' and '.join(differences)}. {self.obtain} To read it all the same, say check=False."
             )
+
+
+def _last_feature(stream: QueryStream) -> int:
+    """The last feature that is not 0 everywhere."""
+    return int(np.flatnonzero(stream.X.any(axis=0)).max(initial=-1)) + 1
 
 
 def _folds(counts: list[tuple[tuple[int, int, int], tuple[int, int, int] | None]]) -> dict[tuple[int, str], Size]:
@@ -188,6 +198,7 @@ def datasets() -> Mapping[str, DataSet]:
             _folds([((6000, 2000, 2000), (723_412, 235_259, 241_521)), *[((6000, 2000, 2000), None)] * 4]),
             mslr,
             _LETOR_TERMS,
+            is_dense=True,
         ),
         DataSet(
             "mslr-web30k",
@@ -210,6 +221,7 @@ def datasets() -> Mapping[str, DataSet]:
             ),
             mslr,
             _LETOR_TERMS,
+            is_dense=True,
         ),
         DataSet(
             "yahoo-set1",
@@ -275,6 +287,7 @@ def datasets() -> Mapping[str, DataSet]:
             ),
             letor + "letor-4-0/",
             _LETOR_TERMS,
+            is_dense=True,
         ),
         DataSet(
             "mq2008",
@@ -297,6 +310,7 @@ def datasets() -> Mapping[str, DataSet]:
             ),
             letor + "letor-4-0/",
             _LETOR_TERMS,
+            is_dense=True,
         ),
         DataSet(
             "ohsumed",

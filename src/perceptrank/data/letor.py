@@ -20,7 +20,16 @@ from perceptrank.data.letor_jobs import Job, Pool, in_order
 from perceptrank.data.letor_lines import GROUP, LineParser, Parsed
 from perceptrank.data.letor_matrix import Matrix
 from perceptrank.data.memory import check_memory
-from perceptrank.data.text import Chunk, FormatError, PathLike, Source, TextReader, find_files, name_of
+from perceptrank.data.text import (
+    Chunk,
+    FormatError,
+    PathLike,
+    Source,
+    TextReader,
+    can_be_read_again,
+    find_files,
+    name_of,
+)
 from perceptrank.data.whole_queries import Piece, RepeatedQueryError, WholeQueries, identifiers
 from perceptrank.stream import BLOCK_BYTES, QueryStream, Scan, as_sizes, group_runs
 from perceptrank.validation import check_positive_whole
@@ -29,6 +38,7 @@ OnError: TypeAlias = Literal["raise", "skip"] | Callable[[FormatError], object]
 Progress: TypeAlias = Callable[[int, int], object]
 
 _N_SHOWN = 5
+_ROWS_BYTES = 4 * 2**20
 
 
 def read_letor(
@@ -169,10 +179,9 @@ def _as_stream(
     qids: list[int | str] = []
     n_rows = 0
     for parsed in parts:
-        for run in parsed.runs:
-            if not qids or qids[-1] != run.qid:
-                starts.append(n_rows + run.row)
-                qids.append(run.qid)
+        skipped = int(bool(qids and parsed.qids and qids[-1] == parsed.qids[0]))  # it goes on from the part before
+        starts += (parsed.starts[skipped:] + n_rows).tolist()
+        qids += parsed.qids[skipped:]
         n_rows += parsed.n_rows
     comments = None
     if parts[0].comments is not None:
@@ -244,27 +253,27 @@ def _blocks(
     parser = LineParser(names, n_features, *settings)
     queries = WholeQueries(max_bytes)
 
-    def prepare(chunk: Chunk) -> tuple[Chunk, Features, Floats]:
-        """A chunk and where to put it; memory that the threads ask for themselves they would not give back."""
-        parser.look_at(chunk)
-        check_memory(chunk.n_lines, width, parser.dtype)
-        return chunk, np.empty((chunk.n_lines, width), parser.dtype), np.empty(chunk.n_lines)
+    def prepared(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Features, Floats]]:
+        """Chunks of moderate size and where to put them, asked for here: threads do not give memory back."""
+        for chunk in chunks:
+            parser.look_at(chunk)
+            for part in chunk.parts(_lines_of(width, parser)):
+                yield part, *_room(part, width, parser)
 
     def parse(work: tuple[Chunk, Features, Floats]) -> Parsed:
         parsed = parser.parse(*work, 0)
         return parser.parse(*work, 0, limit=width) if parsed.width > width else parsed
 
     with Pool(n_threads, reader.n_bytes) as pool:
-        for (chunk, X, relevance), parsed in in_order(pool, map(prepare, chain([first], chunks)), parse):
+        for (chunk, X, relevance), parsed in in_order(pool, prepared(chain([first], chunks)), parse):
             report.add(*parsed.problems)
             queries.feature_names = parser.feature_names(width)
             comments = None if parsed.comments is None else np.array(parsed.comments, dtype=object)
-            starts, qids = [run.row for run in parsed.runs], [run.qid for run in parsed.runs]
             n = parsed.n_rows
             try:
-                yield from queries.add(Piece(X[:n], relevance[:n], comments, starts, qids))
+                yield from queries.add(Piece(X[:n], relevance[:n], comments, parsed.starts.tolist(), parsed.qids))
             except RepeatedQueryError as error:
-                line = next(run.line for run in parsed.runs if run.row == error.start)
+                line = int(parsed.lines[parsed.starts.tolist().index(error.start)])
                 problem = f"query {error.qid!r} again, after others; read_letor brings its documents together"
                 raise FormatError(names[chunk.file], line, 1, problem) from None
             reader.give_back(chunk)
@@ -276,6 +285,16 @@ def _blocks(
     yield from queries.rest()
 
 
+def _lines_of(width: int, parser: LineParser) -> int:
+    """How many lines at a time make rows of a moderate size."""
+    return max(1, _ROWS_BYTES // (width * parser.dtype.itemsize))
+
+
+def _room(chunk: Chunk, width: int, parser: LineParser) -> tuple[Features, Floats]:
+    check_memory(chunk.n_lines, width, parser.dtype)
+    return np.empty((chunk.n_lines, width), parser.dtype), np.empty(chunk.n_lines)
+
+
 def _find_width(files: list[Source], first: Chunk, parser: LineParser, n_threads: int | None) -> int:
     """How many features documents have: as many as those of the first chunk, if these leave out none, else the most.
 
@@ -283,10 +302,10 @@ def _find_width(files: list[Source], first: Chunk, parser: LineParser, n_threads
     """
     parser.look_at(first)
     width = parser.width_of(first)
-    check_memory(first.n_lines, width, parser.dtype)
-    nowhere = np.empty((first.n_lines, width), parser.dtype), np.empty(first.n_lines)
-    is_dense = width > 0 and parser.parse(first, *nowhere, 0).is_dense
-    if not is_dense and all(isinstance(file, (str, os.PathLike)) for file in files):
+    is_dense = width > 0 and all(
+        parser.parse(part, *_room(part, width, parser), 0).is_dense for part in first.parts(_lines_of(width, parser))
+    )
+    if not is_dense and all(can_be_read_again(file) for file in files):
         reader = TextReader(files, lambda error: None)
         with Pool(n_threads, reader.n_bytes) as pool:
             for chunk, wide in in_order(pool, map(parser.look_at, reader.chunks()), parser.width_of):

@@ -18,21 +18,18 @@ _HEADER = re.compile(rb"#(\d{1,7}):(.*)")
 _NO_NUMBER = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
-class Run(NamedTuple):
-    """Adjacent documents of one query: the row in the chunk and the line of the file where they begin."""
-
-    row: int
-    line: int
-    qid: int | str
-
-
 class Parsed(NamedTuple):
-    """What is in a chunk. `width` is how many columns it takes; rows with more than there are have not been stored."""
+    """What is in a chunk. `width` is how many columns it takes; rows with more than there are have not been stored.
+
+    Where the query changes, `starts` has the row in the chunk, `lines` the line of the file, `qids` the new id.
+    """
 
     n_rows: int
     width: int
     is_dense: bool
-    runs: list[Run]
+    starts: Ints
+    lines: Ints
+    qids: list[int | str]
     comments: list[str] | None
     problems: list[FormatError]
 
@@ -137,7 +134,9 @@ class LineParser:
             n_rows=int(found[kernel.N_ROWS]),
             width=int(found[kernel.WIDEST]) + 1,
             is_dense=found[kernel.N_SPARSE] == 0,
-            runs=[_run_of(chunk, one, first_row) for one in runs.tolist()],
+            starts=runs[:, kernel.RUN_ROW] - first_row,
+            lines=runs[:, kernel.RUN_LINE] + chunk.first_line,
+            qids=_qids(chunk, runs),
             comments=_texts(chunk.text, comments) if self._comments else None,
             problems=[self._error(chunk, line, place, code, limit) for line, place, code in bad.tolist()],
         )
@@ -229,10 +228,13 @@ class LineParser:
         return f"ids above {last} must be declared with n_features"
 
 
-def _run_of(chunk: Chunk, run: list[int], first_row: int) -> Run:
-    row, line, number, start, end = run
-    qid = number if start < 0 else _decoded(chunk.text[start:end].tobytes())
-    return Run(row - first_row, chunk.first_line + line, qid)
+def _qids(chunk: Chunk, runs: IntRows) -> list[int | str]:
+    """Ids of queries, as numbers or text."""
+    qids: list[int | str] = runs[:, kernel.RUN_ID].tolist()
+    for place in np.flatnonzero(runs[:, kernel.RUN_START] >= 0).tolist():
+        start, end = runs[place, kernel.RUN_START], runs[place, kernel.RUN_END]
+        qids[place] = _decoded(chunk.text[start:end].tobytes())
+    return qids
 
 
 def _texts(text: Bytes, places: IntRows) -> list[str]:

@@ -33,8 +33,9 @@ class NpyFile:
         """Add rows."""
         data = np.ascontiguousarray(rows, dtype=self._dtype)
         self._n_rows += len(data)
-        self._hash.update(data.data)
-        self._file.write(data.data)
+        raw = data.reshape(-1).view(np.uint8).data if data.size else b""
+        self._hash.update(raw)
+        self._file.write(raw)
 
     def describe(self) -> dict[str, Any]:
         """Size of the file, and the checksum of all that follows its header."""

@@ -16,7 +16,7 @@ from perceptrank.data.text import PathLike, find_files
 from perceptrank.data.whole_queries import Piece, RepeatedQueryError, WholeQueries, identifiers
 from perceptrank.persist import replaced_file
 from perceptrank.stream import BLOCK_BYTES, Blocks, QueryStream, Scan, as_blocks, frame_columns
-from perceptrank.validation import as_grades, check_choice, check_finite, check_positive_whole
+from perceptrank.validation import as_grades, as_identifiers, check_choice, check_finite, check_positive_whole
 
 _METADATA = b"perceptrank"
 _COMMENT = "comment"
@@ -197,21 +197,32 @@ class _Columns:
                 f"{path} has no column {', '.join(map(repr, missing))}; it has {', '.join(schema.names)}. "
                 "qid=, relevance= and features= say which is which"
             )
+        if len(set(schema.names)) < len(schema.names):
+            raise ValueError(f"{path} has two columns of the same name")
         if not self._features:
             raise ValueError(f"{path} has no feature columns, only {', '.join(schema.names)}")
         types = [schema.field(name).type for name in self._features]
         self._is_list = len(types) == 1 and _is_list(pa, types[0])
+        list_type = types[0]
         if self._is_list:
             types = [types[0].value_type]
         for name, kind in zip(self._features, types, strict=True):
-            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+            if not any(getattr(pa.types, f"is_{one}")(kind) for one in ("integer", "floating", "boolean", "decimal")):
                 raise ValueError(f"{path}: feature column {name!r} must hold numbers, got {kind}; features=… chooses")
-        singles = all(np.can_cast(np.dtype(kind.to_pandas_dtype()), np.float32) for kind in types)
+        singles = all(
+            not pa.types.is_decimal(kind) and np.can_cast(np.dtype(kind.to_pandas_dtype()), np.float32)
+            for kind in types
+        )
         self.dtype: np.dtype[Any] = np.dtype(np.float32 if singles else np.float64)
-        metadata = json.loads((schema.metadata or {}).get(_METADATA, b"{}"))
+        # What columns are called counts. Only that there are no names, or what those of a list are, is written beside.
+        written = json.loads((schema.metadata or {}).get(_METADATA, b"{}"))
         self.names: tuple[str, ...] | None = None if self._is_list else tuple(self._features)
-        if asked is None and "feature_names" in metadata:
-            self.names = None if metadata["feature_names"] is None else tuple(metadata["feature_names"])
+        numbered = tuple(f"f{j + 1}" for j in range(len(self._features)))
+        if self.names == numbered and written.get("feature_names", numbered) is None:
+            self.names = None
+        names = written.get("feature_names")
+        if self._is_list and names is not None and len(names) == getattr(list_type, "list_size", -1):
+            self.names = tuple(names)
 
     def check_like(self, other: "_Columns", path: str) -> None:
         """Raise if a file does not have the features of another."""
@@ -243,7 +254,7 @@ class _Columns:
                 grades = as_grades(batch.column(self._relevance).to_numpy(zero_copy_only=False), len(batch))
             except ValueError as error:
                 raise ValueError(f"{path}, rows from {first_row} on: {error}") from None
-            ids = batch.column(self._qid).to_numpy(zero_copy_only=False)
+            ids = as_identifiers(batch.column(self._qid).to_numpy(zero_copy_only=False))
             starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
             comments = np.array(batch.column(_COMMENT).to_pylist(), dtype=object) if self._comments else None
             yield first_row, Piece(X, grades, comments, starts.tolist(), ids[starts].tolist())
@@ -254,8 +265,8 @@ class _Columns:
             column = batch.column(self._features[0])
             values = column.flatten().to_numpy(zero_copy_only=False)
             lengths = set(column.value_lengths().to_pylist())
-            if len(lengths) != 1 or len(values) % len(batch):
-                raise ValueError(f"feature lists must have one length, got {sorted(lengths)}")
+            if len(lengths) != 1 or 0 in lengths:
+                raise ValueError(f"feature lists must have one length, not 0, got {sorted(lengths)}")
             return cast(Features, np.ascontiguousarray(values.reshape(len(batch), -1), dtype=self.dtype))
         X = np.empty((len(batch), len(self._features)), self.dtype)
         for j, name in enumerate(self._features):

@@ -134,7 +134,7 @@ class _Simulation:
         return QueryStream(X, grades, offsets, qids=np.arange(first, last))
 
     def _batch(self, number: int) -> tuple[Floats, Floats]:
-        rng = np.random.default_rng([self._seed, number])
+        rng = np.random.default_rng([self._seed, 1, number])
         grades = rng.integers(self._n_grades, size=_BATCH * self._n_documents)
         X = self._centers[grades] + self._noise * rng.normal(size=(len(grades), len(self.ranker)))
         heights = grades * (self._margin + 1) + rng.random(len(grades))

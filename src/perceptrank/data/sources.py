@@ -8,7 +8,7 @@ from typing import Any, Literal
 from perceptrank.data.letor import read_letor, scan_letor
 from perceptrank.data.parquet import read_parquet, scan_parquet
 from perceptrank.data.store import MANIFEST, open_store
-from perceptrank.data.text import Source, find_files
+from perceptrank.data.text import Source, can_be_read_again, find_files
 from perceptrank.stream import Blocks, QueryStream
 
 Format = Literal["store", "parquet", "letor"]
@@ -24,7 +24,10 @@ def format_of(source: Source) -> Format:
     path = Path(source)
     if (path / MANIFEST).is_file():
         return "store"
-    with open(find_files(path)[0], "rb") as file:  # type: ignore[arg-type]
+    first = find_files(path)[0]
+    if not can_be_read_again(first):
+        return "letor"  # a look into a pipe would take from it
+    with open(first, "rb") as file:  # type: ignore[arg-type]
         return "parquet" if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC else "letor"
 
 

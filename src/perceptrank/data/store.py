@@ -29,8 +29,10 @@ VERSION = 1
 MANIFEST = "manifest.json"
 
 _SEGMENT_NAME = re.compile(r"\d{8}")
-_SEGMENT_FILE = re.compile(r"(\d{8})\.[a-z_A-Z]+\.npy")
+_OWN_FILE = re.compile(r"(?:(\d{8})\.[a-z_A-Z]+\.npy|\.perceptrank-.*)")  # the latter a manifest that was cut off
 _MOST_COUNTED_GRADES = 64
+_MOST_MAPPED_AT_ONCE = 16
+_MOST_ID_BYTES = 2**30
 
 
 def open_store(path: PathLike, *, comments: bool = False) -> "Store":
@@ -38,7 +40,7 @@ def open_store(path: PathLike, *, comments: bool = False) -> "Store":
 
     `comments` says whether to load the comments too, if it has any; text takes memory.
     """
-    return Store(Path(path), comments)
+    return Store(Path(path).absolute(), comments)
 
 
 def write_store(
@@ -53,22 +55,19 @@ def write_store(
     A store that is there already is an error, unless `overwrite`; then it is replaced at the end, all at once.
     `progress` is called with the number of documents written so far.
     """
-    folder = Path(path)
+    folder = Path(path).absolute()
     if folder.exists() and not folder.is_dir():
-        raise FileExistsError(f"cannot write a store to {folder}: it is a file")
-    if folder.is_dir():
-        if not (folder / MANIFEST).exists() and any(not _SEGMENT_FILE.fullmatch(one) for one in os.listdir(folder)):
-            raise FileExistsError(f"cannot write a store to {folder}: there are other files in that folder")
-        if (folder / MANIFEST).exists() and not overwrite:
-            raise FileExistsError(f"there is a store at {folder}; append to it, or overwrite it (overwrite=True)")
-    else:
-        if not folder.parent.is_dir():
-            raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}")
-        folder.mkdir(exist_ok=True)
+        raise FileExistsError(f"cannot write a store to {path}: it is a file")
+    if not folder.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {folder.parent}")
+    folder.mkdir(exist_ok=True)
     try:
         with _locked(folder):
-            old = _read_manifest(folder)["segments"] if (folder / MANIFEST).exists() else []
-            _add_segment(folder, _with_comments(stream), None, old, progress)
+            if (folder / MANIFEST).exists() and not overwrite:
+                raise FileExistsError(f"there is a store at {path}; append to it, or overwrite it (overwrite=True)")
+            if not (folder / MANIFEST).exists() and not all(_OWN_FILE.fullmatch(one) for one in os.listdir(folder)):
+                raise FileExistsError(f"cannot write a store to {path}: there are other files in that folder")
+            _add_segment(folder, _with_comments(stream), None, progress)
             _remove_unlisted(folder)
     except BaseException:
         if not any(folder.iterdir()):
@@ -96,9 +95,18 @@ class Store(QueryStream):
 
     def _open(self) -> None:
         manifest = _read_manifest(self.path)
+        while True:  # until no one has overwritten it meanwhile
+            try:
+                few = range(len(manifest["segments"]) if len(manifest["segments"]) <= _MOST_MAPPED_AT_ONCE else 0)
+                mapped = [_map_segment(self.path, manifest, number, self._with_comments) for number in few]
+                break
+            except ValueError:
+                if (newer := _read_manifest(self.path)) == manifest:
+                    raise
+                manifest = newer
         self._manifest = manifest
         self.feature_names = None if manifest["feature_names"] is None else tuple(manifest["feature_names"])
-        self._segments: list[QueryStream | None] = [None] * len(manifest["segments"])
+        self._segments: list[QueryStream | None] = [*mapped] or [None] * len(manifest["segments"])
         self._first_queries: Ints = np.cumsum([0] + [one["queries"] for one in manifest["segments"]])
         for name in ("X", "relevance", "offsets", "qids", "comments"):
             self.__dict__.pop(name, None)
@@ -176,6 +184,10 @@ class Store(QueryStream):
             return parts[0] if len(parts) == 1 else QueryStream.concatenate(parts)
         return super().__getitem__(index)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, also in another process, opens the same folder."""
+        return Store, (self.path, self._with_comments)
+
     def append(self, stream: Blocks) -> None:
         """Add queries, as a new segment: all of them, or, should anything happen, none.
 
@@ -185,7 +197,7 @@ class Store(QueryStream):
         with _locked(self.path):
             manifest = _read_manifest(self.path)
             _remove_unlisted(self.path)
-            _add_segment(self.path, _with_comments(stream), manifest, [], None)
+            _add_segment(self.path, _with_comments(stream), manifest, None)
         self._open()
 
     def verify(self) -> None:
@@ -205,22 +217,29 @@ def _add_segment(
     folder: Path,
     stream: Blocks,
     manifest: dict[str, Any] | None,
-    replaced: list[dict[str, Any]],
     progress: Callable[[int], object] | None,
 ) -> None:
     """Write a segment and list it, after those of the manifest, or as the only one if there is no manifest."""
-    numbers = [int(one["name"]) for one in (manifest["segments"] if manifest else replaced)]
-    name = f"{max(numbers, default=-1) + 1:08d}"
+    used = [int(match[1]) for one in os.listdir(folder) if (match := _OWN_FILE.fullmatch(one)) and match[1]]
+    name = f"{max(used, default=-1) + 1:08d}"
     try:
         head, segment = _write_segment(folder, name, stream, manifest, progress)
         flush_folder(folder)
         head["segments"] = [*(manifest["segments"] if manifest else []), segment]
         write_atomically(folder / MANIFEST, json.dumps(head, indent=1) + "\n")
     except BaseException:
-        if not (folder / MANIFEST).exists() or name not in {one["name"] for one in _read_manifest(folder)["segments"]}:
+        if not _is_listed(folder, name):
             for path in folder.glob(f"{name}.*.npy"):
                 path.unlink(missing_ok=True)
         raise
+
+
+def _is_listed(folder: Path, name: str) -> bool:
+    """Whether the manifest, if there is a sound one, names a segment."""
+    try:
+        return any(one["name"] == name for one in json.loads((folder / MANIFEST).read_bytes())["segments"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _write_segment(
@@ -329,10 +348,16 @@ def _as_storable(qids: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     if {block.dtype.kind for block in qids} == {"M"}:
         return np.concatenate(qids)
     everything = [one for block in qids for one in block.tolist()]
-    strange = [one for one in everything if not isinstance(one, (str, int, float))]
+    strange = [one for one in everything if not isinstance(one, (str, int, float, np.integer))]
     if strange:
         raise ValueError(f"query ids must be numbers or text to be stored, got {strange[0]!r}")
-    return identifiers(everything)
+    ids = identifiers(everything)
+    longest = max(map(len, ids.tolist())) if ids.dtype == object else 0
+    if 4 * longest * len(ids) > _MOST_ID_BYTES:
+        raise ValueError(
+            f"query ids are too long to be stored: {len(ids)} of them, the longest of {longest} characters"
+        )
+    return ids.astype(str) if ids.dtype == object else ids
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -422,10 +447,10 @@ def _map_segment(folder: Path, manifest: dict[str, Any], number: int, with_comme
 
 def _remove_unlisted(folder: Path) -> None:
     """Remove files of segments that are not, or no longer, part of the store: a write was cut off, or replaced them."""
-    listed = {one["name"] for one in _read_manifest(folder)["segments"]}
+    segments = _read_manifest(folder)["segments"]
+    listed = {_file(folder, one["name"], kind).name for one in segments for kind in one["files"]}
     for path in folder.iterdir():
-        match = _SEGMENT_FILE.fullmatch(path.name)
-        if match and match[1] not in listed:
+        if _OWN_FILE.fullmatch(path.name) and path.name not in listed:
             path.unlink(missing_ok=True)
 
 

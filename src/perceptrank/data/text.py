@@ -45,6 +45,19 @@ class Chunk(NamedTuple):
     first_line: int
     n_lines: int
     file: int
+    has_more: bool = False  # whether another chunk follows in the same buffer
+
+    def parts(self, max_lines: int) -> Iterator["Chunk"]:
+        """The chunk in pieces of so many lines at most, all in the same buffer."""
+        if self.n_lines <= max_lines:
+            yield self
+            return
+        ends = np.flatnonzero(self.text[self.start : self.stop] == NEWLINE) + self.start + 1
+        for first in range(0, self.n_lines, max_lines):
+            last = min(first + max_lines, self.n_lines)
+            start = self.start if first == 0 else int(ends[first - 1])
+            stop = int(ends[last - 1])
+            yield Chunk(self.text, start, stop, self.first_line + first, last - first, self.file, last < self.n_lines)
 
 
 def find_files(paths: Source | Iterable[Source]) -> list[Source]:
@@ -61,6 +74,8 @@ def find_files(paths: Source | Iterable[Source]) -> list[Source]:
             if isinstance(one, io.TextIOBase):
                 raise TypeError(f"{name_of(one)} is open as text; open it in binary mode, 'rb'")
             files.append(one)
+        elif not os.fspath(one):
+            raise ValueError("a path must not be empty")
         elif (path := Path(one)).is_dir():
             inside = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] not in "._")
             if (path / "manifest.json").is_file():
@@ -82,6 +97,11 @@ def find_files(paths: Source | Iterable[Source]) -> list[Source]:
     if not files:
         raise ValueError("paths must name at least one file, got none")
     return files
+
+
+def can_be_read_again(source: Source) -> bool:
+    """Whether it is a regular file, given by its path; not a pipe, and not a file that is open already."""
+    return isinstance(source, (str, os.PathLike)) and os.path.isfile(source)
 
 
 def name_of(source: Source) -> str:
@@ -108,7 +128,8 @@ class TextReader:
 
     def give_back(self, chunk: Chunk) -> None:
         """Say that a chunk's bytes are no longer needed."""
-        self._spare.append(chunk.text)
+        if not chunk.has_more:
+            self._spare.append(chunk.text)
 
     def chunks(self) -> Iterator[Chunk]:
         """All chunks of all files."""

@@ -9,6 +9,8 @@ import numpy.typing as npt
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.stream import QueryStream
 
+_LONGEST_PADDED = 64
+
 
 class Piece(NamedTuple):
     """Documents one after the other; ``starts`` are the rows where another query begins, ``qids`` what it is called."""
@@ -93,8 +95,10 @@ class WholeQueries:
 
 def identifiers(qids: list[Any]) -> npt.NDArray[Any]:
     """Query ids as an array: whole numbers if all are and int64 holds them, fractions if all are, else text."""
-    if all(isinstance(one, int) and -(2**63) <= one < 2**63 for one in qids):
+    if all(isinstance(one, (int, np.integer)) and -(2**63) <= one < 2**63 for one in qids):
         return np.array(qids, dtype=np.int64)
     if all(isinstance(one, float) for one in qids):
         return np.array(qids, dtype=np.float64)
-    return np.array([str(one) for one in qids])
+    texts = [str(one) for one in qids]
+    is_long = max(map(len, texts)) > _LONGEST_PADDED  # an array of text gives every id the room of the longest
+    return np.array(texts, dtype=object) if is_long else np.array(texts)
