@@ -68,6 +68,26 @@ def small_queries(repeats: int) -> list[dict[str, object]]:
     return rows
 
 
+def comparison(repeats: int) -> list[dict[str, object]]:
+    stream = dense_stream(10_000, 120, 136)
+
+    def learners() -> list[pr.Learner]:
+        rates = [10.0**-power for power in range(6)]
+        return [
+            *(pr.SlamPerceptron("ndcg@10", learning_rate=rate) for rate in rates),
+            *(pr.OnlineListNet(learning_rate=rate) for rate in rates),
+            *(pr.ListwisePerceptron(relative_margin=margin) for margin in (0.0, 0.5, 1.0)),
+            pr.MinimaxPerceptron(),
+        ]
+
+    together, alone = best_of(
+        repeats,
+        lambda: pr.compare(learners(), stream, "ndcg@10", n_threads=2),
+        lambda: [learner.learn(stream, "ndcg@10") for learner in learners()],
+    )
+    return [row("16 learners in one pass, two threads, against 16 passes", together / alone, "<= 0.5", together)]
+
+
 def imports(repeats: int) -> list[dict[str, object]]:
     def start(code: str) -> Callable[[], object]:
         return lambda: subprocess.run([sys.executable, "-c", code], check=True)
@@ -90,7 +110,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    rows = [*passes(arguments.repeats), *small_queries(arguments.repeats), *imports(arguments.repeats)]
+    parts = (passes, small_queries, comparison, imports)
+    rows = [one for part in parts for one in part(arguments.repeats)]
     show(rows, as_json=arguments.json)
 
 

@@ -4,6 +4,7 @@ import sys
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -167,3 +168,17 @@ def test_output_that_no_one_reads_is_no_error(tmp_path):
     result = subprocess.run(["bash", "-c", command], capture_output=True, check=True)
     assert len(result.stdout) == 10
     assert b"Error" not in result.stderr
+
+
+def test_parquet_of_others(run, tmp_path):
+    frame = pd.DataFrame({"query": [1, 1], "label": [1, 0], "note": ["x", "y"], "a": [1.5, 2.0], "b": [0.0, 3.0]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert "--column says" in run("convert", str(tmp_path / "a.parquet"), "-").stderr
+    names = [f"--column={one}" for one in ("qid=query", "relevance=label", "feature=a", "feature=b")]
+    run("convert", str(tmp_path / "a.parquet"), str(tmp_path / "b.txt"), *names)
+    assert (tmp_path / "b.txt").read_text() == "#1:a\n#2:b\n1 qid:1 1:1.5 2:0\n0 qid:1 1:2 2:3\n"
+    run("convert", str(tmp_path / "b.txt"), str(tmp_path / "c.parquet"), "--layout", "list")
+    assert list(pd.read_parquet(tmp_path / "c.parquet").columns) == ["qid", "relevance", "features"]
+    assert pr.read_parquet(tmp_path / "c.parquet").feature_names == ("a", "b")
+    assert "qid=NAME" in run("convert", str(tmp_path / "a.parquet"), "-", "--column", "x=y").stderr
+    assert "only Parquet" in run("convert", str(tmp_path / "b.txt"), "-", "--column", "qid=q").stderr

@@ -33,6 +33,13 @@ class Qid(StrEnum):
     comment = "comment"
 
 
+class Layout(StrEnum):
+    """How features are laid out in Parquet files."""
+
+    columns = "columns"
+    list = "list"
+
+
 class Simulation(StrEnum):
     """Streams that can be simulated."""
 
@@ -61,6 +68,10 @@ Float64 = Annotated[bool, typer.Option("--float64", help="Keep features of LETOR
 SkipErrors = Annotated[
     bool, typer.Option("--skip-errors", help="Skip wrong lines of LETOR text and say how many there were.")
 ]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ROLE=NAME", help="Column of Parquet files: qid=, relevance= or feature=; may be repeated."),
+]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads to use; by default all processors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Algorithm = Annotated[str | None, typer.Option(help="Learner, one of those that 'perceptrank algorithms' lists.")]
@@ -88,6 +99,8 @@ _FLAGS = {
     "on_error": "--skip-errors",
     "zero_based": "--zero-based",
     "dtype": "--float64",
+    "qid=, relevance= and features= say": "--column says",
+    "features=… chooses": "--column feature=… chooses",
     "read_letor brings its documents together": "convert --group brings its documents together",
     "read_parquet brings its documents together": "convert --group brings its documents together",
 }
@@ -206,6 +219,7 @@ def convert(
     ] = False,
     comments: Annotated[bool, typer.Option("--comments", help="Keep comments.")] = False,
     sparse: Annotated[bool, typer.Option("--sparse", help="Leave out zeros when writing LETOR text.")] = False,
+    layout: Annotated[Layout, typer.Option(help="Parquet: a column per feature, or one of lists.")] = Layout.columns,
     write_zero_based: Annotated[
         bool, typer.Option("--write-zero-based", help="Count feature ids from 0 when writing LETOR text.")
     ] = False,
@@ -215,6 +229,7 @@ def convert(
     clip: Clip = None,
     float64: Float64 = False,
     skip_errors: SkipErrors = False,
+    column: Column = None,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
@@ -230,9 +245,15 @@ def convert(
     *sources, destination = paths
     with _reported():
         reading = Reading(
-            sources, _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads), comments, whole=group
+            sources,
+            _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads),
+            column,
+            comments,
+            whole=group,
         )
-        writing = Writing(destination, None if to is None else to.value, append, overwrite, sparse, write_zero_based)
+        writing = Writing(
+            destination, None if to is None else to.value, append, overwrite, sparse, write_zero_based, layout.value
+        )
         run(reading, writing, as_json=json)
 
 
@@ -277,6 +298,7 @@ def learn(
     clip: Clip = None,
     float64: Float64 = False,
     skip_errors: SkipErrors = False,
+    column: Column = None,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
@@ -289,7 +311,7 @@ def learn(
 
     with _reported():
         run(
-            Reading(files, _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads)),
+            Reading(files, _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads), column),
             algorithm,
             _settings(measure, learning_rate, scaling, average, setting),
             record or ["ndcg@10", "ap"],
@@ -309,6 +331,7 @@ def evaluate(
     clip: Clip = None,
     float64: Float64 = False,
     skip_errors: SkipErrors = False,
+    column: Column = None,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
@@ -320,7 +343,7 @@ def evaluate(
     from perceptrank.commands.reading import Reading
 
     with _reported():
-        reading = Reading(files, _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads))
+        reading = Reading(files, _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads), column)
         run(model, reading, record or ["ndcg@10", "ap"], as_json=json)
 
 
@@ -337,6 +360,7 @@ def rank(
     clip: Clip = None,
     float64: Float64 = False,
     skip_errors: SkipErrors = False,
+    column: Column = None,
     threads: Threads = None,
 ) -> None:
     """Rank documents with a model, as a TREC run: query, Q0, document, rank, score, tag.
@@ -350,7 +374,7 @@ def rank(
 
     with _reported():
         letor = _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads)
-        run(model, Reading(files, letor, comments=True), out, tag, top)
+        run(model, Reading(files, letor, column, comments=True), out, tag, top)
 
 
 @app.command()
@@ -376,6 +400,7 @@ def compare(
     clip: Clip = None,
     float64: Float64 = False,
     skip_errors: SkipErrors = False,
+    column: Column = None,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
@@ -389,7 +414,7 @@ def compare(
 
     with _reported():
         run(
-            Reading(files, _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads)),
+            Reading(files, _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads), column),
             algorithm or ["all"],
             [] if learning_rate is None else parse_rates(learning_rate),
             _settings(measure, None, scaling, average, setting),
@@ -428,7 +453,7 @@ def simulate(
     with _reported():
         run(
             kind.value,
-            Writing(destination, None if to is None else to.value, False, overwrite, False, False),
+            Writing(destination, None if to is None else to.value, False, overwrite),
             n_queries=queries,
             n_documents=documents,
             n_features=features,

@@ -12,11 +12,10 @@ from perceptrank.learners.base import Learner
 from perceptrank.measures import Measure, MeasureLike, parse, parse_all
 from perceptrank.plots import draw_running_means
 from perceptrank.processors import n_processors
-from perceptrank.stream import Blocks, QueryStream, as_blocks
+from perceptrank.stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks
 from perceptrank.trace import Trace
 from perceptrank.validation import check_positive_whole
 
-_CACHED_BYTES = 4 * 2**20
 _RESAMPLES_AT_ONCE = 100
 
 
@@ -185,7 +184,7 @@ def compare(
 
     with ThreadPoolExecutor(n_threads) as pool:
         for whole in as_blocks(stream):
-            for block in whole.blocks(_CACHED_BYTES):
+            for block in whole.blocks(BLOCK_BYTES):
                 done = dict(pool.map(learn, named.items(), [block] * len(named)))
                 for name, trace in done.items():
                     parts[name].append(trace)

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from perceptrank.commands.progress import ProgressBar
 from perceptrank.commands.reading import Reading
@@ -24,8 +24,9 @@ class Writing(NamedTuple):
     format: str | None
     append: bool
     overwrite: bool
-    sparse: bool
-    zero_based: bool
+    sparse: bool = False
+    zero_based: bool = False
+    layout: Literal["columns", "list"] = "columns"
 
 
 def run(reading: Reading, writing: Writing, *, as_json: bool) -> None:
@@ -80,7 +81,7 @@ def write(blocks: Iterator[QueryStream], writing: Writing, kind: str) -> None:
     if path.exists() and not writing.overwrite:
         raise FileExistsError(f"there is a file {path} already; --overwrite replaces it")
     if kind == "parquet":
-        write_parquet(blocks, path)
+        write_parquet(blocks, path, layout=writing.layout)
     else:
         write_letor(blocks, path, sparse=writing.sparse, zero_based=writing.zero_based)
 

@@ -49,16 +49,21 @@ def open_sources(
     whole: bool = False,
     comments: bool = False,
     progress: Callable[[int, int], object] | None = None,
+    columns: dict[str, Any] | None = None,
     **letor: Any,
 ) -> Blocks:
     """Queries of several files of one format: block by block, or whole, documents of a query brought together.
 
-    `letor` are options for LETOR text, as those of `read_letor`.
+    `letor` are options for LETOR text, as those of `read_letor`; `columns` name those of Parquet files.
     """
     kinds = {format_of(one) for one in sources}
     if len(kinds) > 1:
         raise ValueError(f"files must be of one format, got {' and '.join(sorted(kinds))}")
     kind = kinds.pop()
+    if columns and kind != "parquet":
+        raise ValueError(
+            f"only Parquet files have columns to name, not {'a store' if kind == 'store' else 'LETOR text'}"
+        )
     if kind == "letor":
         read = read_letor if whole else scan_letor
         return read(sources, comments=comments, progress=progress, **letor)
@@ -67,6 +72,7 @@ def open_sources(
         raise ValueError(f"{', '.join(letor)}: only LETOR text is read with such options, not {what}")
     paths = [os.fspath(one) for one in sources if isinstance(one, (str, os.PathLike))]
     if kind == "parquet":
-        return read_parquet(paths, comments=comments) if whole else scan_parquet(paths, comments=comments)
+        read_columns = read_parquet if whole else scan_parquet
+        return read_columns(paths, comments=comments, **columns or {})
     stores = [open_store(path, comments=comments) for path in paths]
     return stores[0] if len(stores) == 1 else QueryStream.concatenate(stores) if whole else stores
