@@ -1,8 +1,9 @@
 """Several learners on one stream, in one pass over the data, and which of their differences are real."""
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -175,21 +176,33 @@ def compare(
     n_threads = n_processors() if n_threads is None else check_positive_whole("n_threads", n_threads)
     parts: dict[str, list[Trace]] = {name: [] for name in named}
 
-    def learn(item: tuple[str, Learner], block: QueryStream) -> tuple[str, Trace]:
-        name, learner = item
+    before: dict[str, Future[Trace]] = {}
+    under_way: deque[dict[str, Future[Trace]]] = deque()
+
+    def learn(name: str, block: QueryStream, previous: Future[Trace] | None) -> Trace:
+        if previous is not None:
+            previous.result()
         try:
-            return name, learner.learn(block, recorded)
+            return named[name].learn(block, recorded)
         except (ValueError, ArithmeticError) as error:
             raise type(error)(f"{name}: {error}") from error
+
+    def finish_oldest() -> None:
+        done = {name: future.result() for name, future in under_way.popleft().items()}
+        for name, trace in done.items():
+            parts[name].append(trace)
+        if on_block is not None:
+            on_block(done)
 
     with ThreadPoolExecutor(n_threads) as pool:
         for whole in as_blocks(stream):
             for block in whole.blocks(BLOCK_BYTES):
-                done = dict(pool.map(learn, named.items(), [block] * len(named)))
-                for name, trace in done.items():
-                    parts[name].append(trace)
-                if on_block is not None:
-                    on_block(done)
+                before = {name: pool.submit(learn, name, block, before.get(name)) for name in named}
+                under_way.append(before)
+                if len(under_way) > 1:  # learners that are done with a block need not wait for the others
+                    finish_oldest()
+        while under_way:
+            finish_oldest()
     if not any(parts.values()):
         raise ValueError("the stream has no queries")
     return Comparison({name: Trace.concatenate(traces) for name, traces in parts.items()})
