@@ -81,6 +81,18 @@ def test_the_readme_example(tmp_path, monkeypatch, capsys):
     assert pr.load("model.json").n_rounds > 0
 
 
+def test_the_readme_data_example(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pr.write_letor(pr.mslr_shaped(12, n_documents=5, n_features=6), "train.txt")
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    *code, public_set = readme.split("```python\n")[2].split("```")[0].strip().splitlines()
+    exec("\n".join(code), {"pr": pr})
+    assert len(pr.open_store("train.store")) == 22
+    assert pr.read_parquet("train.parquet").n_features == 6
+    with pytest.raises(FileNotFoundError, match="Obtain it from"):
+        exec(public_set, {"pr": pr})
+
+
 def run_python(code, **environment):
     result = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, check=False
