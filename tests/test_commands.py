@@ -94,7 +94,7 @@ def test_stopped_and_resumed_is_never_stopped(run, tmp_path):
     again = pr.Trace.load(trace)
     assert len(again) == 120
     assert np.array_equal(again.values("ap"), values.values("ap"), equal_nan=True)
-    assert "all 120 queries already" in run("learn", tmp_path / "whole.txt", "--save", model, "--resume").stderr
+    assert "no more than that" in run("learn", tmp_path / "whole.txt", "--save", model, "--resume", code=1).stderr
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
@@ -175,6 +175,8 @@ def test_compare_is_compare(run, files, stream, tmp_path):
         "ap",
     )
     assert found["rows"] == [one._asdict() for one in expected.standings("ap")]
+    only = json.loads(run("compare", files, "--algorithm", "listwise", "--learning-rate", 5, "--json").stdout)
+    assert [row["name"] for row in only["rows"]] == ["listwise 5"]
     assert found["queries"] == 120
     assert (tmp_path / "c.svg").stat().st_size > 1000
     table = run("compare", files).stdout
@@ -219,6 +221,14 @@ def test_adversary(run):
         (["evaluate", "nothing.json", "FILES"], "nothing.json"),
         (["compare", "FILES", "--learning-rate", "a:b"], "learning rates must be like"),
         (["compare", "FILES", "--algorithm", "none"], "algorithm must be one of"),
+        (["compare", "FILES", "--algorithm", "slam", "--set", "margn=2"], "none of slam has a setting margn"),
+        (["compare", "FILES", "--plot", "x.foo"], "a plot must end with"),
+        (["learn", "FILES", "--save", "m.json", "--resume", "--from", "x"], "not both"),
+        (["learn", "FILES", "--trace", "no/such/t.npz"], "there is no folder"),
+        (["learn", "FILES", "--trace", "x", "--save", "x"], "different files"),
+        (["learn", "FILES", "--learning-rate", "2", "--set", "learning_rate=3"], "given twice"),
+        (["learn", "FILES", "--set", "foo=null"], "no setting foo"),
+        (["learn", "dtype_n_features.txt"], "there is no file dtype_n_features.txt"),
         (["adversary", "--margin", "9"], "too large for radius"),
     ],
 )
@@ -249,3 +259,46 @@ def test_rates_and_settings():
         with pytest.raises(ValueError, match="learning rates must be"):
             parse_rates(wrong)
     assert parse_settings(["a-b=1", "c=true", "d=null", "e=top"]) == {"a_b": 1, "c": True, "d": None, "e": "top"}
+
+
+def test_resuming_needs_the_same_settings_and_records(run, files, tmp_path):
+    model, trace = tmp_path / "m.json", tmp_path / "t.npz"
+    run("learn", files, "--save", model, "--trace", trace, "--measure", "ap")
+    again = ["learn", files, "--save", model, "--resume"]
+    assert "is a listwise, not a slam" in run(*again, "--algorithm", "slam", code=1).stderr
+    assert "learned with measure 'ap', not 'ndcg'" in run(*again, "--measure", "ndcg", code=1).stderr
+    assert "other measures" in run(*again, "--trace", trace, "--record", "ap", code=1).stderr
+    assert "there is no" in run(*again, "--trace", tmp_path / "other.npz", code=1).stderr
+    pr.Trace.load(trace)[:5].save(trace)
+    assert "too few queries" in run(*again, "--trace", trace, code=1).stderr
+    assert pr.load(model).n_queries == 120
+
+
+def test_a_setting_can_be_nothing(run, files, stream, tmp_path):
+    run("learn", files, "--set", "relative_margin=null", "--save", tmp_path / "m.json")
+    expected = pr.ListwisePerceptron(relative_margin=None)
+    expected.learn(stream)
+    assert np.array_equal(pr.load(tmp_path / "m.json").weights, expected.weights)
+
+
+def test_other_formats_take_threads_and_have_no_comments(run, stream, tmp_path):
+    pr.write_parquet(stream, tmp_path / "s.parquet")
+    pr.write_store(stream, tmp_path / "s.store")
+    for source in ("s.parquet", "s.store"):
+        run("learn", tmp_path / source, "--save", tmp_path / "m.json", "--threads", 2)
+        assert len(run("rank", tmp_path / "m.json", tmp_path / source).stdout.splitlines()) == stream.n_documents
+        run("compare", tmp_path / source, "--threads", 1)
+
+
+def test_names_that_look_like_markup(run, files, tmp_path):
+    model = tmp_path / "m[bold]x.json"
+    run("learn", files, "--save", model)
+    assert "m[bold]x.json" in run("evaluate", model, files).stdout.replace("\n", "")
+
+
+def test_skipped_lines_are_one_warning(tmp_path):
+    (tmp_path / "a.txt").write_text("1 qid:1 1:1\n0 qid:1 1:0\nnonsense\n")
+    command = [sys.executable, "-m", "perceptrank", "learn", str(tmp_path / "a.txt"), "--skip-errors"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stderr.startswith("warning: skipped 1 wrong lines")
+    assert "UserWarning" not in result.stderr

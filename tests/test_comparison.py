@@ -70,6 +70,14 @@ def test_the_same_learner_twice_is_level():
         assert (one.behind, one.behind_low, one.behind_high, one.is_behind) == (0, 0, 0, False)
 
 
+def test_few_queries_prove_nothing():
+    values = np.array([[1.0] * 29, [0.0] * 29])
+    best, other = pr.Comparison(traces(values)).standings()
+    assert (best.mean, other.mean, other.behind) == (1, 0, 1)
+    assert np.isnan([best.low, best.high, other.behind_low, other.behind_high]).all()
+    assert not other.is_behind
+
+
 def test_queries_that_do_not_count_are_left_out():
     values = np.array([[1.0, np.nan, 0.0], [0.5, np.nan, 0.0]])
     assert [one.mean for one in pr.Comparison(traces(values)).standings()] == [0.5, 0.25]
@@ -80,6 +88,10 @@ def test_queries_that_do_not_count_are_left_out():
 def test_bad_input():
     with pytest.raises(ValueError, match="at least one learner"):
         pr.compare([], STREAM)
+    with pytest.raises(TypeError, match="got one learner"):
+        pr.compare(pr.SlamPerceptron(), STREAM)
+    with pytest.raises(ValueError, match="at least one measure"):
+        pr.compare([pr.SlamPerceptron()], STREAM, [])
     with pytest.raises(TypeError, match="got str for 'str'"):
         pr.compare(["slam"], STREAM)
     one = pr.SlamPerceptron()

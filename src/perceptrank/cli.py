@@ -1,7 +1,9 @@
 """The command line."""
 
 import os
+import re
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -93,7 +95,10 @@ _FLAGS = {
     "qid='field'": "--qid field",
     "dtype='float64'": "--float64",
     "clip=…": "--clip",
-    "n_features=": "--n-features ",
+    "clip": "--clip",
+    "learning_rate": "--learning-rate",
+    "label_noise": "--label-noise",
+    "scaling='running'": "--scaling running",
     "n_features": "--n-features",
     "n_threads": "--threads",
     "on_error": "--skip-errors",
@@ -108,9 +113,11 @@ _FLAGS = {
 
 @contextmanager
 def _reported() -> Iterator[None]:
-    """Errors that a user can do something about, as one message without a traceback."""
+    """Errors that a user can do something about, as one message without a traceback; warnings likewise."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            yield
     except BrokenPipeError:  # whoever reads our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
@@ -123,10 +130,14 @@ def _reported() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
 def _in_flags(message: str) -> str:
-    """A message of the library in terms of the command line."""
+    """A message of the library in terms of the command line; what may be part of a file's name stays."""
     for name, flag in _FLAGS.items():
-        message = message.replace(name, flag)
+        message = re.sub(rf"(?<![\w./\\-]){re.escape(name)}(?![\w./\\-])", flag, message)
     return message
 
 
@@ -154,13 +165,16 @@ def _letor(
 def _settings(
     measure: str | None, rate: float | None, scaling: list[str] | None, average: bool | None, pairs: list[str] | None
 ) -> dict[str, Any]:
-    """Settings of a learner, None where they are not given."""
+    """Settings of a learner that are given."""
     from perceptrank.commands.making import parse_settings
 
     scalings = None if not scaling else scaling[0] if len(scaling) == 1 else scaling
-    return {"measure": measure, "learning_rate": rate, "scaling": scalings, "average": average} | parse_settings(
-        pairs or []
-    )
+    flags = {"measure": measure, "learning_rate": rate, "scaling": scalings, "average": average}
+    given = {name: value for name, value in flags.items() if value is not None}
+    others = parse_settings(pairs or [])
+    if twice := sorted(set(given) & set(others)):
+        raise ValueError(f"{', '.join(twice)} is given twice, by an option of its own and by --set")
+    return given | others
 
 
 def _version(asked: bool) -> None:
@@ -193,7 +207,8 @@ def demo(
     """
     from perceptrank.commands.demo import run
 
-    run(queries, seed, as_json=json)
+    with _reported():
+        run(queries, seed, as_json=json)
 
 
 @app.command()
@@ -473,7 +488,8 @@ def algorithms(json: AsJson = False) -> None:
     """
     from perceptrank.commands.algorithms import run
 
-    run(as_json=json)
+    with _reported():
+        run(as_json=json)
 
 
 @app.command()

@@ -17,7 +17,8 @@ from perceptrank.stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks
 from perceptrank.trace import Trace
 from perceptrank.validation import check_positive_whole
 
-_RESAMPLES_AT_ONCE = 100
+_DRAWN_AT_ONCE = 10**7
+_FEWEST_QUERIES = 30
 
 
 class Standing(NamedTuple):
@@ -68,7 +69,8 @@ class Comparison:
         for all of them cancels in differences. The intervals of the differences to the best learner hold together: with
         the given confidence all of them are right at once, however many learners there are and whichever is the best.
         What is resampled are queries, with the learners as they were when each was ranked; another order of the stream
-        is not among the chances considered.
+        is not among the chances considered. All this holds approximately, the better the more queries there are; of
+        fewer than 30 that count there are no intervals (they are NaN), and no difference is called real.
 
         `measure` is by default the first one recorded.
         """
@@ -81,13 +83,16 @@ class Comparison:
         values = values[:, ~np.isnan(values).any(axis=0)]
         if values.shape[1] == 0:
             raise ValueError(f"no query counts for {chosen}")
+        n = values.shape[1]
         means = values.mean(axis=1)
         drawn = _resampled_means(values, n_resamples, np.random.default_rng(seed))
         tail = (1 - confidence) / 2
         lows, highs = np.quantile(drawn, [tail, 1 - tail], axis=0)
         best = int(np.argmax(means))
         behind = means[best] - means
-        half_widths = _simultaneous(drawn, means, best, confidence)
+        half_widths = _simultaneous(drawn, means, best, confidence) * np.sqrt(n / max(1, n - 1))
+        if n < _FEWEST_QUERIES:
+            lows, highs, half_widths = (np.full(len(means), np.nan) for _ in range(3))
         order = np.lexsort((np.arange(len(names)), -means))
         return [
             Standing(
@@ -115,8 +120,9 @@ def _resampled_means(values: Floats, n_resamples: int, rng: np.random.Generator)
     """Means of each row over columns drawn with replacement, again and again: resamples x rows."""
     n = values.shape[1]
     means = np.empty((n_resamples, len(values)))
-    for start in range(0, n_resamples, _RESAMPLES_AT_ONCE):
-        size = min(_RESAMPLES_AT_ONCE, n_resamples - start)
+    at_once = max(1, min(100, _DRAWN_AT_ONCE // n))
+    for start in range(0, n_resamples, at_once):
+        size = min(at_once, n_resamples - start)
         counts = np.stack([np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(size)])
         means[start : start + size] = counts @ values.T / n
     return means
@@ -173,6 +179,8 @@ def compare(
     """
     named = _named(learners)
     recorded = parse_all(measures)
+    if not recorded:
+        raise ValueError("measures must name at least one measure, got none")
     n_threads = n_processors() if n_threads is None else check_positive_whole("n_threads", n_threads)
     parts: dict[str, list[Trace]] = {name: [] for name in named}
 
@@ -209,6 +217,8 @@ def compare(
 
 
 def _named(learners: Mapping[str, Learner] | Iterable[Learner]) -> dict[str, Learner]:
+    if isinstance(learners, Learner):
+        raise TypeError("learners must be a list or a dict of learners, got one learner")
     if isinstance(learners, Mapping):
         named = dict(learners)
     else:

@@ -22,14 +22,20 @@ def write_atomically(path: str | Path, text: str) -> None:
         file.write(text.encode())
 
 
-@contextmanager
-def replaced_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of the one at `path` when all has gone well, and vanishes otherwise."""
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """The file that a path stands for, if one can be there."""
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {target.parent}")
     if target.exists() and not target.is_file():
         raise OSError(f"cannot write {path}: it is there already and not a file")
+    return target
+
+
+@contextmanager
+def replaced_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of the one at `path` when all has gone well, and vanishes otherwise."""
+    target = check_writable(path)
     handle, temporary = tempfile.mkstemp(prefix=".perceptrank-", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -14,12 +14,25 @@ _STYLES = ["-", "--", ":", "-."]
 _MOST_POINTS = 2000
 
 
-def draw_running_means(path: str | os.PathLike[str], curves: Mapping[str, Floats], label: str) -> None:
-    """Draw curves over a logarithmic axis of queries into an image file; its suffix says which kind."""
+_SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
+
+
+def check_drawable(path: str | os.PathLike[str]) -> None:
+    """Raise if a plot cannot be drawn into such a file."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in _SUFFIXES:
+        raise ValueError(f"a plot must end with one of {', '.join(_SUFFIXES)}, got {os.fspath(path)!r}")
     try:
-        from matplotlib.figure import Figure
+        import matplotlib  # noqa: F401
     except ImportError:
         raise ImportError("plots need matplotlib: pip install 'perceptrank[plot]'") from None
+
+
+def draw_running_means(path: str | os.PathLike[str], curves: Mapping[str, Floats], label: str) -> None:
+    """Draw curves over a logarithmic axis of queries into an image file; its suffix says which kind."""
+    check_drawable(path)
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     ends = {}

@@ -12,11 +12,13 @@ from rich.live import Live
 from perceptrank.commands.making import make_learner
 from perceptrank.commands.progress import ProgressBar
 from perceptrank.commands.reading import Reading
-from perceptrank.commands.tables import interval, make_table, plain, show
+from perceptrank.commands.tables import interval, is_wide, make_table, plain, show
 from perceptrank.comparison import compare
 from perceptrank.learners import algorithms
 from perceptrank.learners.base import Learner
 from perceptrank.measures import parse_all
+from perceptrank.persist import check_writable
+from perceptrank.plots import check_drawable
 from perceptrank.trace import Trace
 from perceptrank.validation import check_choice
 
@@ -36,6 +38,9 @@ def run(
     as_json: bool,
 ) -> None:
     """Learn with all of them in one pass, and print who is ahead and which differences are real."""
+    if plot is not None:
+        check_writable(plot)
+        check_drawable(plot)
     learners = _learners(chosen, rates, settings)
     recorded = parse_all(measures)
     start = time.perf_counter()
@@ -49,9 +54,11 @@ def run(
     rows, shown_rows = [], []
     for one in result.standings(first, seed=seed):
         others = {str(other): plain(result.traces[one.name].mean(other)) for other in recorded[1:]}
-        rows.append(one._asdict() | others)
-        row: dict[str, Any] = {"name": one.name, str(first): one.mean, "95% interval": interval(one.low, one.high)}
-        row |= others | {"behind": one.behind, "95% interval ": interval(one.behind_low, one.behind_high)}
+        rows.append({key: plain(value) for key, value in one._asdict().items()} | others)
+        row: dict[str, Any] = {"name": one.name, str(first): one.mean}
+        if is_wide():
+            row |= {"95% interval": interval(one.low, one.high)} | others
+        row |= {"behind": one.behind, "95% interval ": interval(one.behind_low, one.behind_high)}
         shown_rows.append(row | {"real": one.is_behind, "updates": one.n_updates})
     n_queries = len(next(iter(result.traces.values())))
     extra = {
@@ -69,13 +76,17 @@ def run(
 
 def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> dict[str, Learner]:
     """Each algorithm, once for every rate if its rankings depend on that."""
-    names = sorted(algorithms()) if "all" in chosen else chosen
-    learners = {}
-    for name in names:
+    for name in chosen:
         check_choice("algorithm", name, [*sorted(algorithms()), "all"])
-        kind = algorithms()[name]
+    names = sorted(algorithms()) if "all" in chosen else list(dict.fromkeys(chosen))
+    kinds = [algorithms()[name] for name in names]
+    unknown = [key for key in settings if not any(key in kind.parameter_names for kind in kinds)]
+    if unknown:
+        raise ValueError(f"none of {', '.join(names)} has a setting {', '.join(unknown)}")
+    learners = {}
+    for name, kind in zip(names, kinds, strict=True):
         own = {key: value for key, value in settings.items() if key in kind.parameter_names}
-        if rates and kind.depends_on_rate and "learning_rate" in kind.parameter_names:
+        if rates and (kind.depends_on_rate or own.get("margin") is not None or len(names) == 1):
             for rate in rates:
                 learners[f"{name} {rate:g}"] = make_learner(name, own | {"learning_rate": rate})
         else:

@@ -23,7 +23,7 @@ def run(model: str, reading: Reading, measures: list[str], *, as_json: bool) -> 
         low = high = None
         if mean is not None:
             (standing,) = Comparison({"model": trace}).standings(measure)
-            low, high = standing.low, standing.high
+            low, high = plain(standing.low), plain(standing.high)
         counted = int((trace.values(measure) >= 0).sum())
         rows.append({"measure": str(measure), "mean": mean, "low": low, "high": high, "counted": counted})
     extra = {"model": model, "queries": len(trace), "seconds": round(time.perf_counter() - start, 3)}

@@ -12,7 +12,9 @@ from perceptrank.commands.reading import Reading
 from perceptrank.commands.tables import plain, show
 from perceptrank.learners import load
 from perceptrank.learners.base import Learner
-from perceptrank.measures import parse_all
+from perceptrank.measures import Measure, parse_all
+from perceptrank.persist import check_writable
+from perceptrank.plots import check_drawable
 from perceptrank.stream import QueryStream
 from perceptrank.trace import Trace
 
@@ -38,10 +40,9 @@ def run(
     as_json: bool,
 ) -> None:
     """Learn, save, and print how well each query was ranked before it was learned from."""
-    if keeping.save is None and (keeping.every is not None or keeping.resume):
-        raise ValueError("--checkpoint and --resume need --save, the file to keep the model in")
+    _check(keeping)
     measures = parse_all(recorded)
-    learner, traces = _begin(algorithm, settings, keeping)
+    learner, traces = _begin(algorithm, settings, measures, keeping)
     skipped = learner.n_queries if keeping.resume else 0
     start = time.perf_counter()
     first = learner.n_queries
@@ -54,14 +55,15 @@ def run(
                 if keeping.every is not None and learner.n_queries % keeping.every == 0:
                     _keep(learner, traces, keeping)
         except KeyboardInterrupt:
-            if keeping.save is not None:
+            if keeping.save is not None and learner.n_queries > first:
                 _keep(learner, traces, keeping)
                 print(f"stopped after {learner.n_queries:,} queries; --resume goes on from there", file=sys.stderr)
             raise
-    if not traces and skipped:
-        print(f"{keeping.save} has learned all {skipped:,} queries already", file=sys.stderr)
-        return
-    if not traces:
+    if learner.n_queries == first:
+        if skipped:
+            raise ValueError(
+                f"{keeping.save} has learned from {skipped:,} queries, and the files have no more than that"
+            )
         raise ValueError("there are no queries to learn from")
     _keep(learner, traces, keeping)
     whole = Trace.concatenate(traces)
@@ -85,19 +87,48 @@ def run(
         print(f"{n_queries:,} queries, {n_documents:,} documents in {seconds:.1f} s{saved}")
 
 
-def _begin(algorithm: str | None, settings: dict[str, Any], keeping: Keeping) -> tuple[Learner, list[Trace]]:
+def _check(keeping: Keeping) -> None:
+    """Raise now, not after all is learned, if something cannot be kept."""
+    if keeping.save is None and (keeping.every is not None or keeping.resume):
+        raise ValueError("--checkpoint and --resume need --save, the file to keep the model in")
+    if keeping.resume and keeping.start_from is not None:
+        raise ValueError("--resume goes on with the saved model: say --resume or --from, not both")
+    paths = [path for path in (keeping.save, keeping.trace, keeping.plot) if path is not None]
+    if len({path.absolute() for path in paths}) < len(paths):
+        raise ValueError("--save, --trace and --plot must be different files")
+    for path in paths:
+        check_writable(path)
+    if keeping.plot is not None:
+        check_drawable(keeping.plot)
+
+
+def _begin(
+    algorithm: str | None, settings: dict[str, Any], measures: list[Measure], keeping: Keeping
+) -> tuple[Learner, list[Trace]]:
     """The learner to go on with, and what is recorded of it already."""
     source = keeping.start_from
     if keeping.resume and keeping.save is not None and keeping.save.exists():
         source = keeping.save
     if source is None:
         return make_learner(algorithm or "listwise", settings), []
-    if keeping.start_from is not None and (algorithm is not None or any(one is not None for one in settings.values())):
-        raise ValueError("--from goes on with a model as it is: give no algorithm and no settings")
     learner = load(source)
-    if keeping.resume and keeping.trace is not None and keeping.trace.exists():
-        return learner, [Trace.load(keeping.trace)[: learner.n_queries]]
-    return learner, []
+    if keeping.start_from is not None and (algorithm is not None or settings):
+        raise ValueError("--from goes on with a model as it is: give no algorithm and no settings")
+    if keeping.resume and algorithm not in (None, learner.algorithm):
+        raise ValueError(f"{source} is a {learner.algorithm}, not a {algorithm}")
+    fresh = make_learner(learner.algorithm, settings).as_document()["parameters"]
+    saved = learner.as_document()["parameters"]
+    changed = [name for name in settings if fresh[name] != saved[name]]
+    if changed:
+        raise ValueError(f"{source} was learned with {changed[0]} {saved[changed[0]]!r}, not {fresh[changed[0]]!r}")
+    if not keeping.resume or keeping.trace is None:
+        return learner, []
+    if not keeping.trace.exists():
+        raise ValueError(f"there is no {keeping.trace} to go on with; without --trace nothing recorded is kept")
+    trace = Trace.load(keeping.trace)
+    if len(trace) < learner.n_queries or trace.measures != measures:
+        raise ValueError(f"{keeping.trace} is not what was recorded with {source}: other measures, or too few queries")
+    return learner, [trace[: learner.n_queries]]
 
 
 def _after(n_queries: int, blocks: Iterator[QueryStream]) -> Iterator[QueryStream]:

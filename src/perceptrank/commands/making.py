@@ -11,14 +11,13 @@ from perceptrank.validation import check_choice, check_positive
 
 
 def make_learner(algorithm: str, settings: dict[str, Any]) -> Learner:
-    """A learner by name; settings that are None are left at their defaults."""
+    """A learner by name, with settings that it must have."""
     check_choice("algorithm", algorithm, sorted(algorithms()))
     kind = algorithms()[algorithm]
-    given = {name: value for name, value in settings.items() if value is not None}
-    unknown = [name for name in given if name not in kind.parameter_names]
+    unknown = [name for name in settings if name not in kind.parameter_names]
     if unknown:
         raise ValueError(f"{algorithm} has no setting {', '.join(unknown)}; it has {', '.join(kind.parameter_names)}")
-    return kind(**given)
+    return kind(**settings)
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:
@@ -45,11 +44,11 @@ def parse_rates(text: str) -> list[float]:
         if ":" in text:
             first, last, number = text.split(":")
             ends = check_positive("a learning rate", float(first)), check_positive("a learning rate", float(last))
-            rates = np.geomspace(*ends, int(number)).tolist()
+            rates = [float(f"{rate:.6g}") for rate in np.geomspace(*ends, int(number))]
         else:
             rates = [float(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(f"learning rates must be like 0.1, 0.1,1 or 1e-4:1:9, got {text!r}") from None
     if not rates or not all(0 < rate < np.inf for rate in rates):
         raise ValueError(f"learning rates must be > 0, got {text!r}")
-    return [float(f"{rate:.6g}") for rate in rates]
+    return rates

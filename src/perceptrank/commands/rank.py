@@ -36,6 +36,8 @@ def _write(ranker: Learner, reading: Reading, bar: ProgressBar, file: IO[bytes],
         scores = ranker.scores(block)
         names = _names(block)
         for q, qid in enumerate(block.qids.tolist()):
+            if any(one.isspace() for one in str(qid)):
+                raise ValueError(f"a TREC run cannot hold the query id {qid!r}, which has spaces")
             start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
             order = start + np.argsort(-scores[start:stop], kind="stable")[:top]
             lines = [

@@ -1,6 +1,7 @@
 """Simulated streams as files."""
 
 import json
+import sys
 
 from perceptrank.commands.convert import Writing, write
 from perceptrank.data.mslr import mslr_shaped
@@ -33,6 +34,6 @@ def run(
         blocks = mslr_shaped(n_queries, noise=noise, seed=seed, **given).blocks()
     write(blocks, writing, writing.format or format_for(writing.destination))
     if as_json:
-        print(json.dumps(report, indent=1))
+        print(json.dumps(report, indent=1), file=sys.stderr if writing.destination == "-" else sys.stdout)
     elif writing.destination != "-":
         print(f"{writing.destination}: {n_queries:,} queries, {kind}, seed {seed}")

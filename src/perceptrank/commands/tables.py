@@ -7,9 +7,13 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 _WIDTH_OF_FILES = 200
+_WIDE = 100
+
+_WHOLE = ("name", "95% interval", "95% interval ")
 
 Row = Mapping[str, Any]
 
@@ -29,12 +33,17 @@ def console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=_WIDTH_OF_FILES)
 
 
+def is_wide() -> bool:
+    """Whether there is room for more than the most important columns."""
+    return console().width >= _WIDE
+
+
 def make_table(rows: Sequence[Row], title: str) -> Table:
     """Rows as a table whose numbers stand to the right."""
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD)
     for heading, value in rows[0].items():
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        table.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number or heading == "name")
+        table.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number or heading in _WHOLE)
     for row in rows:
         table.add_row(*(_shown(value) for value in row.values()))
     return table
@@ -42,7 +51,7 @@ def make_table(rows: Sequence[Row], title: str) -> Table:
 
 def interval(low: float | None, high: float | None) -> str:
     """An interval in short."""
-    return "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"
+    return f"{low:.3f} to {high:.3f}" if low is not None and high is not None and low == low and high == high else "-"
 
 
 def _shown(value: Any) -> str:
@@ -50,9 +59,9 @@ def _shown(value: Any) -> str:
         return "yes" if value else ""
     if isinstance(value, float):
         return f"{value:.4f}"
-    return f"{value:,}" if isinstance(value, int) else "-" if value is None else str(value)
+    return f"{value:,}" if isinstance(value, int) else "-" if value is None else escape(str(value))
 
 
-def plain(value: float) -> float | None:
-    """A number for JSON, which knows no NaN."""
+def plain(value: Any) -> Any:
+    """A value for JSON, which knows no NaN."""
     return None if value != value else value  # noqa: PLR0124

@@ -106,7 +106,7 @@ def scan_parquet(
     features : str or sequence of str, optional
         The feature columns, or the one column of lists; by default all columns but `qid`, `relevance` and ``comment``.
     comments : bool
-        Whether to keep the column ``comment``.
+        Whether to keep the column ``comment``, if there is one.
     max_bytes : int
         A query is never split; its documents must stand together, else it is an error.
 
@@ -186,7 +186,7 @@ class _Columns:
         pa, _ = _pyarrow()
         schema = _opened(path).schema_arrow
         index = [one for one in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(one, str)]
-        self._qid, self._relevance, self._comments = qid, relevance, comments
+        self._qid, self._relevance, self._comments = qid, relevance, comments and _COMMENT in schema.names
         self._width = 0
         others = [name for name in schema.names if name not in (qid, relevance, _COMMENT, *index)]
         self._features = others if asked is None else list(asked)

@@ -67,6 +67,7 @@ def open_sources(
     if kind == "letor":
         read = read_letor if whole else scan_letor
         return read(sources, comments=comments, progress=progress, **letor)
+    letor.pop("n_threads", None)
     if letor:
         what = "a store" if kind == "store" else "a Parquet file"
         raise ValueError(f"{', '.join(letor)}: only LETOR text is read with such options, not {what}")
