@@ -51,7 +51,8 @@ def make_table(rows: Sequence[Row], title: str) -> Table:
 
 def interval(low: float | None, high: float | None) -> str:
     """An interval in short."""
-    return f"{low:.3f} to {high:.3f}" if low is not None and high is not None and low == low and high == high else "-"
+    low, high = plain(low), plain(high)
+    return "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"
 
 
 def _shown(value: Any) -> str:
