@@ -21,7 +21,7 @@ from perceptrank.validation import check_choice
 
 _SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zst")
 _THREE = {"train": "train.txt", "vali": "vali.txt", "test": "test.txt"}
-_LETOR_TERMS = "Microsoft Research's agreement, accepted on the page: research use"
+_LETOR_TERMS = "Microsoft Research's agreement, to be accepted on the page"
 
 
 class Size(NamedTuple):
