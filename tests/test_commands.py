@@ -302,3 +302,7 @@ def test_skipped_lines_are_one_warning(tmp_path):
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert result.stderr.startswith("warning: skipped 1 wrong lines")
     assert "UserWarning" not in result.stderr
+
+
+def test_simulate_takes_nothing_that_has_no_effect(run, tmp_path):
+    assert "--kind separable" in run("simulate", tmp_path / "m", "--kind", "mslr", "--margin", 1, code=1).stderr

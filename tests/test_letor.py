@@ -814,3 +814,16 @@ def test_one_long_id_does_not_inflate_the_others():
 def test_an_empty_path():
     with pytest.raises(ValueError, match="must not be empty"):
         pr.read_letor("")
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_nothing_that_stands_after_an_error_is_delivered(n_threads, monkeypatch):
+    monkeypatch.setattr(text_module, "_CHUNK_BYTES", 64)
+    lines = [b"1 qid:%d 1:1\n" % i for i in range(200)]
+    lines[100] = b"1 qid:100 1:x\n"
+    delivered = []
+    scan = pr.scan_letor(io.BytesIO(b"".join(lines)), n_threads=n_threads, max_bytes=1)
+    with pytest.raises(pr.FormatError, match=":101:13: expected a number"):
+        delivered.extend(qid for block in scan for qid in block.qids.tolist())
+    assert delivered == list(range(len(delivered)))
+    assert 80 < len(delivered) <= 100

@@ -457,3 +457,13 @@ def test_a_store_that_is_replaced_while_it_is_open(stream, tmp_path):
     opened = pr.write_store(stream, tmp_path / "s")
     pr.write_store(stream[:1], tmp_path / "s", overwrite=True)
     assert np.array_equal(opened.X, stream.X)
+
+
+@pytest.mark.parametrize("first", ["relevance", "offsets", "qids", "comments", "X"])
+def test_arrays_can_be_asked_for_in_any_order(first, tmp_path):
+    """Also of one feature only, which the small arrays are put together with in its place."""
+    stream = pr.QueryStream.from_arrays(np.arange(1.0, 5.0).reshape(4, 1), [0, 1, 2, 3], group=[2, 2])
+    opened = pr.write_store(stream, tmp_path / "s")
+    opened.append(stream)
+    getattr(opened, first)
+    same(opened, pr.QueryStream.concatenate([stream, stream]))

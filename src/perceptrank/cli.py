@@ -116,6 +116,7 @@ def _reported() -> Iterator[None]:
     """Errors that a user can do something about, as one message without a traceback; warnings likewise."""
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("always")
             warnings.showwarning = _show_warning
             yield
     except BrokenPipeError:  # whoever reads our output has seen enough
@@ -450,9 +451,9 @@ def simulate(
     queries: Annotated[int, typer.Option(min=1, help="How many queries.")] = 1000,
     documents: Annotated[int | None, typer.Option(min=1, help="Documents of a query.")] = None,
     features: Annotated[int | None, typer.Option(min=1, help="Features of a document.")] = None,
-    margin: Annotated[float, typer.Option(help="Margin of the separable stream.")] = 0.5,
+    margin: Annotated[float | None, typer.Option(help="Margin of the separable stream, by default 0.5.")] = None,
     noise: Annotated[float, typer.Option(help="Spread of the features (of the grades, if mslr).")] = 1.0,
-    label_noise: Annotated[float, typer.Option(help="Share of wrong grades in the separable stream.")] = 0.0,
+    label_noise: Annotated[float | None, typer.Option(help="Share of wrong grades in the separable stream.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 0,
     to: Annotated[To | None, typer.Option(help="Format to write, if the name does not say it.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,

@@ -3,7 +3,6 @@
 import json
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -34,11 +33,8 @@ def run(reading: Reading, writing: Writing, *, as_json: bool) -> None:
     start = time.perf_counter()
     kind = writing.format or format_for(writing.destination)
     counted = _Counted()
-    with ProgressBar("converting") as bar, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with ProgressBar("converting") as bar:
         write(counted.going_through(reading.blocks(bar)), writing, kind)
-    for warning in caught:
-        print(f"warning: {warning.message}", file=sys.stderr)
     seconds = time.perf_counter() - start
     report = {
         "destination": writing.destination,

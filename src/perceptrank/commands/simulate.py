@@ -2,6 +2,7 @@
 
 import json
 import sys
+from typing import Any
 
 from perceptrank.commands.convert import Writing, write
 from perceptrank.data.mslr import mslr_shaped
@@ -16,18 +17,21 @@ def run(
     n_queries: int,
     n_documents: int | None,
     n_features: int | None,
-    margin: float,
+    margin: float | None,
     noise: float,
-    label_noise: float,
+    label_noise: float | None,
     seed: int,
     as_json: bool,
 ) -> None:
     """Write a simulated stream; of a separable one, print the ranker and the margin with --json."""
     sizes = {"n_documents": n_documents, "n_features": n_features}
-    given = {name: value for name, value in sizes.items() if value is not None}
+    only_separable = {"margin": margin, "label_noise": label_noise}
+    if kind != "separable" and any(value is not None for value in only_separable.values()):
+        raise ValueError("--margin and --label-noise are for --kind separable")
+    given: dict[str, Any] = {name: value for name, value in (sizes | only_separable).items() if value is not None}
     report: dict[str, object] = {"destination": writing.destination, "queries": n_queries, "seed": seed}
     if kind == "separable":
-        simulated = separable_blocks(n_queries, margin=margin, noise=noise, label_noise=label_noise, seed=seed, **given)
+        simulated = separable_blocks(n_queries, noise=noise, seed=seed, **given)
         blocks = iter(simulated.blocks)
         report |= {"margin": simulated.margin, "ranker": simulated.ranker.tolist()}
     else:

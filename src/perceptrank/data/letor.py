@@ -39,6 +39,7 @@ Progress: TypeAlias = Callable[[int, int], object]
 
 _N_SHOWN = 5
 _ROWS_BYTES = 4 * 2**20
+_UNKNOWN_SHARE = 1.5  # by how much a matrix grows while it is not known how long the text goes on
 
 
 def read_letor(
@@ -136,7 +137,9 @@ def read_letor(
                     finish_all()
                     if matrix.width == 0:
                         matrix.widen(parser.least_width or parser.width_of(chunk))
-                    matrix.make_room(chunk.n_lines, reader.n_bytes / reader.n_read)
+                    matrix.make_room(
+                        chunk.n_lines, reader.n_bytes / reader.n_read if reader.n_bytes else _UNKNOWN_SHARE
+                    )
                 jobs.append(Job(pool, parser, chunk, matrix.take(chunk.n_lines)))
                 if len(jobs) > pool.depth:
                     finish_oldest()

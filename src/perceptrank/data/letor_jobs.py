@@ -82,14 +82,19 @@ def in_order(pool: Pool, chunks: Iterable[S], work: Callable[[S], T]) -> Iterato
     """What is made of each chunk, a few being worked on at a time; an error comes after all that stands before it."""
     under_way: deque[tuple[S, Future[T]]] = deque()
     failure: FormatError | None = None
-    try:
-        for chunk in chunks:
-            under_way.append((chunk, pool.submit(work, chunk)))
-            if len(under_way) > pool.depth:
-                first, future = under_way.popleft()
-                yield first, future.result()
-    except FormatError as error:
-        failure = error
+    source = iter(chunks)
+    while True:
+        try:
+            chunk = next(source)
+        except StopIteration:
+            break
+        except FormatError as error:
+            failure = error
+            break
+        under_way.append((chunk, pool.submit(work, chunk)))
+        if len(under_way) > pool.depth:
+            first, future = under_way.popleft()
+            yield first, future.result()
     for rest, future in under_way:
         yield rest, future.result()
     if failure is not None:

@@ -115,18 +115,18 @@ class Store(QueryStream):
         """Arrays of the whole stream, put together when they are first asked for."""
         if name not in ("X", "relevance", "offsets", "qids", "comments"):
             raise AttributeError(f"'Store' object has no attribute {name!r}")
-        if self.n_segments > 1 and name != "X":
-            return self._without_features(name)
-        whole = self._segment(0) if self.n_segments == 1 else QueryStream.concatenate(self._all_segments())
+        only_small = self.n_segments > 1 and name != "X"
+        if self.n_segments == 1:
+            whole = self._segment(0)
+        elif only_small:  # without putting the features together
+            narrow = (one.with_features(np.zeros((one.n_documents, 1), np.float32)) for one in self._all_segments())
+            whole = QueryStream.concatenate(narrow)
+        else:
+            whole = QueryStream.concatenate(self._all_segments())
         self._set(whole.X, whole.relevance, whole.offsets, whole.qids, self.feature_names, whole.comments)
+        if only_small:
+            del self.X
         return self.__dict__[name]
-
-    def _without_features(self, name: str) -> Any:
-        """One of the small arrays, without putting the features together."""
-        narrow = [one.with_features(np.zeros((one.n_documents, 1), np.float32)) for one in self._all_segments()]
-        value = getattr(QueryStream.concatenate(narrow), name)
-        self.__dict__[name] = value
-        return value
 
     def __repr__(self) -> str:
         segments = "1 segment" if self.n_segments == 1 else f"{self.n_segments} segments"
