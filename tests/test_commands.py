@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli import app
 from perceptrank.commands.making import parse_rates, parse_settings
+from perceptrank.commands.progress import ProgressBar
 
 STREAM = pr.separable(120, n_features=5, label_noise=0.2, seed=3).stream
 
@@ -306,3 +307,11 @@ def test_skipped_lines_are_one_warning(tmp_path):
 
 def test_simulate_takes_nothing_that_has_no_effect(run, tmp_path):
     assert "--kind separable" in run("simulate", tmp_path / "m", "--kind", "mslr", "--margin", 1, code=1).stderr
+
+
+def test_the_first_use_says_that_it_compiles(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    for folder, said in ((tmp_path / "none", True), (tmp_path, False)):
+        monkeypatch.setattr("perceptrank.commands.progress.cache_folder", lambda folder=folder: folder)
+        ProgressBar("x")
+        assert ("compiling for the first use" in capsys.readouterr().err) == said

@@ -7,6 +7,8 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from perceptrank.kernels.compiled import cache_folder
+
 _PATIENCE_SECONDS = 1.0
 
 
@@ -14,6 +16,8 @@ class ProgressBar:
     """Call it with what is done and what there is to do in all, 0 if unknown."""
 
     def __init__(self, title: str) -> None:
+        if sys.stderr.isatty() and not cache_folder().exists():
+            print("compiling for the first use, which takes up to half a minute", file=sys.stderr)
         self._title = title
         self._start = time.monotonic()
         self._progress: Progress | None = None
