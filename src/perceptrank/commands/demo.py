@@ -5,6 +5,7 @@ import time
 
 from rich.console import Console
 
+from perceptrank.commands import first_use
 from perceptrank.commands.tables import console, make_table
 from perceptrank.data.separable import separable
 from perceptrank.learners import algorithms
@@ -12,7 +13,8 @@ from perceptrank.learners import algorithms
 
 def run(n_queries: int, seed: int, *, as_json: bool) -> None:
     """Learn, and print a table."""
-    with Console(stderr=True).status("Simulating a stream; the first run also compiles, which takes a moment"):
+    first_use.prepare()
+    with Console(stderr=True).status("Simulating and learning"):
         simulated = separable(n_queries, seed=seed)
         rows = []
         for name, kind in algorithms().items():

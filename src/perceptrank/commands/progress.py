@@ -7,7 +7,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from perceptrank.kernels.compiled import cache_folder
+from perceptrank.commands import first_use
 
 _PATIENCE_SECONDS = 1.0
 
@@ -16,8 +16,7 @@ class ProgressBar:
     """Call it with what is done and what there is to do in all, 0 if unknown."""
 
     def __init__(self, title: str) -> None:
-        if sys.stderr.isatty() and not cache_folder().exists():
-            print("compiling for the first use, which takes up to half a minute", file=sys.stderr)
+        first_use.prepare()
         self._title = title
         self._start = time.monotonic()
         self._progress: Progress | None = None

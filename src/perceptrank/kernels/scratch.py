@@ -11,11 +11,13 @@ from perceptrank.kernels.compiled import compiled
 
 COUNTING_LIMIT = 64
 
+# Numba compiles a kernel anew for every Python integer that it is called with by name; not for integers of NumPy.
+
 # Rows of floats. The last two belong to whichever sort is running.
-SCORES, GRADES, COEFFICIENTS, WEIGHTS, BEST, SHARE, SUMS, RANKED, RANKED_GRADES, KEYS, RUN, N_FLOATS = range(12)
+SCORES, GRADES, COEFFICIENTS, WEIGHTS, BEST, SHARE, SUMS, RANKED, RANKED_GRADES, KEYS, RUN, N_FLOATS = np.arange(12)
 
 # Rows of integers. The last four belong to whichever sort is running.
-ORDER, IDEAL, RIVAL, PLACE, REACH, COUNTS, CHOSEN, RANKS, BUCKETS, SPARE, N_INTS = range(11)
+ORDER, IDEAL, RIVAL, PLACE, REACH, COUNTS, CHOSEN, RANKS, BUCKETS, SPARE, N_INTS = np.arange(11)
 
 
 @compiled
