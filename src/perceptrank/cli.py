@@ -49,6 +49,23 @@ class Simulation(StrEnum):
     mslr = "mslr"
 
 
+class Scaled(StrEnum):
+    """How features of real sets are scaled."""
+
+    auto = "auto"
+    none = "none"
+    query_zscore = "query-zscore"
+    query_minmax = "query-minmax"
+    running = "running"
+
+
+class Order(StrEnum):
+    """In which order the queries of real sets are shown."""
+
+    shuffled = "shuffled"
+    given = "given"
+
+
 class Version(StrEnum):
     """How many rounds the adversary plays."""
 
@@ -194,6 +211,35 @@ def main(
     """Online learning to rank from a stream of judged queries."""
     global _debug  # noqa: PLW0603
     _debug = debug
+
+
+@app.command()
+def reproduce(
+    data: Annotated[Path | None, typer.Option(help="Folder with data sets, each of which is run too.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and queries: a look in some seconds.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds: 10 unless given, 3 if quick.")] = None,
+    scaling: Annotated[
+        Scaled, typer.Option(help="Scaling of real sets; auto: query-zscore unless all features are in [-1, 1].")
+    ] = Scaled.auto,
+    order: Annotated[Order, typer.Option(help="Order of the queries of real sets.")] = Order.shuffled,
+    passes: Annotated[int, typer.Option(min=1, help="How many times real sets are shown.")] = 1,
+    threads: Threads = None,
+    json: AsJson = False,
+) -> None:
+    """Run the paper's experiments, and ours beside them: report.html, results.json, figures and curves.
+
+    On a simulated stream, and on every data set below the folder that --data names.
+
+    Example: perceptrank reproduce --data ~/letor --out report
+    """
+    from perceptrank.commands.reproduce import run
+    from perceptrank.experiments.reproduction import Settings
+
+    with _reported():
+        settings = Settings(data, quick, seed, seeds, scaling.value, order.value, passes)
+        run(settings, out, n_threads=threads, as_json=json)
 
 
 @app.command()

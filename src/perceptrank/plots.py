@@ -1,20 +1,47 @@
-"""Curves over the queries seen, in one house style: few lines, labels beside the curves, colours all can tell apart."""
+"""Charts in one house style: few lines, labels beside the curves, bands for spread, colours all can tell apart."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from perceptrank.arrays import Floats
+from perceptrank.persist import replaced_file
 
 # Okabe and Ito's palette without its yellow, which is too light for lines.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 _STYLES = ["-", "--", ":", "-."]
 _MOST_POINTS = 2000
-
-
 _SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
+
+
+@dataclass(frozen=True)
+class Series:
+    """A curve, by default in the colour of its place in the chart, with a band if its spread is known."""
+
+    name: str
+    x: Floats
+    y: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+    color: int | None = None
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What is to be drawn; `name` is for files, `about` says how the figure came about."""
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    log_x: bool = True
+    log_y: bool = False
+    about: str = ""
 
 
 def check_drawable(path: str | os.PathLike[str]) -> None:
@@ -30,46 +57,69 @@ def check_drawable(path: str | os.PathLike[str]) -> None:
 
 def draw_running_means(path: str | os.PathLike[str], curves: Mapping[str, Floats], label: str) -> None:
     """Draw curves over a logarithmic axis of queries into an image file; its suffix says which kind."""
+    series = []
+    for name, curve in curves.items():
+        shown = np.unique(np.geomspace(1, len(curve), _MOST_POINTS).astype(int))
+        series.append(Series(name, shown.astype(np.float64), curve[shown - 1]))
+    draw(Chart("", "", "queries seen", label, series), path)
+
+
+def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
+    """Draw a chart into an image file; its suffix says which kind. The same chart makes the same file."""
     check_drawable(path)
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
-    ends = {}
-    for place, (name, curve) in enumerate(curves.items()):
-        style = _STYLES[place // len(COLORS) % len(_STYLES)]
-        color = COLORS[place % len(COLORS)]
-        rounds = np.arange(1, len(curve) + 1)
-        shown = np.unique(np.geomspace(1, len(curve), _MOST_POINTS).astype(int)) - 1
-        axes.plot(rounds[shown], curve[shown], color=color, linestyle=style, linewidth=1.6)
-        ends[name] = (color, float(curve[-1]))
-    axes.set_xscale("log")
-    axes.set_xlabel("queries seen")
-    axes.set_ylabel(label)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
-    _label_ends(axes, ends)
-    figure.savefig(path, dpi=150)
+    with rc_context({"svg.hashsalt": chart.name, "svg.fonttype": "none"}):
+        figure = Figure(figsize=(8, 4.5), layout="constrained")
+        axes = figure.subplots()
+        ends = {}
+        for place, one in enumerate(chart.series):
+            number = place if one.color is None else one.color
+            color = COLORS[number % len(COLORS)]
+            style = "--" if one.dashed else _STYLES[number // len(COLORS) % len(_STYLES)]
+            if one.low is not None and one.high is not None:
+                axes.fill_between(one.x, one.low, one.high, color=color, alpha=0.15, linewidth=0)
+            axes.plot(one.x, one.y, color=color, linestyle=style, linewidth=1.2 if one.dashed else 1.6)
+            ends[one.name] = (color, float(one.y[-1]))
+        axes.set_title(chart.title, loc="left", fontsize=11)
+        axes.set_xscale("log" if chart.log_x else "linear")
+        axes.set_yscale("log" if chart.log_y else "linear")
+        axes.set_xlabel(chart.x_label)
+        axes.set_ylabel(chart.y_label)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+        _label_ends(axes, ends)
+        kind = os.path.splitext(path)[1].lower()[1:]
+        with replaced_file(path) as file:
+            figure.savefig(file, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
 
 
 def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
     """Write names to the right of where curves end, moved apart so that none covers another."""
-    low, high = axes.get_ylim()
-    gap = (high - low) * 0.045
-    names = sorted((name for name in ends if np.isfinite(ends[name][1])), key=lambda name: ends[name][1])
-    places = [ends[name][1] for name in names]
-    for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + gap)
-    excess = max(0.0, (places[-1] if places else 0.0) - high)
-    for i in range(len(places) - 1, -1, -1):
-        places[i] = min(places[i], high - gap * (len(places) - 1 - i)) if excess else places[i]
-    for name, place in zip(names, places, strict=True):
+    names = [name for name in ends if np.isfinite(ends[name][1])]
+    heights = {
+        name: axes.transAxes.inverted().transform(axes.transData.transform((1, ends[name][1])))[1] for name in names
+    }
+    names.sort(key=lambda name: heights[name])
+    for name, height in zip(names, spread_apart([heights[name] for name in names], 0.045, 1.0), strict=True):
         axes.annotate(
-            f"{name}  {ends[name][1]:.3f}",
-            xy=(1.01, place),
-            xycoords=axes.get_yaxis_transform(),
+            f"{name}  {ends[name][1]:.3g}" if abs(ends[name][1]) >= 10 else f"{name}  {ends[name][1]:.3f}",
+            xy=(1.01, height),
+            xycoords=axes.transAxes,
             color=ends[name][0],
             va="center",
             fontsize=9,
             annotation_clip=False,
         )
+
+
+def spread_apart(places: Sequence[float], gap: float, highest: float) -> list[float]:
+    """Sorted places, moved so that neighbours are a gap apart and none is above the highest, if there is room."""
+    moved = list(places)
+    for i in range(1, len(moved)):
+        moved[i] = max(moved[i], moved[i - 1] + gap)
+    if moved and moved[-1] > highest:
+        for i in range(len(moved)):
+            moved[i] = min(moved[i], highest - gap * (len(moved) - 1 - i))
+    return moved

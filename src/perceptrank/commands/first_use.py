@@ -8,7 +8,7 @@ from perceptrank.kernels.compiled import cache_folder
 
 
 def prepare() -> None:
-    """If the learners are not compiled yet, say so, and have another process compile the measures while this one goes on.
+    """If the learners are not compiled yet, say so, and have another process compile the measures.
 
     The measures come after the learners' pass, which takes longer to compile; when this process gets to them, it finds
     their machine code in the cache.

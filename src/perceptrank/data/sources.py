@@ -14,7 +14,21 @@ from perceptrank.stream import Blocks, QueryStream
 Format = Literal["store", "parquet", "letor"]
 _PARQUET_MAGIC = b"PAR1"
 _TEXT_SUFFIXES = {".txt", ".letor", ".svm", ".svmlight", ".libsvm", ".dat"}
+_PARQUET_SUFFIXES = {".parquet", ".pq"}
 _COMPRESSED_SUFFIXES = {".gz", ".bz2", ".xz", ".zst"}
+
+
+def is_store(path: Path) -> bool:
+    """Whether a folder is a store."""
+    return (path / MANIFEST).is_file()
+
+
+def is_named_as_data(name: str) -> bool:
+    """Whether a file's name is one that judged queries usually go by, compressed or not."""
+    path = Path(name.lower())
+    if path.suffix in _COMPRESSED_SUFFIXES:
+        path = path.with_suffix("")
+    return path.suffix in _TEXT_SUFFIXES or path.suffix in _PARQUET_SUFFIXES
 
 
 def format_of(source: Source) -> Format:
@@ -22,7 +36,7 @@ def format_of(source: Source) -> Format:
     if not isinstance(source, (str, os.PathLike)):
         return "letor"
     path = Path(source)
-    if (path / MANIFEST).is_file():
+    if is_store(path):
         return "store"
     first = find_files(path)[0]
     if not can_be_read_again(first):
@@ -36,9 +50,9 @@ def format_for(path: str) -> Format:
     suffix = Path(path).suffix
     if path == "-" or suffix.lower() in _TEXT_SUFFIXES or suffix in _COMPRESSED_SUFFIXES:
         return "letor"
-    if suffix.lower() in (".parquet", ".pq"):
+    if suffix.lower() in _PARQUET_SUFFIXES:
         return "parquet"
-    if suffix in ("", ".store") or (Path(path) / MANIFEST).is_file():
+    if suffix in ("", ".store") or is_store(Path(path)):
         return "store"
     raise ValueError(f"the name {path} does not say what to write: end it with .txt, .parquet or .store, or say --to")
 

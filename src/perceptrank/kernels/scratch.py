@@ -4,6 +4,8 @@ Kernels hand on the two matrices and name rows by number. Handing on the rows th
 longer than the work done on a short query: every array means nine arguments and a reference to count.
 """
 
+from typing import Any
+
 import numpy as np
 
 from perceptrank.arrays import FloatRows, IntRows
@@ -12,12 +14,13 @@ from perceptrank.kernels.compiled import compiled
 COUNTING_LIMIT = 64
 
 # Numba compiles a kernel anew for every Python integer that it is called with by name; not for integers of NumPy.
+_NUMBERS: Any = np.arange(12)
 
 # Rows of floats. The last two belong to whichever sort is running.
-SCORES, GRADES, COEFFICIENTS, WEIGHTS, BEST, SHARE, SUMS, RANKED, RANKED_GRADES, KEYS, RUN, N_FLOATS = np.arange(12)
+SCORES, GRADES, COEFFICIENTS, WEIGHTS, BEST, SHARE, SUMS, RANKED, RANKED_GRADES, KEYS, RUN, N_FLOATS = _NUMBERS
 
 # Rows of integers. The last four belong to whichever sort is running.
-ORDER, IDEAL, RIVAL, PLACE, REACH, COUNTS, CHOSEN, RANKS, BUCKETS, SPARE, N_INTS = np.arange(11)
+ORDER, IDEAL, RIVAL, PLACE, REACH, COUNTS, CHOSEN, RANKS, BUCKETS, SPARE, N_INTS = _NUMBERS[:11]
 
 
 @compiled

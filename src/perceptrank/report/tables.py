@@ -1,0 +1,49 @@
+"""Tables of the page."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+
+from perceptrank.arrays import Floats
+
+
+class Cell(NamedTuple):
+    """Text, and how it is set."""
+
+    text: str
+    is_number: bool = False
+    is_best: bool = False
+
+
+def table(headings: Sequence[str | Cell], rows: Sequence[Sequence[str | Cell]], caption: str = "") -> str:
+    """A table that scrolls by itself where it is too wide."""
+    head = "".join(f"<th{_classes(one)}>{_text(one)}</th>" for one in headings)
+    body = "".join("<tr>" + "".join(f"<td{_classes(one)}>{_text(one)}</td>" for one in row) + "</tr>" for row in rows)
+    above = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f'<div class="wide"><table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _text(cell: str | Cell) -> str:
+    return escape(cell.text if isinstance(cell, Cell) else cell)
+
+
+def _classes(cell: str | Cell) -> str:
+    if not isinstance(cell, Cell):
+        return ' class="name"' if len(cell) < 40 else ""
+    names = [name for name, wanted in (("number", cell.is_number), ("best", cell.is_best)) if wanted]
+    return f' class="{" ".join(names)}"' if names else ""
+
+
+def number(text: str, *, is_best: bool = False) -> Cell:
+    """A cell set to the right."""
+    return Cell(text, True, is_best)
+
+
+def spread(values: Floats, *, is_best: bool = False) -> Cell:
+    """Mean and standard deviation over seeds."""
+    text = f"{values.mean():.4f}"
+    if len(values) > 1:
+        text += f" ± {np.std(values, ddof=1):.4f}"
+    return number(text, is_best=is_best)

@@ -1,0 +1,75 @@
+"""How large a stream's documents are and how far apart: what the bounds are made of."""
+
+import numpy as np
+
+from perceptrank.arrays import Features, Floats
+from perceptrank.measures import AP, MeasureLike, parse
+from perceptrank.stream import Blocks, as_blocks
+
+_ROWS_AT_ONCE = 2048
+
+
+def radius(stream: Blocks) -> float:
+    """The largest norm of a document, R_X.
+
+    >>> from perceptrank import QueryStream
+    >>> radius(QueryStream.from_arrays([[3.0, 4.0], [0.0, 1.0]], [1, 0]))
+    5.0
+    """
+    largest = 0.0
+    for whole in as_blocks(stream):
+        for block in whole.blocks():
+            largest = max(largest, float(_norms(block.X.astype(np.float64)).max()))
+    return largest
+
+
+def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
+    """The largest distance between two documents of one query with different grades, D_X; 0 if there are none.
+
+    It is at most twice the radius, and takes time quadratic in the number of documents of a query. For AP, grades
+    differ if one is positive and the other is not.
+
+    >>> from perceptrank import QueryStream
+    >>> diameter(QueryStream.from_arrays([[3.0, 4.0], [0.0, 0.0], [9.0, 9.0]], [1, 0, 1], qid=[1, 1, 2]))
+    5.0
+    """
+    binary = isinstance(parse(measure), AP)
+    largest = 0.0
+    for whole in as_blocks(stream):
+        for block in whole.blocks():
+            grades = (block.relevance > 0).astype(np.float64) if binary else block.relevance
+            for start, stop in zip(block.offsets[:-1], block.offsets[1:], strict=True):
+                largest = max(largest, _farthest(block.X[start:stop], grades[start:stop]))
+    return largest
+
+
+def _norms(rows: Floats) -> Floats:
+    """Norms of rows, of any size: squares of numbers near 1 neither over- nor underflow."""
+    scale = float(np.abs(rows).max(initial=0.0))
+    if scale == 0.0:
+        return np.zeros(len(rows))
+    scaled = rows / scale
+    norms: Floats = np.sqrt(np.einsum("ij,ij->i", scaled, scaled)) * scale
+    return norms
+
+
+def _farthest(X: Features, grades: Floats) -> float:
+    """Products of rows find the pair; its distance is then computed from the difference itself."""
+    if (grades == grades[0]).all():
+        return 0.0
+    centered = X.astype(np.float64)
+    centered -= centered.mean(axis=0)
+    scale = float(np.abs(centered).max())
+    if scale == 0.0:
+        return 0.0
+    centered /= scale
+    squares = np.einsum("ij,ij->i", centered, centered)
+    largest = 0.0
+    for first in range(0, len(centered), _ROWS_AT_ONCE):
+        rows = slice(first, first + _ROWS_AT_ONCE)
+        squared = squares[rows, None] + squares - 2 * (centered[rows] @ centered.T)
+        squared[grades[rows, None] == grades] = -1.0
+        i, j = np.unravel_index(int(squared.argmax()), squared.shape)
+        if squared[i, j] >= 0.0:
+            largest = max(largest, float(_norms((X[first + i] - X[j].astype(np.float64))[None])[0]))
+    return largest
