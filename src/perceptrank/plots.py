@@ -104,7 +104,7 @@ def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
     names.sort(key=lambda name: heights[name])
     for name, height in zip(names, spread_apart([heights[name] for name in names], 0.045, 1.0), strict=True):
         axes.annotate(
-            f"{name}  {ends[name][1]:.3g}" if abs(ends[name][1]) >= 10 else f"{name}  {ends[name][1]:.3f}",
+            f"{name}  {_shown(ends[name][1])}",
             xy=(1.01, height),
             xycoords=axes.transAxes,
             color=ends[name][0],
@@ -112,6 +112,10 @@ def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
             fontsize=9,
             annotation_clip=False,
         )
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
 
 
 def spread_apart(places: Sequence[float], gap: float, highest: float) -> list[float]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from perceptrank import __version__
 from perceptrank.commands.progress import ProgressBar
-from perceptrank.commands.tables import console, show
+from perceptrank.commands.tables import show
 from perceptrank.experiments.reproduction import Reproduction, Settings, as_plain, reproduce
 from perceptrank.report.files import check_folder, write_report
 
@@ -30,8 +30,8 @@ def run(settings: Settings, out: Path, *, n_threads: int | None, as_json: bool) 
     print(f"{len(result.charts)} figures and all numbers in {seconds:.0f} s; open {page.resolve().as_uri()}")
 
 
-def _rows(result: Reproduction) -> list[dict[str, object]]:
-    rows = []
+def _rows(result: Reproduction) -> list[dict[str, str | float]]:
+    rows: list[dict[str, str | float]] = []
     for stream in result.streams:
         means = {one.contender.name: float(one.honest_rest.mean()) for one in stream.tuned["ndcg@10"]}
         rows.append({"stream": stream.trials.source.name} | {name: means[name] for name in sorted(means)})

@@ -36,10 +36,15 @@ class Contender:
     takes_measure: bool = True
 
 
+def _listwise(measure: str, rate: float) -> ListwisePerceptron:
+    """Its defaults, with the weights of the family that the measure belongs to."""
+    return ListwisePerceptron("ap" if measure == "ap" else "ndcg", learning_rate=rate)
+
+
 CONTENDERS = {
     one.name: one
     for one in (
-        Contender("listwise", "listwise (ours)", 0, lambda measure, rate: _listwise(measure, rate)),
+        Contender("listwise", "listwise (ours)", 0, _listwise),
         Contender(
             "slam",
             "Algorithm 2 (SLAM)",
@@ -75,11 +80,6 @@ LAST_ITERATE = Contender(
     5,
     lambda measure, rate: ListwisePerceptron(measure, learning_rate=rate, average=False),
 )
-
-
-def _listwise(measure: str, rate: float) -> ListwisePerceptron:
-    """Its defaults, with the weights of the family that the measure belongs to."""
-    return ListwisePerceptron("ap" if measure == "ap" else "ndcg", learning_rate=rate)
 
 
 def all_runs() -> dict[Run, Learner]:

@@ -16,12 +16,12 @@ def rounds_shown(n_rounds: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def with_spread(name: str, x: Floats, rows: Floats, color: int) -> Series:
-    """The mean of rows, one per seed, and a standard deviation to both sides; no band for a single row."""
+    """The mean of rows, one per seed, and a standard deviation to both sides, not below 0; no band for a single row."""
     mean = rows.mean(axis=0)
     if len(rows) == 1:
         return Series(name, x, mean, color=color)
     spread = rows.std(axis=0, ddof=1)
-    return Series(name, x, mean, mean - spread, mean + spread, color)
+    return Series(name, x, mean, np.maximum(mean - spread, 0.0), mean + spread, color)
 
 
 def running_means(values: Floats) -> Floats:

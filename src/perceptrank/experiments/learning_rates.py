@@ -6,7 +6,7 @@ from perceptrank.arrays import Floats
 from perceptrank.experiments.contenders import CONTENDERS, RATES
 from perceptrank.experiments.curves import with_spread
 from perceptrank.experiments.trials import Trials
-from perceptrank.plots import Chart
+from perceptrank.plots import Chart, Series
 
 
 def means_by_rate(trials: Trials, learner: str, measure: str) -> Floats:
@@ -21,16 +21,13 @@ def depends_on_rate(trials: Trials, learner: str, measure: str) -> bool:
 
 
 def draw_rates(trials: Trials, measure: str, name: str, title: str, about: str) -> Chart:
-    """The mean of each contender over the rates it was run at."""
+    """The mean of each contender over the rates it was run at; a band only where the rate matters."""
     rates = np.array(RATES)
-    return Chart(
-        name,
-        title,
-        "learning rate",
-        f"mean {measure.upper()}",
-        [
-            with_spread(one.label, rates, means_by_rate(trials, one.name, measure), one.color)
-            for one in CONTENDERS.values()
-        ],
-        about=about,
-    )
+    series = []
+    for one in CONTENDERS.values():
+        rows = means_by_rate(trials, one.name, measure)
+        if depends_on_rate(trials, one.name, measure):
+            series.append(with_spread(one.label, rates, rows, one.color))
+        else:
+            series.append(Series(one.label, rates, rows.mean(axis=0), color=one.color))
+    return Chart(name, title, "learning rate", f"mean {measure.upper()}", series, about=about)

@@ -98,6 +98,8 @@ class Reproduction:
 
 Progress = Callable[[str, int, int], object]
 
+_AT_EVERY_RATE = "Every algorithm was run at every rate; where that makes no difference, there is no band."
+
 
 def reproduce(settings: Settings, *, n_threads: int | None = None, progress: Progress | None = None) -> Reproduction:
     """Run everything; `progress` is told what is under way, how many queries are done, and how many there are."""
@@ -142,7 +144,7 @@ def _about(settings: Settings, trials: Trials, what: str) -> str:
 
 
 def _in_hindsight(tuned: list[Tuned]) -> str:
-    rates = [f"{one.contender.label} {one.hindsight.rate:g}" for one in tuned if one.contender.has_rate]
+    rates = [f"{one.contender.label} {one.hindsight.rate:.3g}" for one in tuned if one.contender.has_rate]
     return f"Rates are the best of {len(RATES)} in hindsight: {', '.join(rates)}."
 
 
@@ -172,7 +174,7 @@ def _simulated(settings: Settings, source: Source, n_threads: int | None, progre
             "ndcg@10",
             "rates-simulated",
             "NDCG@10 over learning rates on the separable stream",
-            _about(settings, trials, "Every algorithm was run at every rate."),
+            _about(settings, trials, _AT_EVERY_RATE),
         ),
         draw_losses_by_rate(
             trials,
@@ -207,7 +209,7 @@ def _real(settings: Settings, trials: Trials, number: int) -> StreamResult:
             "ndcg@10",
             f"rates-set-{number}",
             f"NDCG@10 over learning rates on {name}",
-            _about(settings, trials, "Every algorithm was run at every rate."),
+            _about(settings, trials, _AT_EVERY_RATE),
         )
     )
     return StreamResult(trials, charts, tuned, _depends(trials))

@@ -26,7 +26,8 @@ def simulated_source(n_queries: int, passes: int) -> Source:
 
     return Source(
         "simulated",
-        f"{n_queries:,} queries of 20 documents with 20 features and five grades, which a unit vector ranks with margin "
+        f"{n_queries:,} queries of 20 documents with 20 features and five grades, which a unit vector ranks with "
+        f"margin "
         f"{MARGIN:g}, shown {passes} times, in a new order each time; every seed draws other queries",
         draw,
         n_queries,
@@ -50,7 +51,7 @@ class Simulated:
 def try_simulated(
     source: Source, seeds: Sequence[int], *, n_threads: int | None = None, progress: Progress | None = None
 ) -> Simulated:
-    """Run all contenders, the listwise perceptron's last iterate, and Algorithm 2 at the rate the paper's proof asks."""
+    """Run all contenders, the listwise perceptron's last iterate, and Algorithm 2 at the rate of the paper's proof."""
     streams = [source.draw(seed) for seed in seeds]
     radii, diameters = [radius(one) for one in streams], [diameter(one) for one in streams]
     ratio = max(bounds.weight_ratio(MEASURE, one) for one in streams)
@@ -84,7 +85,7 @@ def try_simulated(
             CONTENDERS["slam"].label,
             slam,
             CONTENDERS["slam"].color,
-            f"(D² + 2 / η) / γ², η = {slam.rate:g}",
+            f"(D² + 2 / η) / γ², η = {slam.rate:.3g}",
             slam_bounds[slam.rate],
         ),
         promise(

@@ -29,6 +29,7 @@
 
   function tick(value) {
     const size = Math.abs(value);
+    if (size < 1e-12) return "0";
     if (size >= 1e6 || (size > 0 && size < 0.001)) {
       const raised = String(Math.round(Math.log10(size))).replace(/./g, (c) => "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"["0123456789-".indexOf(c)]);
       return Math.abs(Math.log10(size) % 1) < 1e-9 ? "10" + raised : value.toExponential(0);
@@ -54,7 +55,8 @@
     if (ticks.length >= 3) return ticks;
     const more = [];
     for (let e = first - 1; e <= last; e++) for (const m of [1, 2, 5]) more.push(m * 10 ** e);
-    return more.filter((v) => v >= low * 0.999 && v <= high * 1.001);
+    const inside = more.filter((v) => v >= low * 0.999 && v <= high * 1.001);
+    return inside.length >= 2 ? inside : linearTicks(low, high, 5);
   }
 
   function scale(isLog, low, high, from, to) {
@@ -111,7 +113,9 @@
       const height = Math.round(Math.min(420, Math.max(250, width * 0.5)));
       const visible = chart.series.filter((_, i) => !hidden.has(i));
       const hasEnds = width >= 700;
-      const left = 58, right = width - (hasEnds ? 240 : 12), top = 10, bottom = height - 42;
+      const ends = visible.map((one) => `${one.name} ${shown(one.y.at(-1))}`);
+      const gutter = hasEnds ? 24 + 6.7 * Math.max(0, ...ends.map((text) => text.length)) : 12;
+      const right = width - gutter, top = 10, bottom = height - 42;
       plot.replaceChildren();
       view = null;
       const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": chart.title }, plot);
@@ -121,19 +125,18 @@
       }
       const [xLow, xHigh] = [Math.min(...visible.map((s) => s.x[0])), Math.max(...visible.map((s) => s.x.at(-1)))];
       let [yLow, yHigh] = extent(visible.flatMap((s) => s.y));
-      const [bandLow, bandHigh] = extent(visible.flatMap((s) => (s.low ? [...s.low, ...s.high] : s.y)));
-      yLow = chart.log_y ? Math.max(bandLow, yLow / 3) : bandLow;
-      yHigh = bandHigh;
-      if (chart.log_y) { yLow /= 1.3; yHigh *= 1.3; } else {
-        const pad = (yHigh - yLow || Math.abs(yHigh) || 1) * 0.04;
+      if (chart.log_y) { yLow /= 1.5; yHigh *= 1.5; } else {
+        const pad = (yHigh - yLow || Math.abs(yHigh) || 1) * 0.06;
         yLow -= pad; yHigh += pad;
       }
+      const yTicks = chart.log_y ? logTicks(yLow, yHigh, 7) : linearTicks(yLow, yHigh, 6);
+      const left = 34 + 7 * Math.max(...yTicks.map((v) => tick(v).length));
       const X = scale(chart.log_x, xLow, xHigh, left, right);
       const Y = scale(chart.log_y, yLow, yHigh, bottom, top);
-      const clamp = (value) => Y(chart.log_y ? Math.max(value, yLow) : value).toFixed(1);
+      const clamp = (value) => Y(Math.min(Math.max(value, yLow), yHigh)).toFixed(1);
 
       const axis = make("g", { class: "axis" }, svg);
-      for (const v of chart.log_y ? logTicks(yLow, yHigh, 7) : linearTicks(yLow, yHigh, 6)) {
+      for (const v of yTicks) {
         make("line", { class: "grid", x1: left, x2: right, y1: Y(v), y2: Y(v) }, axis);
         make("text", { x: left - 8, y: Y(v) + 4, "text-anchor": "end" }, axis, tick(v));
       }
@@ -149,7 +152,7 @@
         if (!one.low) continue;
         const upper = one.x.map((x, i) => `${X(x).toFixed(1)},${clamp(one.high[i])}`);
         const lower = one.x.map((x, i) => `${X(x).toFixed(1)},${clamp(one.low[i])}`).reverse();
-        make("path", { d: `M${[...upper, ...lower].join("L")}Z`, fill: `var(--c${one.color})`, opacity: 0.15 }, svg);
+        make("path", { d: `M${[...upper, ...lower].join("L")}Z`, fill: `var(--c${one.color})`, opacity: 0.14 }, svg);
       }
       for (const one of visible) {
         const points = one.x.map((x, i) => `${X(x).toFixed(1)},${clamp(one.y[i])}`);
@@ -162,7 +165,7 @@
         visible.forEach((one, i) => {
           const color = `var(--c${one.color})`;
           make("line", { x1: right + 4, y1: Y(one.y.at(-1)), x2: right + 14, y2: places[i], stroke: color }, svg);
-          make("text", { x: right + 18, y: places[i] + 4, class: "end" }, svg, `${one.name} ${shown(one.y.at(-1))}`);
+          make("text", { x: right + 18, y: places[i] + 4, class: "end" }, svg, ends[i]);
         });
       }
       const main = visible.find((one) => !one.dashed) || visible[0];
@@ -170,7 +173,7 @@
       const dots = make("g", {}, svg);
       const tip = html("div", "tip", plot);
       tip.hidden = true;
-      view = { visible, main, X, Y: clamp, width, left, right, rule, dots, tip, svg };
+      view = { visible, main, X, Y: clamp, width, rule, dots, tip, svg };
       if (at !== null) point(at);
     }
 

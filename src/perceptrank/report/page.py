@@ -14,7 +14,7 @@ from perceptrank.experiments.reproduction import Reproduction, StreamResult
 from perceptrank.experiments.simulated import Simulated
 from perceptrank.experiments.tuning import Tuned, first_tenth
 from perceptrank.plots import COLORS, Chart
-from perceptrank.report.tables import Cell, number, spread, table
+from perceptrank.report.tables import Cell, is_as_good, number, spread, table
 
 _TITLE = "Perceptron-like algorithms for online learning to rank, reproduced"
 
@@ -69,11 +69,12 @@ def _rounded(values: Floats) -> list[float]:
 
 
 def _figure(chart: Chart) -> str:
-    headings = ["", number(f"at {chart.x_label} {chart.series[0].x[-1]:,.5g}")]
-    rows = [[one.name, number(f"{one.y[-1]:,.5g}")] for one in chart.series]
+    headings: list[str | Cell] = ["", number(f"at {chart.x_label} {chart.series[0].x[-1]:,.5g}")]
+    rows: list[list[str | Cell]] = [[one.name, number(f"{one.y[-1]:,.5g}")] for one in chart.series]
     return (
         f'<figure data-chart="{chart.name}"><h3>{escape(chart.title)}</h3><div class="plot">'
-        f"<noscript>The curves need JavaScript; figures/{chart.name}.svg beside this page has them as an image.</noscript></div>"
+        f"<noscript>The curves need JavaScript; figures/{chart.name}.svg beside this page has them as an "
+        f"image.</noscript></div>"
         f"<figcaption>{_about(chart.about)} Files: "
         f'<a href="figures/{chart.name}.svg">SVG</a>, <a href="figures/{chart.name}.png">PNG</a>, '
         f'<a href="curves/{chart.name}.csv">CSV</a>.</figcaption>'
@@ -90,7 +91,8 @@ def _lead(result: Reproduction) -> str:
     n_real = len(result.streams) - 1
     sets = "no real data set" if n_real == 0 else "one real data set" if n_real == 1 else f"{n_real} real data sets"
     return (
-        f"<p>The experiments of {escape(REFERENCE)}, on a simulated stream and {sets}. A query’s documents are ranked, the "
+        f"<p>The experiments of {escape(REFERENCE)}, on a simulated stream and {sets}. A query’s documents are "
+        f"ranked, the "
         "ranking is measured, then the grades are shown and learned from: every value on this page was measured before "
         "the answer was known. To the paper’s algorithms and its baseline ListNet comes the listwise perceptron, which "
         f"has no learning rate.</p><p class='soft'>Made by <code>{escape(result.settings.command)}</code></p>"
@@ -107,17 +109,17 @@ def _findings(result: Reproduction) -> str:
 
 def _on_losses(stream: StreamResult) -> str:
     assert stream.simulated is not None
-    rounds = stream.trials.source.n_rounds
-    parts = []
+    stopped, losing = [], []
     for one in stream.simulated.promises:
-        if one.bounds is not None and one.run.learner != "slam-paper":
-            ends = (
-                f"last at query {max(one.last_losses):,}"
-                if not one.second_half.any()
-                else "still now and then at the end"
-            )
-            parts.append(f"{one.label}: {ends}")
-    return f"On the separable stream of {rounds:,} queries losses come to an end ({'; '.join(parts)}; the worst seed)."
+        if one.second_half.any():
+            losing.append(f"{one.label} ({one.second_half.max():.2f})")
+        else:
+            stopped.append(f"{one.label} (last at query {max(one.last_losses):,})")
+    text = (
+        f"On the separable stream of {stream.trials.source.n_rounds:,} queries, these lost nothing in the second half, "
+    )
+    text += f"whatever the seed: {_listed(stopped)}."
+    return text + (f" These still did, at most as much as in brackets: {_listed(losing)}." if losing else "")
 
 
 def _on_bounds(stream: StreamResult) -> str:
@@ -134,7 +136,8 @@ def _on_rates(result: Reproduction) -> str:
     free = [one.label for name, one in CONTENDERS.items() if not any(stream.depends[name] for stream in result.streams)]
     bound = [one.label for name, one in CONTENDERS.items() if any(stream.depends[name] for stream in result.streams)]
     return (
-        f"At {len(RATES)} learning rates from {RATES[0]:.1g} to {RATES[-1]:g}, {_listed(free)} ranked every query alike, to the "
+        f"At {len(RATES)} learning rates from {RATES[0]:.1g} to {RATES[-1]:g}, {_listed(free)} ranked every query "
+        f"alike, to the "
         f"bit; {_listed(bound)} did not."
     )
 
@@ -162,11 +165,12 @@ def _overview(result: Reproduction) -> str:
     for stream in result.streams:
         honest = {one.contender.name: one.honest_rest for one in stream.tuned["ndcg@10"]}
         best = max(float(values.mean()) for values in honest.values())
-        means = [spread(honest[name], is_best=float(honest[name].mean()) == best) for name in names]
+        means = [spread(honest[name], is_best=is_as_good(honest[name], best)) for name in names]
         rows.append([stream.trials.source.name, *means])
-    headings = ["stream", *(Cell(CONTENDERS[name].label, True) for name in names)]
+    headings: list[str | Cell] = ["stream", *(Cell(CONTENDERS[name].label, True) for name in names)]
     caption = (
-        "Mean NDCG@10 after the first tenth of each stream, rates chosen on that first tenth; ± one standard deviation over "
+        "Mean NDCG@10 after the first tenth of each stream, rates chosen on that first tenth; ± one standard "
+        "deviation over "
         "seeds. Bold: the largest mean."
     )
     return table(headings, rows, caption)
@@ -176,8 +180,10 @@ def _tuning_tables(stream: StreamResult) -> str:
     tenth = first_tenth(stream.trials.source.n_rounds)
     text = "<h3>Rates in hindsight, and honestly</h3>"
     text += (
-        "<p>The paper chooses each rate by the best result over the whole stream, which only hindsight offers. Honestly, a "
-        f"rate is chosen on the first tenth of the stream ({tenth:,} queries), separately for every seed, and judged on "
+        "<p>The paper chooses each rate by the best result over the whole stream, which only hindsight offers. "
+        "Honestly, a "
+        f"rate is chosen on the first tenth of the stream ({tenth:,} queries), separately for every seed, and judged "
+        f"on "
         "the rest. Learners without a rate have nothing to choose.</p>"
     )
     for measure, tuned in stream.tuned.items():
@@ -193,15 +199,15 @@ def _tuning_table(tuned: list[Tuned], measure: str) -> str:
     best = [max(float(getattr(one, name).mean()) for one in tuned) for name in ("whole", "rest", "honest_rest")]
     rows: list[list[str | Cell]] = []
     for one in tuned:
-        rate = "–" if not one.contender.has_rate else f"{one.hindsight.rate:.2g}{'*' if one.is_at_the_edge else ''}"
+        rate = "–" if not one.contender.has_rate else f"{one.hindsight.rate:.3g}{'*' if one.is_at_the_edge else ''}"
         means = [one.whole, one.rest, one.honest_rest]
-        cells = [spread(mean, is_best=float(mean.mean()) == top) for mean, top in zip(means, best, strict=True)]
+        cells = [spread(mean, is_best=is_as_good(mean, top)) for mean, top in zip(means, best, strict=True)]
         chosen = "–"
         if one.honest_rates is not None:
             low, high = min(one.honest_rates), max(one.honest_rates)
-            chosen = f"{low:.2g}" if low == high else f"{low:.2g} to {high:.2g}"
+            chosen = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
         rows.append([one.contender.label, number(rate), *cells, number(chosen)])
-    headings = [
+    headings: list[str | Cell] = [
         measure.upper(),
         Cell("best rate", True),
         Cell("hindsight, all queries", True),
@@ -237,7 +243,7 @@ def _bounds_table(simulated: Simulated) -> str:
                 "–" if one.holds is None else "yes" if one.holds else "NO",
             ]
         )
-    headings = [
+    headings: list[str | Cell] = [
         "learner",
         "bound",
         Cell("smallest bound", True),
@@ -247,7 +253,8 @@ def _bounds_table(simulated: Simulated) -> str:
         "holds",
     ]
     caption = (
-        f"Cumulative loss, 1 − NDCG@10. γ = {simulated.trials.source.facts['margin']:g}; over the seeds, D, the largest distance "
+        f"Cumulative loss, 1 − NDCG@10. γ = {simulated.trials.source.facts['margin']:g}; over the seeds, D, the "
+        f"largest distance "
         f"of differently graded documents of a query, is {_range(simulated.diameters)}, R, the largest norm, "
         f"{_range(simulated.radii)}; v_max, the largest ratio of two weights, is {simulated.weight_ratio:.3g}."
     )
@@ -264,7 +271,8 @@ def _real_section(stream: StreamResult) -> str:
     about = stream.trials.source.about
     return (
         f"<p>{escape(about[:1].upper() + about[1:])}.</p>"
-        f'<div class="figures pair">{average_precision}{gain}</div>{_tuning_tables(stream)}<div class="figures">{rates}</div>'
+        f'<div class="figures pair">{average_precision}{gain}</div>{_tuning_tables(stream)}<div '
+        f'class="figures">{rates}</div>'
     )
 
 
@@ -290,7 +298,7 @@ def _paper_section(result: Reproduction) -> str:
             where = f"{stream.trials.source.name}, {stream.trials.source.n_queries:,} queries"
             means = [number(f"{float(np.mean(ours[name])):.3f}") for name in ("slam", "listnet", "listwise")]
             rows.append([one.data_set, one.measure.upper(), *paper, *means, where])
-    headings = [
+    headings: list[str | Cell] = [
         "the paper’s set",
         "measure",
         Cell("paper: Algorithm 2", True),
@@ -303,14 +311,15 @@ def _paper_section(result: Reproduction) -> str:
     remarks = list(dict.fromkeys(f"{one.data_set}: {one.remark}." for one in QUOTED if one.remark))
     listed = "".join(f"<li>{escape(item)}</li>" for item in [*remarks, *DIFFERENCES])
     return (
-        "<p>For context; the set-ups differ, and the figures are not expected to agree. Rates are chosen in hindsight in "
+        "<p>For context; the set-ups differ, and the figures are not expected to agree. Rates are chosen in "
+        "hindsight in "
         f"both.</p>{table(headings, rows)}<h3>What differs</h3><ul>{listed}</ul>"
     )
 
 
 def _how_section(result: Reproduction, version: str) -> str:
     settings = result.settings
-    rates = ", ".join(f"{rate:.2g}" for rate in RATES)
+    rates = ", ".join(f"{rate:.3g}" for rate in RATES)
     facts: list[list[str | Cell]] = [
         ["command", settings.command],
         ["version", f"perceptrank {version}"],
@@ -324,10 +333,13 @@ def _how_section(result: Reproduction, version: str) -> str:
     ]
     text = table(["setting", "value"], facts)
     text += (
-        "<p>Each learner was run with its defaults apart from rate and measure: Algorithms 1 to 3 and ListNet rank with their "
+        "<p>Each learner was run with its defaults apart from rate and measure: Algorithms 1 to 3 and ListNet rank "
+        "with their "
         "current weights, the listwise perceptron with the mean of its weights; for NDCG@10 it learns with NDCG’s "
-        "weights, for AP with AP’s. “Last iterate” is the listwise perceptron that learns for NDCG@10 and ranks with its "
-        "current weights, which is what its theorem is about. All numbers are in <a href='results.json'>results.json</a>.</p>"
+        "weights, for AP with AP’s. “Last iterate” is the listwise perceptron that learns for NDCG@10 and ranks with "
+        "its "
+        "current weights, which is what its theorem is about. All numbers are in <a "
+        "href='results.json'>results.json</a>.</p>"
     )
     if result.left_out:
         rows: list[list[str | Cell]] = [[one.path.name, one.reason] for one in result.left_out]

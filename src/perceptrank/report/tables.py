@@ -1,15 +1,16 @@
 """Tables of the page."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import NamedTuple
 
 import numpy as np
 
 from perceptrank.arrays import Floats
 
 
-class Cell(NamedTuple):
+@dataclass(frozen=True)
+class Cell:
     """Text, and how it is set."""
 
     text: str
@@ -21,8 +22,8 @@ def table(headings: Sequence[str | Cell], rows: Sequence[Sequence[str | Cell]], 
     """A table that scrolls by itself where it is too wide."""
     head = "".join(f"<th{_classes(one)}>{_text(one)}</th>" for one in headings)
     body = "".join("<tr>" + "".join(f"<td{_classes(one)}>{_text(one)}</td>" for one in row) + "</tr>" for row in rows)
-    above = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f'<div class="wide"><table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    above = f'<p class="caption">{escape(caption)}</p>' if caption else ""
+    return f'{above}<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _text(cell: str | Cell) -> str:
@@ -41,9 +42,14 @@ def number(text: str, *, is_best: bool = False) -> Cell:
     return Cell(text, True, is_best)
 
 
+def is_as_good(values: Floats, best: float) -> bool:
+    """Whether a mean is the best one, as far as can be seen."""
+    return f"{values.mean():.3f}" == f"{best:.3f}"
+
+
 def spread(values: Floats, *, is_best: bool = False) -> Cell:
     """Mean and standard deviation over seeds."""
-    text = f"{values.mean():.4f}"
+    text = f"{values.mean():.3f}"
     if len(values) > 1:
-        text += f" ± {np.std(values, ddof=1):.4f}"
+        text += f" ± {np.std(values, ddof=1):.3f}"
     return number(text, is_best=is_best)

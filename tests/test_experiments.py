@@ -1,0 +1,202 @@
+"""The experiments against plain loops, and what must come out of them whatever the seed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import perceptrank as pr
+from perceptrank.experiments.contenders import CONTENDERS, LAST_ITERATE, MEASURES, RATES, Run
+from perceptrank.experiments.curves import draw_curves, running_means
+from perceptrank.experiments.losses import MEASURE
+from perceptrank.experiments.real_sets import RealSet, find_sets, real_source
+from perceptrank.experiments.reproduction import Settings, as_plain, reproduce
+from perceptrank.experiments.simulated import MARGIN, simulated_source, try_simulated
+from perceptrank.experiments.trials import Source, try_all
+from perceptrank.experiments.tuning import first_tenth, tune
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """Trials on a small noisy stream, some of whose queries have no relevant document, shown twice."""
+    stream = pr.separable(60, n_documents=6, n_features=5, n_grades=3, label_noise=0.3, seed=5).stream
+    grades = stream.relevance.copy()
+    grades[: 6 * 4] = 0
+    stream = pr.QueryStream.from_arrays(stream.X, grades, group=[6] * 60)
+    source = Source("noisy", "", lambda seed: stream, 60, passes=2, scaling="running")
+    return try_all(source, [3, 4])
+
+
+def shown(source, seed):
+    """The blocks of a trial, put together anew."""
+    return pr.QueryStream.concatenate(list(source.blocks(seed)))
+
+
+@pytest.mark.parametrize("name", sorted(CONTENDERS))
+def test_trials_are_what_each_learner_does_alone(noisy, name):
+    stream = shown(noisy.source, 4)
+    for measure in MEASURES:
+        learner = CONTENDERS[name].make(measure, RATES[2])
+        alone = learner.learn(stream, measure).values(measure)
+        np.testing.assert_array_equal(noisy.values[Run(name, measure, RATES[2])][1], alone)
+
+
+def test_a_trial_shows_every_query_once_a_pass_in_another_order(noisy):
+    stream = shown(noisy.source, 3)
+    first, second = stream.qids[:60], stream.qids[60:]
+    assert sorted(first) == sorted(second) == sorted(noisy.source.draw(0).qids)
+    assert list(first) != list(second)
+
+
+def test_scaling_is_that_of_a_learner_that_scales(noisy):
+    plain = Source("", "", noisy.source.draw, 60, passes=2)
+    scaling = pr.ListwisePerceptron(scaling="running").learn(plain.blocks(3), "ndcg@10").values("ndcg@10")
+    np.testing.assert_array_equal(noisy.values[Run("listwise", "ndcg@10", 1.0)][0], scaling)
+
+
+def test_tuning_against_loops(noisy):
+    for measure in MEASURES:
+        for one in tune(noisy, measure):
+            runs = [Run(one.contender.name, measure, rate) for rate in (RATES if one.contender.has_rate else [1.0])]
+            tables = {run.rate: noisy.values[run] for run in runs}
+            whole = {rate: np.mean([np.mean(row[~np.isnan(row)]) for row in rows]) for rate, rows in tables.items()}
+            best = max(whole, key=whole.get)
+            assert one.whole.mean() == pytest.approx(whole[best])
+            assert first_tenth(120) == 12
+            for seed in range(2):
+                start = {rate: np.nanmean(rows[seed, :12]) for rate, rows in tables.items()}
+                rate = max(start, key=start.get)
+                if one.honest_rates is not None:
+                    assert one.honest_rates[seed] == rate
+                assert one.honest_rest[seed] == pytest.approx(np.nanmean(tables[rate][seed, 12:]))
+
+
+def test_running_means_and_their_chart(noisy):
+    values = noisy.values[Run("slam", "ap", 1.0)]
+    means = running_means(values)
+    for t in (0, 5, 119):
+        seen = values[0, : t + 1]
+        counted = seen[~np.isnan(seen)]
+        assert means[0, t] == pytest.approx(counted.mean()) if len(counted) else np.isnan(means[0, t])
+    tuned = tune(noisy, "ap")
+    chart = draw_curves(noisy, tuned, "ap", "name", "title", "about")
+    for one, series in zip(tuned, chart.series, strict=True):
+        assert series.y[-1] == pytest.approx(one.whole.mean())
+        assert series.high[-1] - series.y[-1] == pytest.approx(one.whole.std(ddof=1))
+        assert not np.isnan(series.y).any()
+
+
+def test_losses_end_and_stay_under_their_bounds():
+    """Algorithms 2, 3 and the listwise perceptron lose nothing in the second half of the stream of the report."""
+    settings = Settings()
+    result = try_simulated(simulated_source(*settings.simulated_shape), [100, 101, 102])
+    assert result.trials.source.n_rounds >= 10_000
+    with_theorem = [one for one in result.promises if one.bounds is not None]
+    assert {one.run.learner for one in with_theorem} == {LAST_ITERATE.name, "slam", "minimax", "slam-paper"}
+    for one in with_theorem:
+        assert one.holds
+        assert (one.losses > 0).all()
+        if one.run.learner != "slam-paper":
+            assert not one.second_half.any(), one.label
+            assert max(one.last_losses) <= result.trials.source.n_rounds // 2
+    stream = result.trials.source.draw(100)
+    assert result.radii[0] == pytest.approx(np.linalg.norm(stream.X, axis=1).max())
+    assert result.trials.source.facts["margin"] == MARGIN
+    for rate, bounds in result.slam_bounds.items():
+        losses = np.nansum(1 - result.trials.values[Run("slam", MEASURE, rate)], axis=1)
+        assert (losses <= bounds).all()
+
+
+def test_who_depends_on_the_rate():
+    result = reproduce(Settings(quick=True, n_seeds=1)).streams[0]
+    assert result.depends == {
+        "listwise": False,
+        "slam": True,
+        "minimax": False,
+        "listnet": True,
+        "perceptron": False,
+    }
+
+
+def test_the_same_settings_give_the_same_numbers():
+    first, second = (as_plain(reproduce(Settings(quick=True, n_seeds=1, seed=9), n_threads=n)) for n in (1, 2))
+    assert first == second
+    assert first["settings"]["seeds"] == [9]
+
+
+def test_sets_below_a_folder(tmp_path):
+    stream = pr.separable(5, n_documents=3, seed=1).stream
+    for name in (
+        "web/Fold1/train.txt",
+        "web/Fold1/vali.txt",
+        "web/Fold2/train.txt",
+        "alone.txt.gz",
+        "two/a.txt",
+        "two/b.txt",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        pr.write_letor(stream, tmp_path / name)
+    pr.write_store(stream, tmp_path / "kept.store")
+    pr.write_parquet(stream, tmp_path / "table.parquet")
+    (tmp_path / "readme.txt").write_text("Judged queries.\n")
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "notes.md").write_text("not data")
+    sets, left_out = find_sets(tmp_path)
+    assert {one.name for one in sets} == {
+        "web/Fold1", "alone.txt.gz", "two/a.txt", "two/b.txt", "kept.store", "table.parquet"
+    }  # fmt: skip
+    reasons = {one.path.relative_to(tmp_path).as_posix(): one.reason for one in left_out}
+    assert set(reasons) == {"web/Fold1/vali.txt", "web/Fold2/train.txt", "readme.txt", "empty.txt"}
+    assert "fold" in reasons["web/Fold2/train.txt"]
+    assert "readme.txt:1" in reasons["readme.txt"]
+    for one in sets:
+        assert real_source(one, scaling="auto", order="given", passes=1, most_queries=3).n_queries == 3
+
+
+def test_a_set_of_the_catalogue_is_read_as_such(tmp_path):
+    (tmp_path / "MQ2008" / "Fold1").mkdir(parents=True)
+    stream = pr.separable(5, n_documents=3, n_features=4, seed=1).stream
+    pr.write_letor(stream, tmp_path / "MQ2008" / "Fold1" / "train.txt")
+    (one,), _ = find_sets(tmp_path)
+    assert one.name == pr.datasets()["mq2008"].title
+    assert real_source(one, scaling="none", order="given", passes=1, most_queries=None).draw(0).n_features == 46
+
+
+@pytest.mark.parametrize(("size", "scaling"), [(1.0, None), (1.5, "query-zscore")])
+def test_automatic_scaling(tmp_path, size, scaling):
+    X = np.array([[size, 0.5], [0.25, -0.5]])
+    path = tmp_path / "a.txt"
+    pr.write_letor(pr.QueryStream.from_arrays(X, [1, 0]), path)
+    assert (
+        real_source(RealSet("a", path, {}), scaling="auto", order="given", passes=1, most_queries=None).scaling
+        == scaling
+    )
+
+
+def test_a_set_that_cannot_be_used_is_named_and_the_rest_goes_on(tmp_path):
+    pr.write_letor(pr.QueryStream.from_arrays(np.eye(4), np.zeros(4), group=[2, 2]), tmp_path / "nothing.txt")
+    pr.write_letor(pr.separable(30, n_documents=4, n_features=3).stream, tmp_path / "some.txt")
+    result = reproduce(Settings(tmp_path, quick=True, n_seeds=1))
+    assert [one.trials.source.name for one in result.streams] == ["simulated", "some.txt"]
+    assert "no query has a relevant document" in result.left_out[0].reason
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"passes": 0}, "passes"),
+        ({"scaling": "log"}, "scaling"),
+        ({"order": "any"}, "order"),
+        ({"n_seeds": 0}, "n_seeds"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_wrong_settings(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        Settings(**wrong)
+
+
+def test_the_command_says_all_settings():
+    settings = Settings(Path("a b"), True, 3, 2, "none", "given", 4)
+    expected = "perceptrank reproduce --data 'a b' --quick --seed 3 --seeds 2 --scaling none --order given --passes 4"
+    assert settings.command == expected

@@ -1,0 +1,257 @@
+"""The report's files, and its page in a real browser."""
+
+import csv
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import perceptrank as pr
+from perceptrank.cli import app
+from perceptrank.experiments.contenders import CONTENDERS, RATES
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A quick report on the simulated stream and on a small noisy one whose name needs escaping."""
+    root = tmp_path_factory.mktemp("reproduce")
+    (root / "data" / "a<b>&c").mkdir(parents=True)
+    noisy = pr.separable(80, n_documents=8, n_features=6, label_noise=0.3, seed=2).stream
+    pr.write_letor(noisy, root / "data" / "a<b>&c" / "train.txt")
+    (root / "data" / "readme.txt").write_text("About the data\n")
+    words = [
+        "reproduce",
+        "--quick",
+        "--seeds",
+        "2",
+        "--seed",
+        "4",
+        "--data",
+        str(root / "data"),
+        "--out",
+        str(root / "out"),
+    ]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "report.html" in result.stdout
+    assert "readme.txt:1" in result.stderr
+    return root / "out"
+
+
+@pytest.fixture(scope="module")
+def results(folder):
+    return json.loads((folder / "results.json").read_text(encoding="utf-8"))
+
+
+def read_curves(folder, name):
+    return list(csv.DictReader((folder / "curves" / f"{name}.csv").read_text(encoding="utf-8").splitlines()))
+
+
+def test_results_have_every_number_with_its_settings(results):
+    assert results["settings"]["seeds"] == [4, 5]
+    assert results["settings"]["rates"] == RATES
+    assert "--quick --seed 4 --seeds 2" in results["command"]
+    assert [one["name"] for one in results["streams"]] == ["simulated", "a<b>&c"]
+    for stream in results["streams"]:
+        for measure in ("ndcg@10", "ap"):
+            assert {one["learner"] for one in stream["measures"][measure]} == set(CONTENDERS)
+            for one in stream["measures"][measure]:
+                assert len(one["by_rate"]) == len(RATES)
+                per_seed = one["hindsight"]["per_seed"]
+                assert one["hindsight"]["mean"] == pytest.approx(np.mean(per_seed))
+                assert one["hindsight"]["spread"] == pytest.approx(np.std(per_seed, ddof=1))
+                best = max(entry["mean"] for entry in one["by_rate"])
+                assert one["hindsight"]["mean"] == pytest.approx(best)
+    assert all(one["holds"] in (True, None) for one in results["streams"][0]["bounds"])
+    assert [one["file"] for one in results["left_out"]] == ["readme.txt"]
+
+
+def test_every_figure_has_its_files_and_says_how_it_was_made(folder, results):
+    assert len(results["figures"]) == 4 + 3
+    for figure in results["figures"]:
+        assert results["command"] in figure["about"]
+        assert "2 seeds" in figure["about"]
+        assert (folder / "figures" / f"{figure['name']}.png").read_bytes().startswith(b"\x89PNG")
+        assert "</svg>" in (folder / "figures" / f"{figure['name']}.svg").read_text(encoding="utf-8")
+        rows = read_curves(folder, figure["name"])
+        assert {"series", "x", "y", "low", "high"} == set(rows[0])
+        for row in rows:
+            assert np.isfinite([float(row["x"]), float(row["y"])]).all()
+            assert row["low"] == "" or float(row["low"]) <= float(row["y"]) <= float(row["high"])
+
+
+def test_curves_end_at_the_means(folder, results):
+    for place, name in ((0, "figure-1"), (1, "figure-3-set-1")):
+        ends = {row["series"]: float(row["y"]) for row in read_curves(folder, name)}
+        for one in results["streams"][place]["measures"]["ndcg@10"]:
+            if one["learner"] != "perceptron":
+                assert ends[one["label"]] == pytest.approx(one["hindsight"]["mean"])
+
+
+class _Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        if tag not in ("meta", "link", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_asks_nobody(folder):
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    tags = _Tags()
+    tags.feed(text)
+    assert not tags.open
+    assert "a&lt;b&gt;&amp;c" in text
+    for tag, attributes in tags.seen:
+        assert "src" not in attributes
+        if "href" in attributes and tag == "a":
+            target = attributes["href"]
+            inside = target.startswith("#") and f'id="{target[1:]}"' in text
+            assert inside or (folder / target).is_file()
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+    assert "@import" not in text
+    assert "url(" not in text
+
+
+def test_an_output_that_is_a_file_is_refused_before_anything_is_run(tmp_path):
+    (tmp_path / "out").write_text("")
+    result = CliRunner().invoke(app, ["reproduce", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 1
+    assert "--out must be a folder" in result.stderr
+
+
+def test_data_that_is_no_folder_is_refused(tmp_path):
+    result = CliRunner().invoke(app, ["reproduce", "--data", str(tmp_path / "none"), "--out", str(tmp_path / "out")])
+    assert result.exit_code == 1
+    assert "--data must be a folder" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if BROWSER is None:
+        pytest.skip("no chromium is installed")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def open_page(browser, folder):
+    """Open the page at some width; in the end nothing may have been complained about or asked of others."""
+    opened, complaints, asked = [], [], []
+
+    def open_at(width, scheme="light"):
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((folder / "report.html").as_uri())
+        page.wait_for_selector("figure svg path.curve")
+        opened.append(page)
+        return page
+
+    yield open_at
+    for page in opened:
+        page.close()
+    assert not complaints
+    assert all(url.startswith(("file:", "data:")) for url in asked)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 400])
+def test_figures_are_drawn_and_nothing_scrolls_sideways(open_page, results, width, scheme):
+    page = open_page(width, scheme)
+    assert page.locator("figure svg").count() == len(results["figures"])
+    for figure in page.locator("figure").all():
+        assert figure.locator("path.curve").count() >= 4
+        box = figure.locator("svg").bounding_box()
+        assert box["width"] > 300
+        assert box["height"] > 200
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    red, green, blue = map(
+        int, re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[:3]
+    )
+    assert (red + green + blue > 600) == (scheme == "light")
+    page.mouse.wheel(500, 0)
+    assert page.evaluate("window.scrollX") == 0
+
+
+def test_labels_do_not_leave_the_drawing(open_page):
+    for width in (1200, 720, 400):
+        page = open_page(width)
+        for figure in page.locator("figure svg").all():
+            outside = figure.evaluate(
+                "svg => { const box = svg.getBoundingClientRect(); return [...svg.querySelectorAll('text')].filter(t => {"
+                "const b = t.getBoundingClientRect(); return b.left < box.left - 1 || b.right > box.right + 1; })"
+                ".map(t => t.textContent); }"
+            )
+            assert outside == []
+
+
+def test_hovering_shows_the_values(open_page, folder):
+    page = open_page(1200)
+    plot = page.locator("figure[data-chart='figure-1'] .plot")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] / 2)
+    tip = plot.locator(".tip")
+    assert tip.is_visible()
+    text = tip.inner_text()
+    seen = int(re.search(r"queries seen: ([\d,]+)", text).group(1).replace(",", ""))
+    here = [row for row in read_curves(folder, "figure-1") if float(row["x"]) == seen]
+    assert len(here) == 4
+    for row in here:
+        assert re.search(re.escape(row["series"]) + rf"\s+{float(row['y']):.4f}", text)
+    page.mouse.move(5, 5)
+    assert tip.is_hidden()
+
+
+def test_arrow_keys_show_the_values_too(open_page):
+    page = open_page(1200)
+    plot = page.locator("figure[data-chart='figure-1'] .plot")
+    plot.focus()
+    page.keyboard.press("ArrowRight")
+    assert "queries seen: 1.0" in plot.locator(".tip").inner_text()
+    page.keyboard.press("ArrowRight")
+    assert "queries seen: 2.0" in plot.locator(".tip").inner_text()
+    page.keyboard.press("Escape")
+    assert plot.locator(".tip").is_hidden()
+
+
+def test_curves_can_be_switched_off(open_page):
+    page = open_page(1200)
+    figure = page.locator("figure[data-chart='losses-and-bounds']")
+    before = figure.locator("path.curve").count()
+    for button in figure.locator(".keys button").all():
+        button.click()
+        assert button.get_attribute("aria-pressed") == "false"
+    assert figure.locator("path.curve").count() == 0
+    assert "No curve" in figure.locator("svg").text_content()
+    figure.locator(".keys button").first.click()
+    assert figure.locator("path.curve").count() == 1 < before
+
+
+def test_printing_is_on_white_even_from_a_dark_screen(open_page):
+    page = open_page(1200, "dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.querySelector('nav')).display") == "none"
+    page.set_viewport_size({"width": 680, "height": 1000})
+    page.wait_for_timeout(100)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 680
+    assert page.pdf(format="A4").startswith(b"%PDF")
