@@ -1,4 +1,4 @@
-# make demo: a first look; make test: everything that must pass. Both create .venv on first use.
+# make demo: the experiments and a report; make test: everything that must pass. Both create .venv on first use.
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
@@ -7,7 +7,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/.cache
 .PHONY: demo test lint types layers tests bounds bench fuzz clean
 
 demo: $(VENV)/user
-	$(BIN)/perceptrank demo
+	$(BIN)/perceptrank reproduce --out report $(if $(DATA),--data $(DATA))
 
 test: lint types layers tests bounds
 
@@ -37,7 +37,7 @@ fuzz: $(VENV)/dev
 
 $(VENV)/user: pyproject.toml
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[plot]'
 	touch $@
 
 $(VENV)/dev: pyproject.toml

@@ -1,12 +1,14 @@
 """The theorems as tests: cumulative loss never exceeds its bound, on separable and on noisy streams."""
 
 import numpy as np
+import pytest
 import twins
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import separable_streams, streams
 
 import perceptrank as pr
+from perceptrank.theory import bounds
 
 MEASURES = st.sampled_from([("ndcg", None), ("ndcg", 2), ("ndcg", 10), ("ap", None)])
 SLACK = 1 + 1e-9
@@ -28,6 +30,64 @@ def diameter(stream, name):
 
 def radius(stream):
     return np.linalg.norm(stream.X.astype(float), axis=1).max()
+
+
+@given(stream=streams(), measure=MEASURES)
+def test_radius_diameter_and_weight_ratio(stream, measure):
+    name, k = measure
+    np.testing.assert_allclose(pr.theory.radius(stream), radius(stream), rtol=1e-12)
+    np.testing.assert_allclose(pr.theory.diameter(stream, named(name, k)), diameter(stream, name), rtol=1e-6)
+    ratio = 1.0
+    for query in stream:
+        v = twins.slam_weights(np.zeros(len(query.X)), query.relevance, name, k)
+        if v.any():
+            ratio = max(ratio, v.max() / v[v > 0].min())
+    np.testing.assert_allclose(bounds.weight_ratio(named(name, k), stream), ratio, rtol=1e-9)
+    np.testing.assert_allclose(bounds.weight_ratio(named(name, k), stream.blocks(64)), ratio, rtol=1e-9)
+
+
+def test_distances_far_from_the_origin_and_of_any_size():
+    X = np.array([[1e8, 1.0], [1e8 + 3.0, 5.0], [1e8, 2.0]])
+    assert pr.theory.diameter(pr.QueryStream.from_arrays(X, [1, 0, 1])) == 5.0
+    for size in (1e-200, 1e200):
+        stream = pr.QueryStream.from_arrays(np.array([[3.0, 4.0], [0.0, 0.0]]) * size, [1, 0])
+        np.testing.assert_allclose(pr.theory.radius(stream), 5 * size)
+        np.testing.assert_allclose(pr.theory.diameter(stream), 5 * size)
+    same = pr.QueryStream.from_arrays(np.ones((2, 2)), [1, 0])
+    assert pr.theory.diameter(same) == 0.0
+
+
+def test_weight_ratios_of_large_and_linear_grades():
+    stream = pr.QueryStream.from_arrays(np.zeros((2, 1)), [3000, 2999])
+    np.testing.assert_allclose(bounds.weight_ratio("ndcg", stream), 2 * np.log2(3))
+    np.testing.assert_allclose(bounds.weight_ratio(pr.NDCG(gain="linear"), stream), 3000 / 2999 * np.log2(3))
+
+
+@pytest.mark.parametrize("bound", [bounds.perceptron, bounds.minimax])
+def test_bounds_want_a_margin_or_a_comparator(bound):
+    for wrong in ({}, {"margin": 1, "comparator": (1, 1)}):
+        with pytest.raises(ValueError, match="margin or comparator"):
+            bound(radius=1, **wrong)
+    for wrong in ({"margin": 0}, {"margin": -1}, {"comparator": (-1, 0)}, {"comparator": (1, np.nan)}):
+        with pytest.raises(ValueError, match=r"margin|comparator"):
+            bound(radius=1, **wrong)
+    with pytest.raises(ValueError, match="radius"):
+        bound(radius=-1, margin=1)
+
+
+def test_worked_examples():
+    """R = 1 and margin 0.1: 100 mistakes for classification, 400 for pairs, 399 rounds that cost any learner."""
+    assert bounds.perceptron(radius=1, margin=0.1) == pytest.approx(100)
+    assert bounds.minimax(radius=1, margin=0.1) == pytest.approx(400)
+    assert bounds.listwise(diameter=2, relative_margin=0, margin=0.1) == pytest.approx(400)
+    assert bounds.listwise(diameter=2, margin=0.1) == pytest.approx(1200)
+    assert bounds.slam(diameter=2, learning_rate=0.1, margin=0.1) == pytest.approx(2400)
+    assert bounds.lower(radius=1, margin=0.1, measure="ap") == pytest.approx(399 / 2)
+    assert bounds.lower(radius=1, margin=0.1) == pytest.approx(399 * (1 - 1 / np.log2(3)))
+    assert bounds.lower(radius=1, margin=0.1, measure="ap", version="paper") == pytest.approx(99 / 2)
+    assert bounds.minimax(radius=1, comparator=(2, 9)) == pytest.approx(9 + 2 * np.sqrt(4 * 9) + 4 * 4)
+    wide = bounds.slam(diameter=2, learning_rate=1, surrogate_margin=3, comparator=(6, 12))
+    assert wide == pytest.approx(4 + 2 * np.sqrt(10 * 4) + 4 * 10)
 
 
 def play(learner, stream, name, k):
@@ -58,7 +118,7 @@ def test_slam_separable(data, measure, rate):
     name, k = measure
     rounds = list(play(pr.SlamPerceptron(named(name, k), learning_rate=rate), data.stream, name, k))
     losses, masses = sum(one[3] for one in rounds), sum(one[4] for one in rounds)
-    bound = (diameter(data.stream, name) ** 2 + 2 / rate) / data.margin**2
+    bound = bounds.slam(diameter=diameter(data.stream, name), learning_rate=rate, margin=data.margin)
     assert all(one[3] <= one[4] * SLACK + 1e-12 for one in rounds)
     assert losses <= masses * SLACK + 1e-9
     assert masses <= bound * SLACK
@@ -68,15 +128,16 @@ def test_slam_separable(data, measure, rate):
 def test_slam_separable_as_in_the_paper(data, measure):
     """With C = 4 m R^2 v_max and the rate 1 / C, the sum of surrogates is at most C / gamma^2."""
     name, k = measure
-    constant = 1.0
-    for query in data.stream:
-        v = twins.slam_weights(np.zeros(len(query.X)), query.relevance, name, k)
-        if v.any():
-            counted = min(k, len(v)) if k else len(v)
-            constant = max(constant, 4 * counted * radius(data.stream) ** 2 * v.max() / v[v > 0].min())
+    longest = int(np.diff(data.stream.offsets).max())
+    needed = {
+        "radius": radius(data.stream),
+        "n_documents": min(k, longest) if k else longest,
+        "weight_ratio": bounds.weight_ratio(named(name, k), data.stream),
+    }
+    constant = bounds.slam_as_in_the_paper(**needed, margin=1)
     learner = pr.SlamPerceptron(named(name, k), learning_rate=1 / constant)
     losses = sum(one[3] for one in play(learner, data.stream, name, k))
-    assert losses <= constant / data.margin**2 * SLACK
+    assert losses <= bounds.slam_as_in_the_paper(**needed, margin=data.margin) * SLACK
 
 
 @given(stream=streams(), measure=MEASURES, rate=st.sampled_from([0.01, 0.1, 1.0]), seed=st.integers(0, 99))
@@ -86,11 +147,10 @@ def test_slam_noisy(stream, measure, rate, seed):
     rounds = list(play(pr.SlamPerceptron(named(name, k), learning_rate=rate), stream, name, k))
     masses = sum(one[4] for one in rounds)
     assert sum(one[3] for one in rounds) <= masses * SLACK + 1e-9
-    constant = diameter(stream, name) ** 2 + 2 / rate
     for u in comparators(stream, seed):
         surrogate = sum(twins.slam(X @ u, grades, v, 1.0)[0] for X, grades, v, _, mass in rounds if mass > 0)
-        norm = np.linalg.norm(u)
-        assert masses <= (surrogate + norm * np.sqrt(constant * surrogate) + norm**2 * constant) * SLACK
+        against = float(np.linalg.norm(u)), surrogate
+        assert masses <= bounds.slam(diameter=diameter(stream, name), learning_rate=rate, comparator=against) * SLACK
 
 
 @given(data=separable_streams(), measure=MEASURES)
@@ -99,7 +159,8 @@ def test_minimax_separable(data, measure):
     name, k = measure
     learner = pr.MinimaxPerceptron(named(name, k))
     trace = learner.learn(data.stream)
-    assert learner.n_updates == trace.n_updates <= 4 * radius(data.stream) ** 2 / data.margin**2 * SLACK
+    bound = bounds.minimax(radius=radius(data.stream), margin=data.margin)
+    assert learner.n_updates == trace.n_updates <= bound * SLACK
 
 
 @given(stream=streams(), measure=MEASURES, seed=st.integers(0, 99))
@@ -108,12 +169,14 @@ def test_minimax_noisy(stream, measure, seed):
     rounds = list(play(pr.MinimaxPerceptron(named(name, k)), stream, name, k))
     mistakes = sum(one[4] > 0 for one in rounds)
     assert sum(one[3] for one in rounds) <= mistakes + 1e-9
+    largest = radius(stream)
+    assume(largest > 0)
     for u in comparators(stream, seed):
         surrogate = sum(
             max(0.0, 1 + twins.widest_pair(X @ u, grades)[0]) for X, grades, _, _, mass in rounds if mass > 0
         )
-        reach = 2 * radius(stream) * np.linalg.norm(u)
-        assert mistakes <= (surrogate + reach * np.sqrt(surrogate) + reach**2) * SLACK
+        against = float(np.linalg.norm(u)), surrogate
+        assert mistakes <= bounds.minimax(radius=largest, comparator=against) * SLACK
 
 
 LISTWISE = st.sampled_from([("uniform", 0.0), ("uniform", 1.0), ("top", 0.0), ("top", 0.5), ("uniform", 3.0)])
@@ -128,7 +191,8 @@ def test_listwise_separable(data, measure, setting):
     rounds = list(play(learner, data.stream, name, k))
     masses = sum(one[4] for one in rounds)
     assert all(one[3] <= one[4] * SLACK + 1e-12 for one in rounds)
-    assert masses <= (1 + 2 * rho) * diameter(data.stream, name) ** 2 / data.margin**2 * SLACK
+    largest = diameter(data.stream, name)
+    assert masses <= bounds.listwise(diameter=largest, relative_margin=rho, margin=data.margin) * SLACK
     assert masses <= np.linalg.norm(learner.weights) / data.margin * SLACK
 
 
@@ -137,7 +201,8 @@ def test_listwise_separable_with_an_absolute_margin(data, measure, rate):
     name, k = measure
     learner = pr.ListwisePerceptron(named(name, k), margin=1.0, learning_rate=rate, average=False)
     masses = sum(one[4] for one in play(learner, data.stream, name, k))
-    assert masses <= (diameter(data.stream, name) ** 2 + 2 / rate) / data.margin**2 * SLACK
+    bound = bounds.slam(diameter=diameter(data.stream, name), learning_rate=rate, margin=data.margin)
+    assert masses <= bound * SLACK
 
 
 @given(stream=streams(), measure=MEASURES, setting=LISTWISE, seed=st.integers(0, 99))
@@ -148,11 +213,11 @@ def test_listwise_noisy(stream, measure, setting, seed):
     learner = pr.ListwisePerceptron(named(name, k), violators=violators, relative_margin=rho, average=False)
     rounds = list(play(learner, stream, name, k))
     masses = sum(one[4] for one in rounds)
-    constant = (1 + 2 * rho) * diameter(stream, name) ** 2
+    largest = diameter(stream, name)
     for u in comparators(stream, seed):
         surrogate = sum(twins.slam(X @ u, grades, v, 1.0)[0] for X, grades, v, _, mass in rounds if mass > 0)
-        norm = np.linalg.norm(u)
-        assert masses <= (surrogate + norm * np.sqrt(constant * surrogate) + norm**2 * constant) * SLACK
+        against = float(np.linalg.norm(u)), surrogate
+        assert masses <= bounds.listwise(diameter=largest, relative_margin=rho, comparator=against) * SLACK
 
 
 @given(data=separable_streams())
@@ -166,7 +231,8 @@ def test_perceptron_separable(data):
     separator = np.append(data.ranker, -threshold)
     gamma = (np.where(labels, 1, -1) * (X @ separator)).min() / np.linalg.norm(separator)
     classifier = pr.Perceptron().fit(X, labels.astype(int))
-    assert classifier.n_updates <= (np.linalg.norm(X, axis=1).max() / gamma) ** 2 * SLACK
+    bound = bounds.perceptron(radius=np.linalg.norm(X, axis=1).max(), margin=gamma)
+    assert classifier.n_updates <= bound * SLACK
 
 
 @given(stream=streams(), seed=st.integers(0, 99))
@@ -175,11 +241,13 @@ def test_perceptron_noisy(stream, seed):
     classifier = pr.Perceptron()
     labels = np.where(stream.relevance > 0, 1, -1)
     X = stream.X.astype(float)
+    largest = radius(stream)
+    assume(largest > 0)
     mistaken = np.array([classifier.learn_one(x, label) for x, label in zip(stream.X, labels, strict=True)])
     for u in comparators(stream, seed):
         hinges = np.maximum(0, 1 - labels * (X @ u))[mistaken].sum()
-        reach = radius(stream) * np.linalg.norm(u)
-        assert mistaken.sum() <= (hinges + reach * np.sqrt(hinges) + reach**2) * SLACK
+        against = float(np.linalg.norm(u)), float(hinges)
+        assert mistaken.sum() <= bounds.perceptron(radius=largest, comparator=against) * SLACK
 
 
 def test_the_stream_on_which_small_rates_are_costly():

@@ -196,8 +196,9 @@ def test_labels_do_not_leave_the_drawing(open_page):
         page = open_page(width)
         for figure in page.locator("figure svg").all():
             outside = figure.evaluate(
-                "svg => { const box = svg.getBoundingClientRect(); return [...svg.querySelectorAll('text')].filter(t => {"
-                "const b = t.getBoundingClientRect(); return b.left < box.left - 1 || b.right > box.right + 1; })"
+                "svg => { const box = svg.getBoundingClientRect();"
+                "return [...svg.querySelectorAll('text')].filter(t => { const b = t.getBoundingClientRect();"
+                "return b.left < box.left - 1 || b.right > box.right + 1; })"
                 ".map(t => t.textContent); }"
             )
             assert outside == []
