@@ -309,9 +309,19 @@ def test_simulate_takes_nothing_that_has_no_effect(run, tmp_path):
     assert "--kind separable" in run("simulate", tmp_path / "m", "--kind", "mslr", "--margin", 1, code=1).stderr
 
 
-def test_the_first_use_says_that_it_compiles(tmp_path, monkeypatch, capsys):
+def test_the_first_use_says_that_it_compiles_and_has_help(tmp_path, monkeypatch, capsys):
+    started = []
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    for folder, said in ((tmp_path / "none", True), (tmp_path, False)):
-        monkeypatch.setattr("perceptrank.commands.progress.cache_folder", lambda folder=folder: folder)
-        ProgressBar("x")
-        assert ("compiling for the first use" in capsys.readouterr().err) == said
+    monkeypatch.setattr("subprocess.run", lambda command, **_: started.append(command))
+    (tmp_path / "kernels").mkdir()
+    monkeypatch.setattr("perceptrank.commands.first_use.cache_folder", lambda: tmp_path)
+    ProgressBar("x")
+    assert "compiling for the first use" in capsys.readouterr().err
+    (tmp_path / "kernels" / "list_pass.list_pass-50.py311.nbi").touch()
+    ProgressBar("x")
+    assert capsys.readouterr().err == ""
+    assert started == [[sys.executable, "-m", "perceptrank.commands.first_use"]]
+
+
+def test_the_help_of_the_first_use_runs():
+    subprocess.run([sys.executable, "-m", "perceptrank.commands.first_use"], check=True)
