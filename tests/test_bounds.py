@@ -87,7 +87,7 @@ def test_worked_examples():
     assert bounds.lower(radius=1, margin=0.1, measure="ap", version="paper") == pytest.approx(99 / 2)
     assert bounds.minimax(radius=1, comparator=(2, 9)) == pytest.approx(9 + 2 * np.sqrt(4 * 9) + 4 * 4)
     wide = bounds.slam(diameter=2, learning_rate=1, surrogate_margin=3, comparator=(6, 12))
-    assert wide == pytest.approx(4 + 2 * np.sqrt(10 * 4) + 4 * 10)
+    assert wide == pytest.approx(12 + 6 * np.sqrt(10 * 12) + 36 * 10)
 
 
 def play(learner, stream, name, k):

@@ -6,8 +6,8 @@ import numpy as np
 
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.list_pass import MASS, ROUNDS, UPDATES, take_step
-from perceptrank.kernels.scoring import score_rows
+from perceptrank.kernels.list_pass import LARGEST_REACH, MASS, ROUNDS, SQUARED_REACH, SQUARED_STEPS, UPDATES, take_step
+from perceptrank.kernels.scoring import score_rows, squared_norm
 
 
 @compiled
@@ -51,8 +51,12 @@ def perceptron_pass(
             if sound and label * score[0] <= 0.0:
                 for j in range(len(weights)):
                     step[j] = -label * X[i, j]
+                length = squared_norm(step)
                 sound = take_step(weights, step, learning_rate)
                 tally[UPDATES] += 1.0
+                tally[SQUARED_REACH] += length
+                tally[SQUARED_STEPS] += length
+                tally[LARGEST_REACH] = max(tally[LARGEST_REACH], length)
             tally[ROUNDS] += 1.0
             for j in range(len(weights)):
                 total[j] += weights[j]

@@ -8,8 +8,8 @@ from perceptrank.kernels.list_rules import ListRule, list_coefficients
 from perceptrank.kernels.scoring import add_rows, score_rows, score_rows_twice, squared_norm
 from perceptrank.kernels.scratch import COEFFICIENTS, ORDER, SCORES, allocate_floats, allocate_ints
 
-# Entries of the tally that a learner carries from block to block.
-ROUNDS, UPDATES, MASS, SQUARED_REACH, TALLY_LENGTH = range(5)
+# Entries of the tally that a learner carries from block to block. A reach is a squared length of step per weight moved.
+ROUNDS, UPDATES, MASS, SQUARED_REACH, SQUARED_STEPS, LARGEST_REACH, TALLY_LENGTH = range(7)
 
 # Beyond this, sums of iterates and squared norms could overflow.
 LARGEST_SQUARED_NORM = 1e300
@@ -25,10 +25,10 @@ def longest_query(offsets: Ints) -> int:
 
 
 @compiled
-def squared_reach(step: Floats, mass: float) -> float:
-    """Squared length of a step per weight it moved."""
+def squared_reach(step: Floats, length: float, mass: float) -> float:
+    """Squared length of a step per weight it moved, from its squared length unless that underflows."""
     if mass > 1e-100:
-        return squared_norm(step) / (mass * mass)
+        return length / (mass * mass)
     reach = 0.0
     for j in range(len(step)):
         reach += (step[j] / mass) * (step[j] / mass)
@@ -100,7 +100,8 @@ def list_pass(
             for j in range(len(weights)):
                 step[j] = 0.0
             add_rows(X, start, moved, n_moved, g, step)
-            reach = squared_reach(step, mass)
+            length = squared_norm(step)
+            reach = squared_reach(step, length, mass)
             if not reach <= LARGEST_SQUARED_NORM:
                 return q
             if not take_step(weights, step, rule.learning_rate):
@@ -108,6 +109,8 @@ def list_pass(
             tally[UPDATES] += 1.0
             tally[MASS] += mass
             tally[SQUARED_REACH] += reach
+            tally[SQUARED_STEPS] += length
+            tally[LARGEST_REACH] = max(tally[LARGEST_REACH], reach)
         masses[q] = mass
         tally[ROUNDS] += 1.0
         for j in range(len(weights)):

@@ -12,6 +12,13 @@ from perceptrank.learners.state import State
 from perceptrank.measures import discounts
 
 
+def squared_diameter(diameter: float | None, radius: float | None) -> float:
+    """D², or 4 R² for want of it."""
+    if diameter is None and radius is None:
+        raise ValueError("give diameter or radius, what is known of the stream")
+    return float(diameter) ** 2 if diameter is not None else 4 * float(radius or 0.0) ** 2
+
+
 class ListLearner(Learner):
     """A learner whose rule turns one query's scores and grades into a coefficient per document."""
 

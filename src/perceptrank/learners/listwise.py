@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.kernels.list_rules import TOP, UNIFORM, ListRule
-from perceptrank.learners.lists import ListLearner
+from perceptrank.learners.lists import ListLearner, squared_diameter
 from perceptrank.measures import MeasureLike
 from perceptrank.scaling import ScalingLike
 from perceptrank.surrogates import make_rule
@@ -75,6 +75,13 @@ class ListwisePerceptron(ListLearner):
         self.average = average
         self.scaling = scaling
         self._start()
+
+    def _constant(self, diameter: float | None, radius: float | None) -> tuple[float, str]:
+        squared = squared_diameter(diameter, radius)
+        if self.margin:
+            return squared + 2 * self.margin / self.learning_rate, "(D² + 2 margin / rate)"
+        relative = 0.0 if self.margin is not None else self.relative_margin or 0.0
+        return (1 + 2 * relative) * squared, f"{1 + 2 * relative:g} D²"
 
     def _make_rule(self) -> ListRule:
         check_choice("violators", self.violators, VIOLATORS)

@@ -1,7 +1,7 @@
 """Algorithm 3: the minimax perceptron."""
 
 from perceptrank.kernels.list_rules import MAX_PAIR, ListRule
-from perceptrank.learners.lists import ListLearner
+from perceptrank.learners.lists import ListLearner, squared_diameter
 from perceptrank.measures import MeasureLike
 from perceptrank.scaling import ScalingLike
 from perceptrank.surrogates import make_rule
@@ -48,6 +48,9 @@ class MinimaxPerceptron(ListLearner):
         self.average = average
         self.scaling = scaling
         self._start()
+
+    def _constant(self, diameter: float | None, radius: float | None) -> tuple[float, str]:
+        return squared_diameter(diameter, radius), "D²"
 
     def _make_rule(self) -> ListRule:
         return make_rule(

@@ -51,6 +51,11 @@ class Perceptron(Learner):
         super()._check_parameters()
         check_positive("learning_rate", self.learning_rate)
 
+    def _constant(self, diameter: float | None, radius: float | None) -> tuple[float, str]:
+        if radius is None:
+            raise ValueError("give radius, the largest norm of an example")
+        return float(radius) ** 2, "R²"
+
     def _pass(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:

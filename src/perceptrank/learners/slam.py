@@ -1,7 +1,7 @@
 """Algorithm 2: the SLAM perceptron."""
 
 from perceptrank.kernels.list_rules import TOP, ListRule
-from perceptrank.learners.lists import ListLearner
+from perceptrank.learners.lists import ListLearner, squared_diameter
 from perceptrank.measures import MeasureLike
 from perceptrank.scaling import ScalingLike
 from perceptrank.surrogates import make_rule
@@ -59,6 +59,9 @@ class SlamPerceptron(ListLearner):
         self.average = average
         self.scaling = scaling
         self._start()
+
+    def _constant(self, diameter: float | None, radius: float | None) -> tuple[float, str]:
+        return squared_diameter(diameter, radius) + 2 * self.margin / self.learning_rate, "(D² + 2 margin / rate)"
 
     def _make_rule(self) -> ListRule:
         return make_rule(

@@ -5,11 +5,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perceptrank.arrays import Floats
-from perceptrank.kernels.list_pass import MASS, ROUNDS, SQUARED_REACH, TALLY_LENGTH, UPDATES
+from perceptrank.kernels.list_pass import (
+    LARGEST_REACH,
+    MASS,
+    ROUNDS,
+    SQUARED_REACH,
+    SQUARED_STEPS,
+    TALLY_LENGTH,
+    UPDATES,
+)
 from perceptrank.persist import finite_numbers, whole_number
 
 _COUNTS = {"rounds": ROUNDS, "updates": UPDATES}
-_SUMS = {"mass": MASS, "squared_reach": SQUARED_REACH}
+_SUMS = {
+    "mass": MASS,
+    "squared_reach": SQUARED_REACH,
+    "squared_steps": SQUARED_STEPS,
+    "largest_squared_reach": LARGEST_REACH,
+}
 
 
 class State(NamedTuple):

@@ -2,6 +2,24 @@
 
 from perceptrank.data.adversary import Game, n_rounds, play
 from perceptrank.theory import bounds
+from perceptrank.theory.bounds import Comparator
+from perceptrank.theory.certificates import Certificate, Promise
+from perceptrank.theory.comparators import comparator, cumulative_surrogate
 from perceptrank.theory.geometry import diameter, radius
+from perceptrank.theory.margins import Margin, margin
 
-__all__ = ["Game", "bounds", "diameter", "n_rounds", "play", "radius"]
+__all__ = [
+    "Certificate",
+    "Comparator",
+    "Game",
+    "Margin",
+    "Promise",
+    "bounds",
+    "comparator",
+    "cumulative_surrogate",
+    "diameter",
+    "margin",
+    "n_rounds",
+    "play",
+    "radius",
+]

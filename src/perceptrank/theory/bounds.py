@@ -5,31 +5,44 @@ the learner is at most L + U sqrt(C L) + U^2 C for every ranker u of norm U whos
 stream that a unit vector ranks with margin gamma, u = that vector / gamma has L = 0, which leaves C / gamma^2.
 
 So every function takes what its constant needs and then either `margin`, the gamma of a separable stream, or
-`comparator`, the pair (U, L). Distances and norms come from `perceptrank.theory.radius` and `diameter`.
+`comparator`, the pair (U, L). These come from `perceptrank.theory.margin` and `comparator`, distances and norms from
+`diameter` and `radius`.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from perceptrank.arrays import Floats
 from perceptrank.data.adversary import n_rounds
 from perceptrank.measures import AP, NDCG, MeasureLike, parse
 from perceptrank.stream import Blocks, as_blocks
 from perceptrank.validation import check_not_negative, check_positive, check_positive_whole
 
-Comparator = tuple[float, float]
+
+class Comparator(NamedTuple):
+    """A fixed ranker to compare with: its norm U, its cumulative surrogate L, and, where known, itself."""
+
+    norm: float
+    loss: float
+    ranker: Floats | None = None
 
 
-def _bound(constant: float, margin: float | None, comparator: Comparator | None) -> float:
+AnyComparator = Comparator | tuple[float, float]
+
+
+def from_constant(constant: float, margin: float | None, comparator: AnyComparator | None) -> float:
+    """The bound that goes with a constant C."""
     if (margin is None) == (comparator is None):
         raise ValueError("give margin or comparator, one of them")
-    if margin is not None:
+    if comparator is None:
         return constant / check_positive("margin", margin) ** 2
-    norm, loss = (check_not_negative("comparator", one) for one in comparator or ())
+    norm, loss = (check_not_negative("comparator", one) for one in comparator[:2])
     return loss + norm * math.sqrt(constant * loss) + norm**2 * constant
 
 
-def perceptron(*, radius: float, margin: float | None = None, comparator: Comparator | None = None) -> float:
+def perceptron(*, radius: float, margin: float | None = None, comparator: AnyComparator | None = None) -> float:
     """Mistakes of the classification perceptron (Algorithm 1): C = R^2.
 
     The surrogate of a comparator is the hinge loss, summed over the rounds with a mistake. Theorem 1 and its corollary
@@ -38,7 +51,7 @@ def perceptron(*, radius: float, margin: float | None = None, comparator: Compar
     >>> perceptron(radius=1, margin=0.5)
     4.0
     """
-    return _bound(check_positive("radius", radius) ** 2, margin, comparator)
+    return from_constant(check_positive("radius", radius) ** 2, margin, comparator)
 
 
 def slam_as_in_the_paper(
@@ -47,7 +60,7 @@ def slam_as_in_the_paper(
     n_documents: int,
     weight_ratio: float,
     margin: float | None = None,
-    comparator: Comparator | None = None,
+    comparator: AnyComparator | None = None,
 ) -> float:
     """Cumulative loss of Algorithm 2 at the rate 1 / C, as the paper has it: C = 4 m R^2 v_max.
 
@@ -61,7 +74,7 @@ def slam_as_in_the_paper(
     """
     check_positive_whole("n_documents", n_documents)
     constant = 4 * n_documents * check_positive("radius", radius) ** 2 * check_positive("weight_ratio", weight_ratio)
-    return _bound(constant, margin, comparator)
+    return from_constant(constant, margin, comparator)
 
 
 def slam(
@@ -70,11 +83,11 @@ def slam(
     learning_rate: float,
     surrogate_margin: float = 1.0,
     margin: float | None = None,
-    comparator: Comparator | None = None,
+    comparator: AnyComparator | None = None,
 ) -> float:
     """Cumulative loss of Algorithm 2 at any rate, as we have it: C = D^2 + 2 surrogate_margin / learning_rate.
 
-    The surrogate of a comparator is SLAM with that margin, summed over the rounds with a loss. Neither the number of
+    The surrogate of a comparator is SLAM with margin 1, summed over the rounds with a loss. Neither the number of
     documents nor the cut-off nor the grades matter.
 
     >>> slam(diameter=2, learning_rate=0.5, margin=1)
@@ -82,13 +95,10 @@ def slam(
     """
     extra = 2 * check_positive("surrogate_margin", surrogate_margin) / check_positive("learning_rate", learning_rate)
     constant = check_not_negative("diameter", diameter) ** 2 + extra
-    if comparator is not None:
-        norm, loss = comparator
-        comparator = norm / surrogate_margin, loss / surrogate_margin
-    return _bound(constant, margin, comparator)
+    return from_constant(constant, margin, comparator)
 
 
-def minimax(*, radius: float, margin: float | None = None, comparator: Comparator | None = None) -> float:
+def minimax(*, radius: float, margin: float | None = None, comparator: AnyComparator | None = None) -> float:
     """Mistakes, hence cumulative loss, of Algorithm 3: C = 4 R^2.
 
     The surrogate of a comparator is max-pair with margin 1, summed over the rounds with a mistake.
@@ -96,7 +106,7 @@ def minimax(*, radius: float, margin: float | None = None, comparator: Comparato
     >>> minimax(radius=1, margin=1)
     4.0
     """
-    return _bound(4 * check_positive("radius", radius) ** 2, margin, comparator)
+    return from_constant(4 * check_positive("radius", radius) ** 2, margin, comparator)
 
 
 def listwise(
@@ -104,7 +114,7 @@ def listwise(
     diameter: float,
     relative_margin: float = 1.0,
     margin: float | None = None,
-    comparator: Comparator | None = None,
+    comparator: AnyComparator | None = None,
 ) -> float:
     """Cumulative loss of the listwise perceptron, last iterate, any violators: C = (1 + 2 relative_margin) D^2.
 
@@ -115,7 +125,7 @@ def listwise(
     4.0
     """
     factor = 1 + 2 * check_not_negative("relative_margin", relative_margin)
-    return _bound(factor * check_not_negative("diameter", diameter) ** 2, margin, comparator)
+    return from_constant(factor * check_not_negative("diameter", diameter) ** 2, margin, comparator)
 
 
 def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin: float = 1.0, margin: float) -> float:
@@ -130,7 +140,7 @@ def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin:
     extra = (
         2 * check_not_negative("surrogate_margin", surrogate_margin) / check_positive("learning_rate", learning_rate)
     )
-    return _bound(check_not_negative("diameter", diameter) ** 2 + extra, margin, None)
+    return from_constant(check_not_negative("diameter", diameter) ** 2 + extra, margin, None)
 
 
 def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", version: str = "sharp") -> float:
