@@ -26,7 +26,9 @@ def cumulative_surrogate(ranker: npt.ArrayLike, stream: Blocks, measure: Measure
     return _value_and_gradient(as_numbers("ranker", ranker).astype(np.float64), stream, measure)[0]
 
 
-def comparator(stream: Blocks, measure: MeasureLike = "ndcg", *, penalty: float, max_passes: int = 500) -> Comparator:
+def comparator(
+    stream: Blocks, measure: MeasureLike = "ndcg", *, penalty: float, max_passes: int = 500, seed: int = 0
+) -> Comparator:
     """The ranker u that minimises its cumulative surrogate plus penalty times its squared norm.
 
     A bound L + U sqrt(C L) + U^2 C is at most 3/2 (L + C U^2), so with C as the penalty the ranker found makes it as
