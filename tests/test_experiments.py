@@ -1,5 +1,7 @@
 """The experiments against plain loops, and what must come out of them whatever the seed."""
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +67,8 @@ def test_tuning_against_loops(noisy):
             assert first_tenth(120) == 12
             for seed in range(2):
                 start = {rate: np.nanmean(rows[seed, :12]) for rate, rows in tables.items()}
-                rate = max(start, key=start.get)
+                default = one.contender.default_rate
+                rate = max(start, key=lambda rate: (round(start[rate], 12), -abs(np.log(rate / default))))  # noqa: B023
                 if one.honest_rates is not None:
                     assert one.honest_rates[seed] == rate
                 assert one.honest_rest[seed] == pytest.approx(np.nanmean(tables[rate][seed, 12:]))
@@ -125,7 +128,7 @@ def test_the_same_settings_give_the_same_numbers():
 
 
 def test_sets_below_a_folder(tmp_path):
-    stream = pr.separable(5, n_documents=3, seed=1).stream
+    stream = pr.separable(30, n_documents=3, seed=1).stream
     for name in (
         "web/Fold1/train.txt",
         "web/Fold1/vali.txt",
@@ -145,17 +148,66 @@ def test_sets_below_a_folder(tmp_path):
     assert {one.name for one in sets} == {
         "web/Fold1", "alone.txt.gz", "two/a.txt", "two/b.txt", "kept.store", "table.parquet"
     }  # fmt: skip
-    reasons = {one.path.relative_to(tmp_path).as_posix(): one.reason for one in left_out}
+    reasons = {one.name: one.reason for one in left_out}
     assert set(reasons) == {"web/Fold1/vali.txt", "web/Fold2/train.txt", "readme.txt", "empty.txt"}
     assert "fold" in reasons["web/Fold2/train.txt"]
     assert "readme.txt:1" in reasons["readme.txt"]
     for one in sets:
-        assert real_source(one, scaling="auto", order="given", passes=1, most_queries=3).n_queries == 3
+        assert real_source(one, scaling="auto", order="given", passes=1, most_queries=20).n_queries == 20
+
+
+def test_folds_links_pipes_and_names(tmp_path):
+    stream = pr.separable(12, n_documents=3, seed=1).stream
+    for name in ("web/Fold1", "web/Fold2", "web/Fold3", "elsewhere/linked"):
+        (tmp_path / name).mkdir(parents=True)
+        pr.write_letor(stream, tmp_path / name / "train.txt")
+    (tmp_path / "web/Fold1/train.txt").write_text("junk\n")
+    root = tmp_path / "web"
+    (root / "link").symlink_to(tmp_path / "elsewhere/linked")
+    (root / "again").symlink_to(root)
+    (root / "loop.txt").symlink_to(root / "loop.txt")
+    os.mkfifo(root / "pipe.txt")
+    (root / "cost$x_$").mkdir()
+    pr.write_letor(stream, root / "cost$x_$" / "train.txt")
+    latin = os.fsencode(root) + b"/caf\xe9"
+    os.mkdir(latin)
+    pr.write_letor(stream, os.fsdecode(latin + b"/train.txt"))
+    sets, left_out = find_sets(root)
+    assert {one.name for one in sets} == {"Fold2", "link", "cost$x_$", "caf\ufffd"}
+    assert {one.name for one in left_out} == {"Fold1/train.txt", "Fold3/train.txt"}
+    assert find_sets(root / "Fold2")[0][0].name == "Fold2"
+    with pytest.raises(NotADirectoryError, match="not there"):
+        find_sets(root / "none")
+
+
+def test_a_set_with_too_little_to_learn_from_is_left_out(tmp_path):
+    pr.write_letor(pr.separable(9, n_documents=3).stream, tmp_path / "few.txt")
+    X, grades = np.eye(60)[:, :5], np.repeat([1.0, 0.0], 30)
+    pr.write_letor(pr.QueryStream.from_arrays(X, np.ones(60), group=[2] * 30), tmp_path / "equal.txt")
+    order = np.arange(60).reshape(2, 30).T.ravel()
+    late = np.where(np.arange(60) < 2 * 12, grades[order], 0)
+    pr.write_letor(pr.QueryStream.from_arrays(X[order], late, group=[2] * 30), tmp_path / "early.txt")
+    result = reproduce(Settings(tmp_path, quick=True, n_seeds=1, order="given"))
+    reasons = {one.name: one.reason for one in result.left_out}
+    assert set(reasons) == {"few.txt", "equal.txt"}
+    assert "9 of its queries" in reasons["few.txt"]
+    assert "0 of its queries" in reasons["equal.txt"]
+
+
+def test_an_honest_choice_among_equals_is_the_default(noisy):
+    same = {run: np.where(np.arange(120) < 12, 0.5, values) for run, values in noisy.values.items()}
+    for measure in MEASURES:
+        for one in tune(replace(noisy, values=same), measure):
+            if one.honest_rates is not None:
+                assert set(one.honest_rates) == {one.contender.default_rate}
+                default = type(one.contender.make(measure, 1.0))().learning_rate
+                nearest = min(RATES, key=lambda rate: abs(np.log(rate / default)))
+                assert one.contender.default_rate == nearest
 
 
 def test_a_set_of_the_catalogue_is_read_as_such(tmp_path):
     (tmp_path / "MQ2008" / "Fold1").mkdir(parents=True)
-    stream = pr.separable(5, n_documents=3, n_features=4, seed=1).stream
+    stream = pr.separable(30, n_documents=3, n_features=4, seed=1).stream
     pr.write_letor(stream, tmp_path / "MQ2008" / "Fold1" / "train.txt")
     (one,), _ = find_sets(tmp_path)
     assert one.name == pr.datasets()["mq2008"].title
@@ -164,9 +216,9 @@ def test_a_set_of_the_catalogue_is_read_as_such(tmp_path):
 
 @pytest.mark.parametrize(("size", "scaling"), [(1.0, None), (1.5, "query-zscore")])
 def test_automatic_scaling(tmp_path, size, scaling):
-    X = np.array([[size, 0.5], [0.25, -0.5]])
+    X = np.tile([[size, 0.5], [0.25, -0.5]], (10, 1))
     path = tmp_path / "a.txt"
-    pr.write_letor(pr.QueryStream.from_arrays(X, [1, 0]), path)
+    pr.write_letor(pr.QueryStream.from_arrays(X, [1, 0] * 10, group=[2] * 10), path)
     assert (
         real_source(RealSet("a", path, {}), scaling="auto", order="given", passes=1, most_queries=None).scaling
         == scaling
@@ -178,7 +230,7 @@ def test_a_set_that_cannot_be_used_is_named_and_the_rest_goes_on(tmp_path):
     pr.write_letor(pr.separable(30, n_documents=4, n_features=3).stream, tmp_path / "some.txt")
     result = reproduce(Settings(tmp_path, quick=True, n_seeds=1))
     assert [one.trials.source.name for one in result.streams] == ["simulated", "some.txt"]
-    assert "no query has a relevant document" in result.left_out[0].reason
+    assert "0 of its queries have documents of different grades" in result.left_out[0].reason
 
 
 @pytest.mark.parametrize(

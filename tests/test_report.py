@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import shutil
+from html import escape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,6 +16,7 @@ from perceptrank.cli import app
 from perceptrank.experiments.contenders import CONTENDERS, RATES
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NAME = "a $b<!--<script>&c"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 
 
@@ -22,9 +24,9 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 def folder(tmp_path_factory):
     """A quick report on the simulated stream and on a small noisy one whose name needs escaping."""
     root = tmp_path_factory.mktemp("reproduce")
-    (root / "data" / "a<b>&c").mkdir(parents=True)
+    (root / "data" / NAME).mkdir(parents=True)
     noisy = pr.separable(80, n_documents=8, n_features=6, label_noise=0.3, seed=2).stream
-    pr.write_letor(noisy, root / "data" / "a<b>&c" / "train.txt")
+    pr.write_letor(noisy, root / "data" / NAME / "train.txt")
     (root / "data" / "readme.txt").write_text("About the data\n")
     words = [
         "reproduce",
@@ -58,7 +60,7 @@ def test_results_have_every_number_with_its_settings(results):
     assert results["settings"]["seeds"] == [4, 5]
     assert results["settings"]["rates"] == RATES
     assert "--quick --seed 4 --seeds 2" in results["command"]
-    assert [one["name"] for one in results["streams"]] == ["simulated", "a<b>&c"]
+    assert [one["name"] for one in results["streams"]] == ["simulated", NAME]
     for stream in results["streams"]:
         for measure in ("ndcg@10", "ap"):
             assert {one["learner"] for one in stream["measures"][measure]} == set(CONTENDERS)
@@ -70,7 +72,7 @@ def test_results_have_every_number_with_its_settings(results):
                 best = max(entry["mean"] for entry in one["by_rate"])
                 assert one["hindsight"]["mean"] == pytest.approx(best)
     assert all(one["holds"] in (True, None) for one in results["streams"][0]["bounds"])
-    assert [one["file"] for one in results["left_out"]] == ["readme.txt"]
+    assert [one["name"] for one in results["left_out"]] == ["readme.txt"]
 
 
 def test_every_figure_has_its_files_and_says_how_it_was_made(folder, results):
@@ -79,7 +81,9 @@ def test_every_figure_has_its_files_and_says_how_it_was_made(folder, results):
         assert results["command"] in figure["about"]
         assert "2 seeds" in figure["about"]
         assert (folder / "figures" / f"{figure['name']}.png").read_bytes().startswith(b"\x89PNG")
-        assert "</svg>" in (folder / "figures" / f"{figure['name']}.svg").read_text(encoding="utf-8")
+        drawing = (folder / "figures" / f"{figure['name']}.svg").read_text(encoding="utf-8")
+        assert "</svg>" in drawing
+        assert escape(figure["about"], quote=False) in drawing
         rows = read_curves(folder, figure["name"])
         assert {"series", "x", "y", "low", "high"} == set(rows[0])
         for row in rows:
@@ -114,7 +118,7 @@ def test_the_page_is_whole_and_asks_nobody(folder):
     tags = _Tags()
     tags.feed(text)
     assert not tags.open
-    assert "a&lt;b&gt;&amp;c" in text
+    assert escape(NAME) in text
     for tag, attributes in tags.seen:
         assert "src" not in attributes
         if "href" in attributes and tag == "a":
@@ -133,10 +137,28 @@ def test_an_output_that_is_a_file_is_refused_before_anything_is_run(tmp_path):
     assert "--out must be a folder" in result.stderr
 
 
+def test_a_second_report_leaves_nothing_of_the_first(folder, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(folder, out)
+    (out / "figures" / "mine.png").write_text("")
+    assert CliRunner().invoke(app, ["reproduce", "--quick", "--seeds", "1", "--out", str(out)]).exit_code == 0
+    kept = {figure["name"] for figure in json.loads((out / "results.json").read_text(encoding="utf-8"))["figures"]}
+    assert {path.stem for path in (out / "figures").iterdir()} == kept | {"mine"}
+    assert {path.stem for path in (out / "curves").iterdir()} == kept
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_anything_is_run(tmp_path):
+    (tmp_path / "report.html").mkdir()
+    result = CliRunner().invoke(app, ["reproduce", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "report.html" in result.stderr
+
+
 def test_data_that_is_no_folder_is_refused(tmp_path):
     result = CliRunner().invoke(app, ["reproduce", "--data", str(tmp_path / "none"), "--out", str(tmp_path / "out")])
     assert result.exit_code == 1
     assert "--data must be a folder" in result.stderr
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.fixture(scope="module")
@@ -222,14 +244,25 @@ def test_hovering_shows_the_values(open_page, folder):
     assert tip.is_hidden()
 
 
+def test_a_tap_shows_the_values_and_leaves_them(browser, folder):
+    context = browser.new_context(viewport={"width": 400, "height": 800}, has_touch=True)
+    page = context.new_page()
+    page.goto((folder / "report.html").as_uri())
+    plot = page.locator("figure[data-chart='figure-1'] .plot")
+    plot.tap()
+    page.wait_for_timeout(100)
+    assert plot.locator(".tip").is_visible()
+    context.close()
+
+
 def test_arrow_keys_show_the_values_too(open_page):
     page = open_page(1200)
     plot = page.locator("figure[data-chart='figure-1'] .plot")
     plot.focus()
     page.keyboard.press("ArrowRight")
-    assert "queries seen: 1.0" in plot.locator(".tip").inner_text()
+    assert "queries seen: 1\n" in plot.locator(".tip").inner_text()
     page.keyboard.press("ArrowRight")
-    assert "queries seen: 2.0" in plot.locator(".tip").inner_text()
+    assert "queries seen: 2\n" in plot.locator(".tip").inner_text()
     page.keyboard.press("Escape")
     assert plot.locator(".tip").is_hidden()
 

@@ -540,8 +540,58 @@ def algorithms(json: AsJson = False) -> None:
 
 
 @app.command()
+def bound(
+    files: Files,
+    algorithm: Annotated[
+        list[str] | None, typer.Option(help="Learner; may be repeated. By default slam, minimax and listwise.")
+    ] = None,
+    learning_rate: Annotated[
+        str | None, typer.Option(help="Rates for slam: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number).")
+    ] = None,
+    measure: Annotated[str, typer.Option(help="What is learned; what is lost is 1 minus it.")] = "ndcg@10",
+    scaling: Annotated[
+        list[str] | None, typer.Option(help="Scaling of features: query-zscore, query-minmax; may be repeated.")
+    ] = None,
+    tolerance: Annotated[float, typer.Option(help="How exactly the margin is to be known, as a part of it.")] = 1e-3,
+    plot: Annotated[Path | None, typer.Option(help="Image file to draw losses and bounds into.")] = None,
+    n_features: NFeatures = None,
+    zero_based: ZeroBased = False,
+    qid: QidOption = Qid.auto,
+    clip: Clip = None,
+    float64: Float64 = False,
+    skip_errors: SkipErrors = False,
+    column: Column = None,
+    threads: Threads = None,
+    json: AsJson = False,
+) -> None:
+    """Find the best margin of a stream, and print what theory promises each learner beside what it lost.
+
+    Needs the extra 'theory'. Where no linear ranker gets everything right, bounds compare with the best fixed one.
+
+    Example: perceptrank bound train.txt.gz --measure ndcg@10 --plot bounds.png
+    """
+    from perceptrank.commands.bound import run
+    from perceptrank.commands.making import parse_rates
+    from perceptrank.commands.reading import Reading
+
+    with _reported():
+        reading = Reading(files, _letor(n_features, zero_based, qid, clip, float64, skip_errors, threads), column)
+        run(
+            reading,
+            list(dict.fromkeys(algorithm or ["slam", "minimax", "listwise"])),
+            parse_rates(learning_rate) if learning_rate is not None else [],
+            measure,
+            scaling or [],
+            tolerance=tolerance,
+            n_threads=threads,
+            plot=plot,
+            as_json=json,
+        )
+
+
+@app.command()
 def adversary(
-    algorithm: Annotated[str, typer.Option(help="Learner to play against.")] = "listwise",
+    algorithm: Annotated[str, typer.Option("--algorithm", "--learner", help="Learner to play against.")] = "listwise",
     radius: Annotated[float, typer.Option(help="Norm of every document.")] = 1.0,
     margin: Annotated[float, typer.Option(help="Margin that the stream is to have.")] = 0.1,
     documents: Annotated[int, typer.Option(min=2, help="Documents of a query.")] = 3,

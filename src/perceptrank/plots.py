@@ -1,6 +1,8 @@
 """Charts in one house style: few lines, labels beside the curves, bands for spread, colours all can tell apart."""
 
 import os
+import textwrap
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +16,7 @@ from perceptrank.persist import replaced_file
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 _STYLES = ["-", "--", ":", "-."]
 _MOST_POINTS = 2000
+_LONGEST_TITLE = 85
 _SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
 
 
@@ -70,7 +73,8 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context({"svg.hashsalt": chart.name, "svg.fonttype": "none"}):
+    with rc_context({"svg.hashsalt": chart.name, "svg.fonttype": "none"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a name in a script that the font does not have
         figure = Figure(figsize=(8, 4.5), layout="constrained")
         axes = figure.subplots()
         ends = {}
@@ -82,7 +86,8 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
                 axes.fill_between(one.x, one.low, one.high, color=color, alpha=0.15, linewidth=0)
             axes.plot(one.x, one.y, color=color, linestyle=style, linewidth=1.2 if one.dashed else 1.6)
             ends[one.name] = (color, float(one.y[-1]))
-        axes.set_title(chart.title, loc="left", fontsize=11)
+        title = textwrap.shorten(chart.title, _LONGEST_TITLE, placeholder=" …")
+        axes.set_title(_literal(title), loc="left", fontsize=11)
         axes.set_xscale("log" if chart.log_x else "linear")
         axes.set_yscale("log" if chart.log_y else "linear")
         axes.set_xlabel(chart.x_label)
@@ -92,7 +97,13 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
         _label_ends(axes, ends)
         kind = os.path.splitext(path)[1].lower()[1:]
         with replaced_file(path) as file:
-            figure.savefig(file, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+            figure.savefig(file, format=kind, dpi=150, metadata=_metadata(kind, chart.about))
+
+
+def _metadata(kind: str, about: str) -> dict[str, str | None]:
+    """How the figure came about, where a format has room for it, and no date."""
+    described: dict[str, str | None] = {"Description": about} if about and kind in ("svg", "png") else {}
+    return described | ({"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else {})
 
 
 def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
@@ -104,7 +115,7 @@ def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
     names.sort(key=lambda name: heights[name])
     for name, height in zip(names, spread_apart([heights[name] for name in names], 0.045, 1.0), strict=True):
         axes.annotate(
-            f"{name}  {_shown(ends[name][1])}",
+            _literal(f"{name}  {_shown(ends[name][1])}"),
             xy=(1.01, height),
             xycoords=axes.transAxes,
             color=ends[name][0],
@@ -112,6 +123,11 @@ def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
             fontsize=9,
             annotation_clip=False,
         )
+
+
+def _literal(text: str) -> str:
+    """Text in which a dollar is a dollar."""
+    return text.replace("$", r"\$")
 
 
 def _shown(value: float) -> str:

@@ -6,6 +6,8 @@ import numpy as np
 
 from perceptrank.commands.making import make_learner
 from perceptrank.commands.tables import show
+from perceptrank.learners.base import Learner
+from perceptrank.learners.lists import ListLearner
 from perceptrank.theory import play
 
 
@@ -22,8 +24,9 @@ def run(
     as_json: bool,
 ) -> None:
     """Play, and print what was lost and by what it was bound to be lost."""
+    learner = make_learner(algorithm, settings)
     game = play(
-        make_learner(algorithm, settings),
+        learner,
         radius=radius,
         margin=margin,
         n_documents=n_documents,
@@ -38,9 +41,24 @@ def run(
         "rounds": len(losses),
         "lost": int(np.count_nonzero(losses)),
         "loss": float(losses.sum()),
+        "per round": float(losses.mean()),
         "lower bound": game.lower_bound,
+        "upper bound": _upper_bound(learner, radius, game.margin),
         "margin": game.margin,
     }
     title = f"1 - {name} against the adversary, radius {radius:g}, margin {margin:g}, {version} version"
     extra = {"radius": radius, "margin": margin, "version": version, "measure": name}
-    show([row], title=title, as_json=as_json, extra=extra | {"losses": losses.tolist()})
+    played = {"losses": losses.tolist(), "separator": game.separator.tolist()}
+    show([row], title=title, as_json=as_json, extra=extra | played)
+    if not as_json:
+        print(f"the unit vector that the adversary kept ranks all {len(losses):,} queries with that margin")
+
+
+def _upper_bound(learner: Learner, radius: float, margin: float) -> float | None:
+    """What the learner's theorem allows, if it has one for lists of documents."""
+    if not isinstance(learner, ListLearner):
+        return None
+    try:
+        return learner.guarantee(radius=radius, margin=margin)
+    except ValueError:
+        return None

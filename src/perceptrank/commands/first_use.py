@@ -16,7 +16,7 @@ def prepare() -> None:
     if any(cache_folder().rglob("list_pass.list_pass-*.nbi")):
         return
     if sys.stderr.isatty():
-        print("compiling for the first use, which takes some twenty seconds", file=sys.stderr)
+        print("compiling for the first use, which takes some fifteen seconds", file=sys.stderr)
     silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     command = [sys.executable, "-m", __name__]
     Thread(target=subprocess.run, args=(command,), kwargs=silent, daemon=True).start()

@@ -7,19 +7,24 @@ from pathlib import Path
 from perceptrank import __version__
 from perceptrank.commands.progress import ProgressBar
 from perceptrank.commands.tables import show
+from perceptrank.experiments.real_sets import check_root
 from perceptrank.experiments.reproduction import Reproduction, Settings, as_plain, reproduce
 from perceptrank.report.files import check_folder, write_report
 
 
 def run(settings: Settings, out: Path, *, n_threads: int | None, as_json: bool) -> None:
     """Run everything, write the report, and print where it is and what is in it."""
+    if settings.data is not None:
+        check_root(settings.data)
     check_folder(out)
     start = time.perf_counter()
     with _Bars() as bars:
         result = reproduce(settings, n_threads=n_threads, progress=bars)
     page = write_report(result, out, __version__)
     for one in result.left_out:
-        print(f"not used: {one.path}: {one.reason}", file=sys.stderr)
+        print(f"not used: {one.name}: {one.reason}", file=sys.stderr)
+    if settings.data is not None and len(result.streams) == 1:
+        print(f"no data set was found below {settings.data}", file=sys.stderr)
     if as_json:
         show(_rows(result), title="", as_json=True, extra=as_plain(result) | {"perceptrank": __version__})
         return

@@ -34,6 +34,7 @@ class Contender:
     make: Callable[[str, float], Learner]
     has_rate: bool = False
     takes_measure: bool = True
+    default_rate: float = 1.0  # among RATES, the one nearest to the learner's default
 
 
 def _listwise(measure: str, rate: float) -> ListwisePerceptron:
@@ -51,6 +52,7 @@ CONTENDERS = {
             1,
             lambda measure, rate: SlamPerceptron(measure, learning_rate=rate),
             has_rate=True,
+            default_rate=RATES[4],
         ),
         Contender(
             "minimax", "Algorithm 3 (minimax)", 2, lambda measure, rate: MinimaxPerceptron(measure, learning_rate=rate)
@@ -62,6 +64,7 @@ CONTENDERS = {
             lambda measure, rate: OnlineListNet(learning_rate=rate),
             has_rate=True,
             takes_measure=False,
+            default_rate=RATES[3],
         ),
         Contender(
             "perceptron",

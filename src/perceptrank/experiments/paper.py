@@ -31,10 +31,9 @@ DIFFERENCES = [
     "over several orders of the queries.",
     "It does not say how features were scaled, in which order queries came, how many passes were made, which rates "
     "were "
-    "tried, how ties are broken or what a query without a relevant document counts. Here these are settings, shown "
-    "with "
-    "every figure: among equal scores the less relevant document comes first, and queries without a relevant document "
-    "are left out.",
+    "tried, how ties are broken or what a query without a relevant document counts. Here all of this stands below and "
+    "with every figure: among equal scores the less relevant document comes first, and queries without a relevant "
+    "document are left out.",
     "It uses the whole of MSLR-WEB10K (10,000 queries, 136 features; its “245” is a slip), Yahoo LTRC set 1 (19,944 "
     "queries, 700 features) and Yandex IMAT2009 (9,124 queries, 245 features). How many queries were used here stands "
     "with every figure.",

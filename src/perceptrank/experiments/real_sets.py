@@ -18,6 +18,7 @@ from perceptrank.stream import QueryStream
 _TRAINING = re.compile(r"train|learn", re.IGNORECASE)
 _FOLD = re.compile(r"fold[\s_-]*\d+", re.IGNORECASE)
 _UNSCALED_LIMIT = 1.0
+_FEWEST = 10
 
 
 @dataclass(frozen=True)
@@ -31,48 +32,66 @@ class RealSet:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file that was found and not used, and why."""
+    """A file that was found and not used, by its name below the folder, and why."""
 
-    path: Path
+    name: str
     reason: str
+
+
+def check_root(root: Path) -> None:
+    """Raise if there is no such folder."""
+    if not root.is_dir():
+        missing = "" if root.exists() else ", which is not there"
+        raise NotADirectoryError(f"--data must be a folder, got {root}{missing}")
 
 
 def find_sets(root: Path) -> tuple[list[RealSet], list[LeftOut]]:
     """What there is below a folder. Of a folder with a training file only that is taken, of several folds the first."""
-    if not root.is_dir():
-        raise NotADirectoryError(f"--data must be a folder, got {root}")
-    known = {path.resolve(): one for one in datasets().values() if (path := one.find(root)) is not None}
+    check_root(root)
+    known = {os.path.realpath(path): one for one in datasets().values() if (path := one.find(root)) is not None}
     sets: list[RealSet] = []
     left_out: list[LeftOut] = []
     folds_seen: set[Path] = set()
-    for folder, candidates in _folders(root):
-        if _FOLD.fullmatch(folder.name):
-            if folder.parent in folds_seen:
-                left_out += [LeftOut(path, "the same queries as in the fold before it") for path in candidates]
-                continue
-            folds_seen.add(folder.parent)
+    for folder, candidates in _folders(root, left_out):
+        is_fold = _FOLD.fullmatch(folder.name) is not None
+        if is_fold and folder.parent in folds_seen:
+            left_out += [LeftOut(_shown(path, root), "another fold of the same queries") for path in candidates]
+            continue
         training = [path for path in candidates if _TRAINING.search(path.name)]
-        left_out += [LeftOut(path, "not the training file") for path in candidates if training and path not in training]
+        others = [path for path in candidates if training and path not in training]
+        left_out += [LeftOut(_shown(path, root), "not the training file") for path in others]
         chosen = training or candidates
         for path in chosen:
-            one = known.get(path.resolve())
+            one = known.get(os.path.realpath(path))
+            if (reason := _unreadable(path)) is not None:
+                left_out.append(LeftOut(_shown(path, root), reason))
+                continue
             if one is not None:
                 sets.append(RealSet(one.title, path, {"n_features": one.n_features, **one.options}))
-            elif (reason := _unreadable(path)) is None:
-                sets.append(RealSet(_name(path, root, alone=len(chosen) == 1), path, {}))
             else:
-                left_out.append(LeftOut(path, reason))
+                sets.append(RealSet(_name(path, root, alone=len(chosen) == 1), path, {}))
+            if is_fold:
+                folds_seen.add(folder.parent)
     return sets, left_out
 
 
-def _folders(root: Path) -> Iterator[tuple[Path, list[Path]]]:
-    """Folders and the data in them; a store counts as data."""
-    for name, folders, files in os.walk(root):
+def _folders(root: Path, left_out: list[LeftOut]) -> Iterator[tuple[Path, list[Path]]]:
+    """Folders and the data in them; a store counts as data, and a folder is gone into once, however it is linked."""
+    seen = set()
+
+    def on_error(error: OSError) -> None:
+        left_out.append(LeftOut(str(error.filename), error.strerror or str(error)))
+
+    for name, folders, files in os.walk(root, onerror=on_error, followlinks=True):
         folder = Path(name)
+        if (real := os.path.realpath(folder)) in seen:
+            folders.clear()
+            continue
+        seen.add(real)
         stores = [one for one in sorted(folders) if is_store(folder / one)]
         folders[:] = sorted(one for one in folders if one not in stores and not one.startswith("."))
-        candidates = [folder / one for one in sorted([*stores, *files]) if one in stores or is_named_as_data(one)]
-        if candidates:
+        named = [one for one in files if is_named_as_data(one) and (folder / one).is_file()]
+        if candidates := [folder / one for one in sorted([*stores, *named])]:
             yield folder, candidates
 
 
@@ -86,10 +105,16 @@ def _unreadable(path: Path) -> str | None:
     return None
 
 
+def _shown(path: Path, root: Path) -> str:
+    """A path as text that can be written anywhere."""
+    return os.fsencode(path.relative_to(root)).decode("utf-8", "replace")
+
+
 def _name(path: Path, root: Path, *, alone: bool) -> str:
-    if alone and path.parent != root:
-        return path.parent.relative_to(root).as_posix()
-    return path.relative_to(root).as_posix()
+    if not alone:
+        return _shown(path, root)
+    folder = path.parent if path.parent != root else root.resolve()
+    return _shown(folder, root if path.parent != root else folder.parent)
 
 
 def real_source(
@@ -99,17 +124,22 @@ def real_source(
     stream = open_sources([one.path], whole=True, progress=progress, **one.options)
     if not isinstance(stream, QueryStream):
         stream = QueryStream.concatenate(list(stream))
-    if most_queries is not None:
-        stream = stream[:most_queries]
+    n_all = len(stream)
+    stream = stream[:most_queries]
     chosen = _automatic(stream) if scaling == "auto" else None if scaling == "none" else scaling
-    n_counted = int(np.count_nonzero(np.add.reduceat(stream.relevance > 0, stream.offsets[:-1])))
-    if n_counted == 0:
-        raise ValueError(f"{one.path}: no query has a relevant document")
+    starts = stream.offsets[:-1]
+    n_counted = int(np.count_nonzero(np.add.reduceat(stream.relevance > 0, starts)))
+    highest, lowest = np.maximum.reduceat(stream.relevance, starts), np.minimum.reduceat(stream.relevance, starts)
+    n_teaching = int(np.count_nonzero(highest > lowest))
+    if n_teaching < _FEWEST:
+        raise ValueError(f"only {n_teaching} of its queries have documents of different grades; {_FEWEST} are needed")
     features = "features as they are" if chosen is None else f"features scaled by {chosen}"
     arranged = "in a new order for every seed" if order == "shuffled" else "in the order of the file"
     return Source(
         one.name,
-        f"{len(stream):,} queries, {n_counted:,} of them with a relevant document, {stream.n_documents:,} documents, "
+        f"{'' if len(stream) == n_all else 'the first '}{len(stream):,} "
+        f"{'queries' if len(stream) == n_all else f'of {n_all:,} queries'}, {n_counted:,} of them with a relevant "
+        f"document, {stream.n_documents:,} documents, "
         f"{stream.n_features} features; {features}; {arranged}; " + ("one pass" if passes == 1 else f"{passes} passes"),
         lambda seed: stream,
         len(stream),
@@ -123,7 +153,8 @@ def real_source(
             "documents": stream.n_documents,
             "features": stream.n_features,
             "grades": [float(grade) for grade in np.unique(stream.relevance)][:20],
-            "cut_to_first_queries": most_queries,
+            "queries_with_different_grades": n_teaching,
+            "queries_in_file": n_all,
         },
     )
 

@@ -59,9 +59,10 @@ class Trials:
         return [run for run in self.values if run.learner == learner and run.measure == measure]
 
     def means(self, run: Run, rounds: slice = slice(None)) -> Floats:
-        """The mean over these rounds, one per seed."""
-        means: Floats = np.nanmean(self.values[run][:, rounds], axis=1)
-        return means
+        """The mean over these rounds, one per seed; NaN if none of them counts."""
+        values = self.values[run][:, rounds]
+        counts = np.count_nonzero(~np.isnan(values), axis=1)
+        return np.where(counts > 0, np.nansum(values, axis=1) / np.maximum(counts, 1), np.nan)
 
 
 def try_all(

@@ -1,5 +1,6 @@
 """Rates chosen in hindsight, as in the paper, and chosen honestly, on the first tenth of the stream."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,8 @@ class Tuned:
     """A contender's means, one per seed: of all rounds, and of those after the first tenth.
 
     In hindsight one rate, the best for the mean over all rounds and seeds, serves for all. Honestly each seed has the
-    rate that was best in its own first tenth. A contender without a rate to choose has the same means in both.
+    rate that was best in its own first tenth; of several as good, the one nearest to the learner's default. A contender
+    without a rate to choose has the same means in both.
     """
 
     contender: Contender
@@ -48,8 +50,12 @@ def _tune(trials: Trials, contender: Contender, measure: str) -> Tuned:
     tenth = first_tenth(trials.source.n_rounds)
     best = max(runs, key=lambda run: float(trials.means(run).mean()))
     rest = np.array([trials.means(run, slice(tenth, None)) for run in runs])
+    if np.isnan(rest).any():
+        raise ValueError("no query that counts comes after the first tenth of the stream")
     start = np.array([np.nan_to_num(trials.means(run, slice(tenth)), nan=-np.inf) for run in runs])
-    chosen = start.argmax(axis=0)
+    from_default = [abs(math.log(run.rate / contender.default_rate)) for run in runs]
+    best_first = np.lexsort((np.broadcast_to(from_default, start.T.shape), -start.T))
+    chosen = best_first[:, 0]
     return Tuned(
         contender,
         best,

@@ -21,8 +21,7 @@
 
   function shown(value) {
     const size = Math.abs(value);
-    if (size === 0) return "0";
-    if (size >= 1000) return Math.round(value).toLocaleString("en-US");
+    if (Number.isInteger(value) || size >= 1000) return Math.round(value).toLocaleString("en-US");
     if (size >= 10) return value.toFixed(1).replace(/\.0$/, "");
     return size >= 0.001 ? value.toFixed(4) : value.toExponential(1);
   }
@@ -172,6 +171,7 @@
       const rule = make("line", { class: "rule", y1: top, y2: bottom, visibility: "hidden" }, svg);
       const dots = make("g", {}, svg);
       const tip = html("div", "tip", plot);
+      tip.setAttribute("role", "status");
       tip.hidden = true;
       view = { visible, main, X, Y: clamp, width, rule, dots, tip, svg };
       if (at !== null) point(at);
@@ -218,10 +218,11 @@
     }
 
     plot.tabIndex = 0;
+    plot.setAttribute("role", "group");
     plot.setAttribute("aria-label", `${chart.title}. Arrow keys show the values.`);
     plot.addEventListener("pointermove", follow);
     plot.addEventListener("pointerdown", follow);
-    plot.addEventListener("pointerleave", () => point(null));
+    plot.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") point(null); });
     plot.addEventListener("blur", () => point(null));
     plot.addEventListener("keydown", (event) => {
       if (!view) return;

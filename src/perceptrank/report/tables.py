@@ -42,14 +42,8 @@ def number(text: str, *, is_best: bool = False) -> Cell:
     return Cell(text, True, is_best)
 
 
-def is_as_good(values: Floats, best: float) -> bool:
-    """Whether a mean is the best one, as far as can be seen."""
-    return f"{values.mean():.3f}" == f"{best:.3f}"
-
-
-def spread(values: Floats, *, is_best: bool = False) -> Cell:
-    """Mean and standard deviation over seeds."""
-    text = f"{values.mean():.3f}"
-    if len(values) > 1:
-        text += f" ± {np.std(values, ddof=1):.3f}"
-    return number(text, is_best=is_best)
+def spread(values: Floats, best: float, digits: int) -> Cell:
+    """Mean and standard deviation over seeds; bold if, as far as the digits tell, it is the best mean."""
+    mean = f"{values.mean():.{digits}f}"
+    deviation = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return number(mean + deviation, is_best=mean == f"{best:.{digits}f}")

@@ -1,0 +1,181 @@
+"""What theory promises on a stream, and what happened."""
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perceptrank.commands.making import make_learner
+from perceptrank.commands.progress import ProgressBar
+from perceptrank.commands.reading import Reading
+from perceptrank.commands.tables import plain, show
+from perceptrank.comparison import compare
+from perceptrank.learners.base import Learner
+from perceptrank.measures import MeasureLike, parse
+from perceptrank.persist import check_writable
+from perceptrank.plots import Chart, Series, check_drawable, draw
+from perceptrank.scaling import make_scalings
+from perceptrank.stream import QueryStream, Scan
+from perceptrank.theory import Comparator, Margin, bounds, comparator, diameter, margin, radius
+
+_POINTS = 1000
+
+
+def run(
+    reading: Reading,
+    algorithms: list[str],
+    rates: list[float],
+    measure: str,
+    scaling: list[str],
+    *,
+    tolerance: float,
+    n_threads: int | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Find the best margin, learn, and print bounds beside losses."""
+    if plot is not None:
+        check_writable(plot)
+        check_drawable(plot)
+    if "running" in scaling:
+        raise ValueError("--scaling running changes features as the stream goes on, so it has no margin of its own")
+    learners = _learners(algorithms, rates, measure)
+    start = time.perf_counter()
+    with ProgressBar("reading") as bar:
+        stream = _stream(reading, scaling, bar)
+        best = margin(stream, measure, tolerance=tolerance)
+    facts = _Facts(stream, measure, best)
+    result = compare(learners, stream, measure, n_threads=n_threads)
+    rows = []
+    for name, learner in learners.items():
+        trace = result.traces[name]
+        rows.append(facts.row(name, learner, float(trace.losses(measure).sum())))
+    n_queries = len(next(iter(result.traces.values())))
+    if plot is not None:
+        losses = {name: trace.cumulative_loss(measure) for name, trace in result.traces.items()}
+        draw(_chart(losses, {row["name"]: row["a priori"] for row in rows}, measure), plot)
+    extra = facts.as_plain() | {"queries": n_queries, "seconds": round(time.perf_counter() - start, 3)}
+    show(
+        rows,
+        title=f"1 - {measure} on {n_queries:,} queries: lost, and what it is at most",
+        as_json=as_json,
+        extra=extra,
+    )
+    if not as_json:
+        print(facts)
+
+
+def _learners(algorithms: list[str], rates: list[float], measure: str) -> dict[str, Learner]:
+    learners: dict[str, Learner] = {}
+    for name in algorithms:
+        for rate in rates if name == "slam" and rates else [None]:
+            settings: dict[str, Any] = {"measure": measure, "average": False}
+            settings |= {"learning_rate": rate} if rate is not None else {}
+            learners[name if rate is None else f"{name} {rate:g}"] = make_learner(name, settings)
+    for learner in learners.values():
+        learner.guarantee(diameter=1, radius=1, margin=1)  # raises if it has no theorem
+    return learners
+
+
+def _stream(reading: Reading, scaling: list[str], bar: ProgressBar) -> Scan | list[QueryStream]:
+    """The blocks, to be gone through several times: from the files again, or kept if they come from standard input."""
+
+    def blocks() -> Any:
+        for block in reading.blocks(bar):
+            for one in make_scalings(scaling or None):
+                block = block.with_features(one.scale(block.X, block.offsets))  # noqa: PLW2901
+            yield block
+
+    return list(blocks()) if "-" in reading.files else Scan(blocks, "queries")
+
+
+class _Facts:
+    """What the bounds are made of."""
+
+    def __init__(self, stream: Scan | list[QueryStream], measure: MeasureLike, best: Margin) -> None:
+        self.stream, self.measure, self.best = stream, measure, best
+        self.radius, self.diameter = radius(stream), diameter(stream, measure)
+        self.weight_ratio = bounds.weight_ratio(measure, stream)
+        self.longest = max(int(np.diff(block.offsets).max()) for block in stream)
+
+    def comparator(self, learner: Learner) -> Comparator:
+        constant = learner.guarantee(diameter=self.diameter, radius=self.radius, margin=1)
+        return comparator(self.stream, self.measure, penalty=constant)
+
+    def row(self, name: str, learner: Learner, loss: float) -> dict[str, Any]:
+        """A learner's loss and promises."""
+        given: dict[str, Any] = {"diameter": self.diameter, "radius": self.radius}
+        if self.best.separable:
+            certificate = learner.certificate(margin=self.best.lower, **given)
+        else:
+            certificate = learner.certificate(comparator=self.comparator(learner), **given)
+        promised = {one.name: one.bound for one in certificate.promises}
+        return {
+            "name": name,
+            "updates": certificate.updates,
+            "loss": loss,
+            "S": certificate.mass,
+            **promised,
+            "holds": certificate.holds and loss <= certificate.mass * (1 + 1e-9) + 1e-9,
+        }
+
+    def as_plain(self) -> dict[str, Any]:
+        return {
+            "measure": str(parse(self.measure)),
+            "separable": self.best.separable,
+            "margin": [plain(self.best.lower) if math.isfinite(self.best.lower) else None, self.best.upper],
+            "radius": self.radius,
+            "diameter": self.diameter,
+            "v_max": self.weight_ratio,
+            "algorithm_2_as_in_the_paper": self._paper(),
+            "lower_bound_of_any_learner": self._lower(),
+        }
+
+    def _paper(self) -> float | None:
+        if not self.best.separable:
+            return None
+        cutoff = parse(self.measure).cutoff
+        return bounds.slam_as_in_the_paper(
+            radius=self.radius,
+            n_documents=min(cutoff or self.longest, self.longest),
+            weight_ratio=self.weight_ratio,
+            margin=self.best.lower,
+        )
+
+    def _lower(self) -> float | None:
+        if not self.best.separable or 4 * self.radius**2 < 2 * self.best.upper**2:
+            return None
+        return bounds.lower(radius=self.radius, margin=self.best.upper, measure=self.measure)
+
+    def __str__(self) -> str:
+        sizes = f"R = {self.radius:.4g}, D = {self.diameter:.4g}, v_max = {self.weight_ratio:.4g}"
+        if self.best.separable:
+            return (
+                f"best margin: {self.best.lower:.6g} to {self.best.upper:.6g}; {sizes}. With the paper's constant, "
+                f"Algorithm 2 at its rate: {self._paper():,.4g}.\n"
+                "S: weight moved, at least the loss. a posteriori: |w| / (rate margin). from the steps: the longest "
+                "step per "
+                "weight in place of D. a priori: the theorem."
+            )
+        verdict = "not separable" if self.best.separable is False else "not found to be separable"
+        proof = f": {len(self.best.shares)} pairs combine to a vector of length {self.best.upper:.2g}"
+        return (
+            f"{verdict}{proof if self.best.separable is False else ''}; {sizes}. Bounds compare with the best fixed "
+            f"ranker "
+            "in hindsight.\nA bound near the number of queries says nothing: then ranking all documents alike is the "
+            "best "
+            "comparator for the surrogate."
+        )
+
+
+def _chart(losses: dict[str, Any], promised: dict[str, float], measure: str) -> Chart:
+    series = []
+    for place, (name, curve) in enumerate(losses.items()):
+        shown = np.unique(np.geomspace(1, len(curve), _POINTS).astype(int))
+        series.append(Series(name, shown.astype(np.float64), curve[shown - 1], color=place))
+        level = np.full(2, promised[name])
+        ends = np.array([1.0, float(len(curve))])
+        series.append(Series(f"bound: {name}", ends, level, color=place, dashed=True))
+    return Chart("bound", "", "queries seen", f"cumulative loss, 1 - {measure}", series, log_y=True)
