@@ -68,7 +68,7 @@ def test_tuning_against_loops(noisy):
             for seed in range(2):
                 start = {rate: np.nanmean(rows[seed, :12]) for rate, rows in tables.items()}
                 default = one.contender.default_rate
-                rate = max(start, key=lambda rate: (round(start[rate], 12), -abs(np.log(rate / default))))  # noqa: B023
+                rate = max(start, key=lambda rate: (round(start[rate], 12), -abs(np.log(rate / default))))
                 if one.honest_rates is not None:
                     assert one.honest_rates[seed] == rate
                 assert one.honest_rest[seed] == pytest.approx(np.nanmean(tables[rate][seed, 12:]))

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from perceptrank.stream import QueryStream, Scan
 from perceptrank.theory import Comparator, Margin, bounds, comparator, diameter, margin, radius
 
 _POINTS = 1000
+_MOST_BYTES_KEPT = 2**30
 
 
 def run(
@@ -80,15 +82,21 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> dict[s
 
 
 def _stream(reading: Reading, scaling: list[str], bar: ProgressBar) -> Scan | list[QueryStream]:
-    """The blocks, to be gone through several times: from the files again, or kept if they come from standard input."""
+    """The blocks, to be gone through several times: kept in memory if they are small or come from standard input."""
 
-    def blocks() -> Any:
+    def blocks() -> Iterator[QueryStream]:
         for block in reading.blocks(bar):
             for one in make_scalings(scaling or None):
                 block = block.with_features(one.scale(block.X, block.offsets))  # noqa: PLW2901
             yield block
 
-    return list(blocks()) if "-" in reading.files else Scan(blocks, "queries")
+    kept, n_bytes = [], 0
+    for block in blocks():
+        kept.append(block)
+        n_bytes += block.X.nbytes
+        if n_bytes > _MOST_BYTES_KEPT and "-" not in reading.files:
+            return Scan(blocks, "queries")
+    return kept
 
 
 class _Facts:
@@ -102,7 +110,8 @@ class _Facts:
 
     def comparator(self, learner: Learner) -> Comparator:
         constant = learner.guarantee(diameter=self.diameter, radius=self.radius, margin=1)
-        return comparator(self.stream, self.measure, penalty=constant)
+        surrogate = getattr(learner, "compared_by", "slam")
+        return comparator(self.stream, self.measure, penalty=max(constant, 1e-12), surrogate=surrogate)
 
     def row(self, name: str, learner: Learner, loss: float) -> dict[str, Any]:
         """A learner's loss and promises."""

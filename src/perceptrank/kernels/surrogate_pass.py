@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.arrays import Features, FloatRows, Floats, IntRows, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import order_ideally
 from perceptrank.kernels.list_pass import longest_query
-from perceptrank.kernels.list_rules import find_best_below, grades_differ
+from perceptrank.kernels.list_rules import MAX_PAIR, find_best_below, grades_differ, move_widest_pair
 from perceptrank.kernels.scoring import add_rows, score_rows
 from perceptrank.kernels.scratch import (
     BEST,
@@ -23,7 +23,22 @@ from perceptrank.kernels.weights import BY_SCORE, judge, lay_weights
 
 
 @compiled
-def worst_slam_pass(
+def add_hinges(n: int, floats: FloatRows, ints: IntRows) -> float:
+    """SLAM with margin 1 for the first n documents of row IDEAL; row COEFFICIENTS receives a subgradient."""
+    value = 0.0
+    for p in range(n):
+        i, rival, weight = ints[IDEAL, p], ints[RIVAL, p], floats[WEIGHTS, p]
+        hinge = 1.0 + floats[BEST, p] - floats[SCORES, i] if rival >= 0 else 0.0
+        if hinge > 0.0:
+            value += weight * hinge
+            floats[COEFFICIENTS, i] -= weight
+            floats[COEFFICIENTS, rival] += weight
+    return value
+
+
+@compiled
+def surrogate_pass(
+    kind: int,
     measure: int,
     cutoff: int,
     gain: int,
@@ -34,10 +49,11 @@ def worst_slam_pass(
     weights: Floats,
     gradient: Floats,
 ) -> float:
-    """The sum over queries of SLAM with margin 1, weights laid inside each class so that it is largest.
+    """The sum over queries of max-pair (MAX_PAIR) or SLAM (TOP), margin 1, SLAM's weights laid so that it is largest.
 
-    That is a maximum of convex functions of the ranker, hence convex, and at least as large as with any other order
-    inside the classes. Adds a subgradient to `gradient`; NaN if a score is not finite or a grade not sound.
+    In each relevance class the documents of the smallest scores have the largest weights. That is a maximum of convex
+    functions of the ranker, hence convex, and at least as large as with any other order inside the classes. Adds a
+    subgradient to `gradient`; NaN if a score is not finite or a grade not sound.
     """
     longest = longest_query(offsets)
     floats, ints = allocate_floats(longest), allocate_ints(longest)
@@ -61,14 +77,10 @@ def worst_slam_pass(
             scores[i] = -scores[i]
         find_best_below(floats, ints, m, n_relevant)
         lay_weights(measure, cutoff, gain, BY_SCORE, n_relevant, discounts, floats, ints)
-        for p in range(n_relevant):
-            i, rival = ints[IDEAL, p], ints[RIVAL, p]
-            hinge = 1.0 + floats[BEST, p] - scores[i] if rival >= 0 else 0.0
-            if hinge > 0.0:
-                weight = floats[WEIGHTS, p]
-                total += weight * hinge
-                g[i] -= weight
-                g[rival] += weight
+        if kind == MAX_PAIR:
+            total += move_widest_pair(n_relevant, 1.0, floats, ints)[1]
+        else:
+            total += add_hinges(n_relevant, floats, ints)
         n_moved = 0
         for i in range(m):
             moved[n_moved] = i

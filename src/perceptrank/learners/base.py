@@ -426,17 +426,13 @@ class Learner(Estimator):
         reach = float(np.sqrt(state.tally[LARGEST_REACH]))
         own, formula = self._constant(reach, reach)
         suffix = "/ margin²" if margin is not None else "as C in L + U √(C L) + U² C"
+        steps = Promise("from the steps", f"{formula} {suffix}", from_constant(own, margin, comparator), mass)
         if comparator is None:
-            seen = Promise(
-                "a posteriori", "|w| / (rate margin)", norm / (rate * check_positive("margin", margin)), mass
-            )
+            bound = norm / (rate * check_positive("margin", margin))
+            promises = [Promise("a posteriori", "|w| / (rate margin)", bound, mass), steps]
         else:
             bound = comparator[1] + comparator[0] * norm / rate
-            seen = Promise("a posteriori", "L + U |w| / rate", bound, mass)
-        promises = [
-            seen,
-            Promise("from the steps", f"{formula} {suffix}", from_constant(own, margin, comparator), mass),
-        ]
+            promises = [Promise("a posteriori", "L + U |w| / rate", bound, mass), steps]
         if diameter is not None or radius is not None:
             bound = self.guarantee(diameter=diameter, radius=radius, margin=margin, comparator=comparator)
             promises.append(Promise("a priori", f"{formula} {suffix}", bound, mass))

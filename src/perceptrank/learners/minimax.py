@@ -34,6 +34,7 @@ class MinimaxPerceptron(ListLearner):
 
     algorithm = "minimax"
     depends_on_rate = False
+    compared_by = "max-pair"
 
     def __init__(
         self,

@@ -22,11 +22,15 @@ from perceptrank.validation import check_not_negative, check_positive, check_pos
 
 
 class Comparator(NamedTuple):
-    """A fixed ranker to compare with: its norm U, its cumulative surrogate L, and, where known, itself."""
+    """A fixed ranker to compare with: its norm U, its cumulative surrogate L, and, where known, itself.
+
+    `excess` is by how much, at most, it misses the minimum of what it was chosen by.
+    """
 
     norm: float
     loss: float
     ranker: Floats | None = None
+    excess: float | None = None
 
 
 AnyComparator = Comparator | tuple[float, float]

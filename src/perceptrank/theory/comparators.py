@@ -4,18 +4,28 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.arrays import Floats
-from perceptrank.kernels.surrogate_pass import worst_slam_pass
+from perceptrank.kernels.list_rules import MAX_PAIR, TOP
+from perceptrank.kernels.surrogate_pass import surrogate_pass
 from perceptrank.measures import AP, GAINS, NDCG, MeasureLike, discounts, parse
 from perceptrank.stream import Blocks, QueryStream, as_blocks
 from perceptrank.theory.bounds import Comparator
-from perceptrank.validation import as_numbers, check_not_negative, check_positive_whole, check_seed, read_only
+from perceptrank.validation import (
+    as_numbers,
+    check_choice,
+    check_positive,
+    check_positive_whole,
+    read_only,
+)
 
-_MOST_FEATURES = 1000  # for which the square matrix that BFGS keeps is small
+SURROGATES = {"slam": TOP, "max-pair": MAX_PAIR}
 
 
-def cumulative_surrogate(ranker: npt.ArrayLike, stream: Blocks, measure: MeasureLike = "ndcg") -> float:
-    """The sum of a fixed ranker's SLAM surrogates with margin 1 over all queries of a stream.
+def cumulative_surrogate(
+    ranker: npt.ArrayLike, stream: Blocks, measure: MeasureLike = "ndcg", *, surrogate: str = "slam"
+) -> float:
+    """The sum of a fixed ranker's surrogates with margin 1 over all queries of a stream.
 
+    `surrogate` is "slam", which Algorithm 2 and the listwise perceptron are compared by, or "max-pair" for Algorithm 3.
     Where SLAM leaves open in which order weights are laid inside a relevance class, the worst is taken. So it is at
     least what the theorems call L, whatever a learner's `class_order` and the rounds in which it made updates.
 
@@ -23,63 +33,88 @@ def cumulative_surrogate(ranker: npt.ArrayLike, stream: Blocks, measure: Measure
     >>> cumulative_surrogate([1.0, 0.0], QueryStream.from_arrays([[0.5, 9.0], [0.0, 0.0]], [1, 0]))
     0.5
     """
-    return _value_and_gradient(as_numbers("ranker", ranker).astype(np.float64), stream, measure)[0]
+    return _value_and_gradient(as_numbers("ranker", ranker).astype(np.float64), stream, measure, surrogate)[0]
 
 
 def comparator(
-    stream: Blocks, measure: MeasureLike = "ndcg", *, penalty: float, max_passes: int = 500, seed: int = 0
+    stream: Blocks,
+    measure: MeasureLike = "ndcg",
+    *,
+    penalty: float,
+    surrogate: str = "slam",
+    tolerance: float = 1e-3,
+    max_passes: int = 300,
 ) -> Comparator:
     """The ranker u that minimises its cumulative surrogate plus penalty times its squared norm.
 
     A bound L + U sqrt(C L) + U^2 C is at most 3/2 (L + C U^2), so with C as the penalty the ranker found makes it as
-    small as it can be, up to that factor. The problem is convex, with corners; a quasi-Newton search (BFGS, L-BFGS for
-    many features) gets near the minimum. How near does not matter for a bound, which holds for every ranker.
+    small as it can be, up to that factor. The problem is convex, with corners. A bundle method solves it: every pass
+    gives a plane below the surrogate, and the best ranker for the highest of all planes so far is tried next.
 
     Parameters
     ----------
     stream : QueryStream, or anything that gives blocks each time it is gone through
     measure : "ndcg", "ndcg@k" or "ap", or a Measure
-    penalty : float, positive or 0
+    penalty : float, positive
+    surrogate : {"slam", "max-pair"}
+    tolerance : float
+        Stop when the minimum is known to be at most this part below what was found.
     max_passes : int
-        About how often the stream may be gone through.
-    seed : int
-        Where the search starts, a tiny random ranker.
+        Or after so many passes. How near the minimum is does not matter for bounds, which hold for every ranker; the
+        result's `excess` says by how much it may be missed.
+
+    Reference: C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, "Bundle Methods for Regularized Risk
+    Minimization".
 
     >>> from perceptrank import QueryStream
     >>> found = comparator(QueryStream.from_arrays([[1.0], [0.0]], [1, 0]), penalty=0.1)
-    >>> round(found.norm, 3), round(found.loss, 3)
+    >>> round(found.norm, 2), round(found.loss, 2)
     (1.0, 0.0)
     """
-    try:
-        from scipy.optimize import minimize
-    except ImportError:
-        raise ImportError("comparators need SciPy: pip install 'perceptrank[theory]'") from None
-    check_not_negative("penalty", penalty)
+    check_positive("penalty", penalty)
+    check_positive("tolerance", tolerance)
     check_positive_whole("max_passes", max_passes)
-    check_seed(seed)
     if not isinstance(stream, QueryStream) and iter(stream) is stream:
         raise TypeError("the stream must be one that can be gone through again: a QueryStream, a Scan, or a list")
-    first = next(iter(as_blocks(stream)))
-    best = np.zeros(first.n_features)
-    best_value = _value_and_gradient(best, stream, measure)[0]
-
-    def objective(ranker: Floats) -> tuple[float, Floats]:
-        nonlocal best_value, best
-        loss, gradient = _value_and_gradient(ranker, stream, measure)
+    ranker = np.zeros(next(iter(as_blocks(stream))).n_features)
+    slopes, heights = np.empty((0, len(ranker))), np.empty(0)
+    best, best_value, best_loss, least = ranker, np.inf, np.inf, -np.inf
+    for _ in range(max_passes):
+        loss, slope = _value_and_gradient(ranker, stream, measure, surrogate)
         value = loss + penalty * float(ranker @ ranker)
         if value < best_value:
-            best_value, best = value, ranker.copy()
-        return value, gradient + 2 * penalty * ranker
+            best, best_value, best_loss = ranker, value, loss
+        slopes, heights = np.vstack([slopes, slope]), np.append(heights, loss - slope @ ranker)
+        shares = _highest_plane(slopes / (2 * np.sqrt(penalty)), heights)
+        ranker = -(shares @ slopes) / (2 * penalty)
+        least = max(least, float(shares @ heights) - penalty * float(ranker @ ranker))
+        if best_value - least <= tolerance * best_value:
+            break
+    return Comparator(float(np.linalg.norm(best)), best_loss, best, max(0.0, best_value - least))
 
-    # All documents tie at 0, which is a corner that no search leaves.
-    typical = float(np.sqrt(np.square(first.X, dtype=np.float64).mean() * first.n_features)) or 1.0
-    start = np.random.default_rng(seed).normal(size=first.n_features) * (1e-3 / typical)
-    method, most = ("BFGS", "maxiter") if first.n_features <= _MOST_FEATURES else ("L-BFGS-B", "maxfun")
-    minimize(objective, start, jac=True, method=method, options={most: max_passes})
-    return Comparator(float(np.linalg.norm(best)), cumulative_surrogate(best, stream, measure), best)
+
+def _highest_plane(slopes: Floats, heights: Floats) -> Floats:
+    """Shares, not negative and adding up to 1, for which shares . heights - |shares . slopes|^2 is about the largest.
+
+    As least squares without negative coefficients: heights enter through a small multiple of the identity, whose square
+    is what the result is off by, and the sum of 1 through a large row. Any shares give a valid lower bound.
+    """
+    try:
+        from scipy.optimize import nnls
+    except ImportError:
+        raise ImportError("comparators need SciPy: pip install 'perceptrank[theory]'") from None
+    n = len(heights)
+    scale = float(np.sqrt(max(1.0, np.abs(heights).max())))
+    small, large = 1e-3 * scale, 30 * scale
+    rows = np.vstack([slopes.T, small * np.eye(n), np.full(n, large)])
+    target = np.concatenate([np.zeros(slopes.shape[1]), (heights - heights.min()) / (2 * small), [large]])
+    shares: Floats = nnls(rows, target, maxiter=100 * n)[0]
+    shares /= shares.sum()
+    return shares
 
 
-def _value_and_gradient(ranker: Floats, stream: Blocks, measure: MeasureLike) -> tuple[float, Floats]:
+def _value_and_gradient(ranker: Floats, stream: Blocks, measure: MeasureLike, surrogate: str) -> tuple[float, Floats]:
+    check_choice("surrogate", surrogate, SURROGATES)
     chosen = parse(measure)
     if not isinstance(chosen, (AP, NDCG)):
         raise ValueError(f"measure must be ndcg, ndcg@k or ap, got {chosen}")
@@ -88,7 +123,8 @@ def _value_and_gradient(ranker: Floats, stream: Blocks, measure: MeasureLike) ->
         if whole.n_features != len(ranker):
             raise ValueError(f"ranker must have {whole.n_features} weights, one per feature, got {len(ranker)}")
         for block in whole.blocks():
-            value += worst_slam_pass(
+            value += surrogate_pass(
+                SURROGATES[surrogate],
                 chosen.kernel_code,
                 chosen.cutoff or 0,
                 GAINS[getattr(chosen, "gain", "exp2")],

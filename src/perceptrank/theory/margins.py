@@ -19,6 +19,7 @@ from perceptrank.stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks
 from perceptrank.validation import check_positive, check_positive_whole, read_only
 
 _NEW_PAIRS = 50  # that a pass may add; each has to be read once more, a pass reads everything
+_LARGEST = 1e150  # whose square is a number
 _ZERO = 1e-10  # the length of a combination that is 0, in parts of the longest difference met
 
 
@@ -129,10 +130,9 @@ def _worst_pairs(measure: int, stream: Blocks, ranker: Floats | None) -> _Pairs 
     for whole in as_blocks(stream):
         for block in whole.blocks(BLOCK_BYTES):
             weights = np.zeros(block.n_features) if ranker is None else ranker
-            if len(weights) != block.n_features:
-                raise ValueError(
-                    f"blocks must have as many features as the first, {len(weights)}, got {block.n_features}"
-                )
+            expected = len(weights) if found is None else found.differences.shape[1]
+            if block.n_features != expected:
+                raise ValueError(f"blocks must have as many features as the first, {expected}, got {block.n_features}")
             pairs = _worst_pairs_of_block(measure, block, weights, before)
             found = pairs if found is None else found.with_more(pairs)
             found = found.take(np.argsort(found.gaps, kind="stable")[:_NEW_PAIRS])
@@ -144,12 +144,14 @@ def _worst_pairs_of_block(measure: int, block: QueryStream, weights: Floats, bef
     n = len(block)
     gaps, higher, lower = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     X, grades, offsets = read_only(block.X), read_only(block.relevance), read_only(block.offsets)
-    if worst_pairs_pass(measure, X, grades, offsets, weights, gaps, higher, lower) < n:
-        raise ValueError("features must be finite, and not so large that scores overflow")
+    sound = worst_pairs_pass(measure, X, grades, offsets, weights, gaps, higher, lower) == n
     chosen = np.argsort(gaps, kind="stable")[:_NEW_PAIRS]
     chosen = chosen[np.isfinite(gaps[chosen])]
     rows = np.column_stack([higher[chosen], lower[chosen]])
-    differences = block.X[rows[:, 0]].astype(np.float64) - block.X[rows[:, 1]]
+    with np.errstate(over="ignore"):
+        differences = block.X[rows[:, 0]].astype(np.float64) - block.X[rows[:, 1]]
+    if not sound or not (np.abs(differences) < _LARGEST).all():
+        raise ValueError("features must be finite, and not so large that scores overflow")
     return _Pairs(differences, rows + before, gaps[chosen])
 
 

@@ -1,0 +1,455 @@
+"""Margins, comparators and certificates, against brute force and against general solvers."""
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+import twins
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
+from strategies import separable_streams, streams
+
+import perceptrank as pr
+from perceptrank.kernels.list_rules import MAX_PAIR, TOP
+from perceptrank.kernels.pair_pass import worst_pairs_pass
+from perceptrank.kernels.surrogate_pass import surrogate_pass
+from perceptrank.measures import discounts
+from perceptrank.theory import bounds
+from perceptrank.theory.margins import shortest_combination
+
+SLACK = 1 + 1e-9
+
+
+def all_pairs(stream, measure="ndcg"):
+    """(row of the better, row of the worse) for all pairs of a query with different grades."""
+    grades = stream.relevance if measure != "ap" else (stream.relevance > 0).astype(float)
+    return [
+        (i, j)
+        for start, stop in zip(stream.offsets[:-1], stream.offsets[1:], strict=True)
+        for i, j in product(range(start, stop), repeat=2)
+        if grades[i] > grades[j]
+    ]
+
+
+def differences(stream, measure="ndcg"):
+    X = stream.X.astype(float)
+    return np.array([X[i] - X[j] for i, j in all_pairs(stream, measure)])
+
+
+# Margins
+
+
+def check(found, stream, measure="ndcg"):
+    """What a Margin says about itself is so."""
+    D = differences(stream, measure)
+    assert np.linalg.norm(found.ranker) == pytest.approx(1) or found.lower == -np.inf
+    if found.lower > -np.inf:
+        np.testing.assert_allclose(found.lower, (D @ found.ranker).min(), rtol=1e-6, atol=1e-9)
+    assert (found.shares > 0).all()
+    assert found.shares.sum() == pytest.approx(1)
+    assert set(zip(found.higher.tolist(), found.lower_graded.tolist(), strict=True)) <= set(all_pairs(stream, measure))
+    X = stream.X.astype(float)
+    combined = found.shares @ (X[found.higher] - X[found.lower_graded])
+    np.testing.assert_allclose(np.linalg.norm(combined), found.upper, rtol=1e-6, atol=1e-9)
+    assert found.lower <= found.upper * SLACK + 1e-12
+    assert found.gap == found.upper - found.lower
+
+
+def test_margins_by_hand():
+    one = pr.QueryStream.from_arrays([[3.0, 4.0], [0.0, 0.0]], [1, 0])
+    assert pr.theory.margin(one).lower == pytest.approx(5)
+    three = pr.QueryStream.from_arrays([[1.0, 0.0], [-0.9, 0.2], [0.0, 0.0]], [1, 1, 0])
+    found = pr.theory.margin(three)
+    assert found.lower == pytest.approx(0.2 / np.sqrt(1.9**2 + 0.2**2))
+    assert found.separable
+    levels = pr.QueryStream.from_arrays([[5.0], [3.0], [2.0], [9.0]], [2, 1, 0, 3])
+    assert pr.theory.margin(levels).upper == pytest.approx(1)
+    opposed = pr.QueryStream.from_arrays([[1.0, 2.0], [0.0, 0.0], [0.0, 0.0], [1.0, 2.0]], [1, 0, 1, 0], group=[2, 2])
+    found = pr.theory.margin(opposed)
+    assert found.separable is False
+    assert found.upper == pytest.approx(0, abs=1e-12)
+    np.testing.assert_allclose(found.shares, [0.5, 0.5])
+    binary = pr.QueryStream.from_arrays([[1.0], [2.0], [0.0]], [2, 1, 0])
+    assert pr.theory.margin(binary).separable is False
+    assert pr.theory.margin(binary, "ap").lower == pytest.approx(1)
+
+
+@given(stream=streams(max_queries=6, max_documents=5, max_features=4), measure=st.sampled_from(["ndcg", "ap"]))
+def test_margins_against_general_solvers(stream, measure):
+    """The linear program says whether it is separable, the quadratic one, min |w| with w.d >= 1, by how much."""
+    D = differences(stream, measure)
+    assume(len(D) > 0)
+    found = pr.theory.margin(stream, measure, tolerance=1e-6)
+    check(found, stream, measure)
+    d = D.shape[1]
+    lp = linprog(np.r_[np.zeros(d), -1], np.c_[-D, np.ones(len(D))], np.zeros(len(D)), bounds=[(-1, 1)] * (d + 1))
+    assume(not 1e-12 < -lp.fun < 1e-7)
+    assert found.separable == (-lp.fun > 1e-7)
+    if found.separable:
+        scale = found.upper
+        qp = minimize(
+            lambda w: w @ w,
+            found.ranker + 0.1,
+            jac=lambda w: 2 * w,
+            constraints={"type": "ineq", "fun": lambda w: D @ w / scale - 1, "jac": lambda w: D / scale},
+            method="SLSQP",
+            options={"maxiter": 500, "ftol": 1e-12},
+        )
+        if qp.success:
+            assert found.lower == pytest.approx(scale / np.linalg.norm(qp.x), rel=1e-3)
+
+
+@given(data=separable_streams())
+def test_margins_of_separable_streams(data):
+    pairs = all_pairs(data.stream)
+    assume(pairs)
+    found = pr.theory.margin(data.stream)
+    check(found, data.stream)
+    assert found.separable
+    assert found.upper >= data.margin * (1 - 1e-6)
+    assert found.gap <= 1e-3 * found.upper * SLACK
+
+
+def test_margins_from_blocks():
+    data = pr.separable_blocks(300, queries_per_block=70, seed=4)
+    whole = pr.separable(300, seed=4).stream
+    found, expected = pr.theory.margin(data.blocks), pr.theory.margin(whole)
+    check(found, whole)
+    assert found.lower == pytest.approx(expected.lower, rel=1e-3)
+    with pytest.raises(TypeError, match="gone through again"):
+        pr.theory.margin(iter(whole.blocks(1000)))
+
+
+def test_a_margin_that_is_tiny_is_still_one():
+    data = pr.separable(200, margin=1e-4, noise=1.0, n_features=6, seed=1)
+    found = pr.theory.margin(data.stream)
+    assert found.separable
+    assert found.lower >= 1e-4 * (1 - 1e-3)
+
+
+def test_too_few_passes_leave_it_open():
+    data = pr.separable(500, margin=0.01, n_features=20, seed=1)
+    found = pr.theory.margin(data.stream, max_passes=2)
+    check(found, data.stream)
+    assert found.n_passes == 2
+    assert found.separable is None
+    assert "undecided" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"tolerance": 0}, "tolerance"),
+        ({"max_passes": 1}, "max_passes"),
+        ({"measure": "none"}, "none"),
+    ],
+)
+def test_margins_of_wrong_arguments(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        pr.theory.margin(pr.separable(5).stream, **wrong)
+
+
+def test_margins_of_wrong_streams():
+    equal = pr.QueryStream.from_arrays(np.eye(3), [1, 1, 1])
+    with pytest.raises(ValueError, match="no two documents"):
+        pr.theory.margin(equal)
+    other = pr.QueryStream.from_arrays(np.eye(2), [1, 0])
+    with pytest.raises(ValueError, match="as many features as the first, 2, got 3"):
+        pr.theory.margin([other, pr.QueryStream.from_arrays(np.eye(3), [1, 0, 0])])
+    huge = pr.QueryStream.from_arrays(np.array([[1e200, 1e200], [-1e200, 1e200]]) * 1e108, [1, 0])
+    with pytest.raises(ValueError, match="finite"):
+        pr.theory.margin(huge)
+
+
+@given(st.integers(1, 8), st.integers(1, 4), st.integers(0, 10**6))
+def test_shortest_combinations(n, d, seed):
+    points = np.random.default_rng(seed).normal(size=(n, d)) + 0.5
+    shares = shortest_combination(points)
+    assert (shares >= 0).all()
+    assert shares.sum() == pytest.approx(1)
+    point = shares @ points
+    assert (points @ point >= point @ point - 1e-7).all()
+
+
+@pytest.mark.kernel
+@given(stream=streams(), seed=st.integers(0, 10**6), measure=st.sampled_from(["ndcg", "ap"]))
+def test_worst_pairs(stream, seed, measure):
+    weights = np.round(np.random.default_rng(seed).normal(size=stream.n_features), 1)
+    n = len(stream)
+    gaps, higher, lower = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    arrays = stream.X, stream.relevance, stream.offsets
+    assert worst_pairs_pass(pr.parse(measure).kernel_code, *arrays, weights, gaps, higher, lower) == n
+    scores = stream.X.astype(float) @ weights
+    for q in range(n):
+        rows = range(stream.offsets[q], stream.offsets[q + 1])
+        pairs = [pair for pair in all_pairs(stream, measure) if pair[0] in rows]
+        if not pairs:
+            assert gaps[q] == np.inf
+            assert higher[q] == -1
+            continue
+        assert gaps[q] == pytest.approx(min(scores[i] - scores[j] for i, j in pairs))
+        assert (higher[q], lower[q]) in pairs
+        assert scores[higher[q]] - scores[lower[q]] == pytest.approx(gaps[q])
+
+
+# Comparators
+
+
+def worst_slam(scores, relevance, name, k):
+    """The largest SLAM value, margin 1, over all orders inside relevance classes."""
+    grades = twins.judged(relevance, name)
+    if len(set(grades)) < 2:
+        return 0.0
+    values = []
+    for order in permutations(range(len(scores))):
+        ordered = grades[list(order)]
+        if (np.diff(ordered) <= 0).all():
+            gains = (2.0**ordered - 1) if name == "ndcg" else (ordered > 0).astype(float)
+            places = np.arange(len(ordered))
+            weights = gains / np.log2(2 + places) if name == "ndcg" else gains
+            weights[k if k else len(weights) :] = 0
+            weights /= weights.sum()
+            hinges = [
+                max([0.0, *(1 + scores[j] - scores[i] for j in range(len(scores)) if grades[j] < grades[i])])
+                for i in order
+            ]
+            values.append(float(weights @ hinges))
+    return max(values)
+
+
+MEASURES = st.sampled_from([("ndcg", None), ("ndcg", 2), ("ap", None)])
+
+
+@pytest.mark.kernel
+@given(stream=streams(max_queries=4, max_documents=5), measure=MEASURES, seed=st.integers(0, 10**6))
+def test_cumulative_surrogates(stream, measure, seed):
+    name, k = measure
+    ranker = np.random.default_rng(seed).normal(size=stream.n_features)
+    full = f"{name}@{k}" if k else name
+    expected = sum(worst_slam(query.X.astype(float) @ ranker, query.relevance, name, k) for query in stream)
+    assert pr.theory.cumulative_surrogate(ranker, stream, full) == pytest.approx(expected)
+    widest = 0.0
+    for query in stream:
+        grades = twins.judged(query.relevance, name)
+        if len(set(grades)) > 1:
+            widest += max(0.0, 1 + twins.widest_pair(query.X.astype(float) @ ranker, grades)[0])
+    found = pr.theory.cumulative_surrogate(ranker, stream, full, surrogate="max-pair")
+    assert found == pytest.approx(widest)
+    assert found >= expected * (1 - 1e-9)
+
+
+@pytest.mark.kernel
+@given(stream=streams(max_queries=4), kind=st.sampled_from([TOP, MAX_PAIR]), seed=st.integers(0, 10**6))
+def test_subgradients_of_cumulative_surrogates(stream, kind, seed):
+    """f(v) >= f(u) + g.(v - u) for all u and v: what makes it convex, and g a subgradient."""
+    rng = np.random.default_rng(seed)
+
+    def evaluate(ranker):
+        gradient = np.zeros(stream.n_features)
+        table = discounts(int(np.diff(stream.offsets).max()))
+        code = pr.parse("ndcg").kernel_code
+        arrays = stream.X, stream.relevance, stream.offsets
+        return surrogate_pass(kind, code, 0, 0, *arrays, table, ranker, gradient), gradient
+
+    u, v = rng.normal(size=(2, stream.n_features))
+    (at_u, slope), (at_v, _) = evaluate(u), evaluate(v)
+    assert at_v >= at_u + slope @ (v - u) - 1e-9
+
+
+@given(stream=streams(max_queries=8), penalty=st.sampled_from([0.01, 0.3, 5.0]), seed=st.integers(0, 99))
+@settings(max_examples=30)
+def test_comparators_are_near_the_best(stream, penalty, seed):
+    """No worse than what thousands of subgradient steps find."""
+    found = pr.theory.comparator(stream, "ndcg", penalty=penalty)
+    assert found.norm == pytest.approx(np.linalg.norm(found.ranker))
+    assert found.loss == pytest.approx(pr.theory.cumulative_surrogate(found.ranker, stream))
+    value = found.loss + penalty * found.norm**2
+    u = np.random.default_rng(seed).normal(size=stream.n_features) * 0.1
+    best = np.inf
+    for t in range(1000):
+        gradient = np.zeros(stream.n_features)
+        table = discounts(int(np.diff(stream.offsets).max()))
+        arrays = stream.X, stream.relevance, stream.offsets
+        loss = surrogate_pass(TOP, pr.parse("ndcg").kernel_code, 0, 0, *arrays, table, u, gradient)
+        best = min(best, loss + penalty * u @ u)
+        u = u - (gradient + 2 * penalty * u) / (2 * penalty * (t + 2))
+    assert value <= best + found.excess + 1e-9
+    assert found.excess <= 0.01 * value
+
+
+def test_a_comparator_by_hand():
+    """One pair at distance 2: 1 - 2u + p u^2 for u <= 1/2 falls until the corner unless p is large."""
+    stream = pr.QueryStream.from_arrays([[2.0], [0.0]], [1, 0])
+    assert pr.theory.comparator(stream, penalty=1.0).norm == pytest.approx(0.5, rel=1e-2)
+    found = pr.theory.comparator(stream, penalty=4.0)
+    assert found.norm == pytest.approx(0.25, rel=1e-2)
+    assert found.loss == pytest.approx(0.5, rel=1e-2)
+    assert pr.theory.comparator(stream, "ap", penalty=4.0, surrogate="max-pair").norm == pytest.approx(0.25, rel=1e-2)
+
+
+def test_comparators_of_wrong_arguments():
+    stream = pr.separable(5).stream
+    with pytest.raises(ValueError, match="penalty"):
+        pr.theory.comparator(stream, penalty=-1)
+    with pytest.raises(ValueError, match="ndcg, ndcg@k or ap"):
+        pr.theory.comparator(stream, "err", penalty=1)
+    with pytest.raises(ValueError, match="surrogate"):
+        pr.theory.comparator(stream, penalty=1, surrogate="hinge")
+    with pytest.raises(TypeError, match="gone through again"):
+        pr.theory.comparator(iter([stream]), penalty=1)
+    with pytest.raises(ValueError, match="20 weights"):
+        pr.theory.cumulative_surrogate([1.0], stream)
+    with pytest.raises(ValueError, match="finite"):
+        pr.theory.cumulative_surrogate(np.full(20, np.nan), stream)
+
+
+def test_comparators_search_no_longer_than_they_may():
+    passes = []
+
+    class Counted(list):
+        def __iter__(self):
+            passes.append(1)
+            return super().__iter__()
+
+    pr.theory.comparator(Counted([pr.separable(50, label_noise=0.2).stream]), penalty=0.1, max_passes=7)
+    assert len(passes) <= 7 + 2  # and to see that it can be repeated, and how many features there are
+
+
+# Certificates
+
+LEARNERS = st.sampled_from(
+    [
+        lambda measure: pr.SlamPerceptron(measure, learning_rate=0.01),
+        lambda measure: pr.SlamPerceptron(measure, learning_rate=1.0, margin=3.0, class_order="mean"),
+        lambda measure: pr.MinimaxPerceptron(measure, learning_rate=0.3),
+        pr.ListwisePerceptron,
+        lambda measure: pr.ListwisePerceptron(measure, relative_margin=0, learning_rate=2.0, violators="top"),
+        lambda measure: pr.ListwisePerceptron(measure, relative_margin=3, class_order="index"),
+        lambda measure: pr.ListwisePerceptron(measure, margin=0.5, learning_rate=0.1),
+    ]
+)
+NAMES = st.sampled_from(["ndcg", "ndcg@2", "ndcg@10", "ap"])
+
+
+@given(data=separable_streams(), make=LEARNERS, measure=NAMES)
+@settings(max_examples=400)
+def test_certificates_on_separable_streams(data, make, measure):
+    learner = make(measure).set_params(average=False)
+    losses = learner.learn(data.stream, measure).losses(measure).sum()
+    diameter = pr.theory.diameter(data.stream, measure)
+    certificate = learner.certificate(margin=data.margin, diameter=diameter)
+    assert certificate.holds
+    assert losses <= certificate.mass * SLACK + 1e-9
+    assert certificate.reach <= diameter * SLACK
+    assert [one.name for one in certificate.promises] == ["a posteriori", "from the steps", "a priori"]
+    after, steps, before = (one.bound for one in certificate.promises)
+    assert after**2 <= steps * certificate.mass * SLACK + 1e-12  # |w|^2 <= rate^2 C S, the heart of the proof
+    assert steps <= before * SLACK
+    assert before == learner.guarantee(diameter=diameter, margin=data.margin)
+    assert certificate.norm == np.linalg.norm(learner.weights)
+
+
+@given(
+    stream=streams(), make=LEARNERS, measure=NAMES, seed=st.integers(0, 99), length=st.sampled_from([0.1, 1.0, 10.0])
+)
+@settings(max_examples=400)
+def test_certificates_on_noisy_streams(stream, make, measure, seed, length):
+    learner = make(measure).set_params(average=False)
+    losses = learner.learn(stream, measure).losses(measure).sum()
+    ranker = pr.ListwisePerceptron().fit(stream, n_passes=3, seed=seed).coef_
+    ranker = ranker * (length / (np.linalg.norm(ranker) or 1.0))
+    loss = pr.theory.cumulative_surrogate(ranker, stream, measure, surrogate=learner.compared_by)
+    against = bounds.Comparator(float(np.linalg.norm(ranker)), loss, ranker)
+    certificate = learner.certificate(comparator=against, radius=pr.theory.radius(stream))
+    assert certificate.holds
+    assert losses <= certificate.mass * SLACK + 1e-9
+
+
+@given(stream=streams(max_queries=5, max_documents=6), make=LEARNERS, measure=NAMES)
+@settings(max_examples=50)
+def test_certificates_with_the_best_comparator(stream, make, measure):
+    learner = make(measure)
+    learner.learn(stream)
+    constant = learner.guarantee(diameter=pr.theory.diameter(stream, measure), margin=1)
+    assume(constant > 0)
+    best = pr.theory.comparator(stream, measure, penalty=constant, surrogate=learner.compared_by)
+    assert learner.certificate(comparator=best).holds
+
+
+@given(data=separable_streams())
+def test_certificates_of_classification(data):
+    labels = data.stream.relevance > 0
+    assume(labels.any() and not labels.all())
+    heights = data.stream.X @ data.ranker
+    threshold = (heights[labels].min() + heights[~labels].max()) / 2
+    X = np.column_stack([data.stream.X, np.ones(len(heights))])
+    separator = np.append(data.ranker, -threshold)
+    gamma = (np.where(labels, 1, -1) * (X @ separator)).min() / np.linalg.norm(separator)
+    classifier = pr.Perceptron(learning_rate=0.5).fit(X, labels.astype(int))
+    certificate = classifier.certificate(margin=gamma, radius=np.linalg.norm(X, axis=1).max())
+    assert certificate.holds
+    assert certificate.mass == certificate.updates == classifier.n_updates
+
+
+def test_a_certificate_by_hand():
+    """One step of length 5, weight 1: S = 1, |w| = 5 rate; on the pair itself, margin 5, all bounds are met or near."""
+    learner = pr.MinimaxPerceptron(learning_rate=2.0)
+    learner.learn_one([[3.0, 4.0], [0.0, 0.0]], [1, 0])
+    certificate = learner.certificate(margin=5.0, radius=5.0)
+    assert (certificate.mass, certificate.squared_steps, certificate.reach, certificate.norm) == (1, 25, 5, 10)
+    assert [one.bound for one in certificate.promises] == [1, 1, 4]
+    assert [one.used for one in certificate.promises] == [1, 1, 0.25]
+    text = str(certificate)
+    assert "minimax: 1 updates in 1 rounds" in text
+    assert "100.0% used" in text
+    broken = learner.certificate(margin=6.0)
+    assert not broken.holds
+    assert "BROKEN" in str(broken)
+
+
+def test_a_certificate_goes_on_with_the_model(tmp_path):
+    stream = pr.separable(60, seed=3).stream
+    whole, halves = pr.ListwisePerceptron(), pr.ListwisePerceptron()
+    whole.learn(stream)
+    halves.learn(stream[:20])
+    halves.save(tmp_path / "model.json")
+    halves = pr.load(tmp_path / "model.json")
+    halves.learn(stream[20:])
+    assert halves.certificate(margin=0.5) == whole.certificate(margin=0.5)
+
+
+def test_who_promises_nothing_and_what_is_missing():
+    net = pr.OnlineListNet()
+    net.learn(pr.separable(5).stream)
+    with pytest.raises(ValueError, match="no theorem"):
+        net.certificate(margin=1)
+    with pytest.raises(ValueError, match="no theorem"):
+        net.guarantee(diameter=1, margin=1)
+    with pytest.raises(AttributeError, match="not learned"):
+        pr.SlamPerceptron().certificate(margin=1)
+    learner = pr.SlamPerceptron()
+    learner.learn(pr.separable(5).stream)
+    for wrong in ({}, {"margin": 1, "comparator": (1, 1)}):
+        with pytest.raises(ValueError, match="margin or comparator"):
+            learner.certificate(**wrong)
+    with pytest.raises(ValueError, match="diameter or radius"):
+        learner.guarantee(margin=1)
+    with pytest.raises(ValueError, match="radius"):
+        pr.Perceptron().guarantee(diameter=1, margin=1)
+    with pytest.raises(ValueError, match="diameter"):
+        learner.guarantee(diameter=-1, margin=1)
+
+
+def test_guarantees_are_the_bounds():
+    given = {"diameter": 3.0, "margin": 0.5}
+    assert pr.SlamPerceptron(learning_rate=0.1, margin=2.0).guarantee(**given) == bounds.slam(
+        learning_rate=0.1, surrogate_margin=2.0, **given
+    )
+    assert pr.MinimaxPerceptron().guarantee(radius=3.0, margin=0.5) == bounds.minimax(radius=3.0, margin=0.5)
+    assert pr.ListwisePerceptron(relative_margin=2).guarantee(**given) == bounds.listwise(relative_margin=2, **given)
+    assert pr.ListwisePerceptron(margin=1.0, learning_rate=0.5).guarantee(**given) == bounds.slam(
+        learning_rate=0.5, **given
+    )
+    assert pr.ListwisePerceptron(margin=0).guarantee(**given) == bounds.listwise(relative_margin=0, **given)
+    assert pr.Perceptron().guarantee(radius=2, comparator=(1, 4)) == bounds.perceptron(radius=2, comparator=(1, 4))
