@@ -250,6 +250,43 @@ def test_perceptron_noisy(stream, seed):
         assert mistaken.sum() <= bounds.perceptron(radius=largest, comparator=against) * SLACK
 
 
+@given(
+    data=separable_streams(),
+    measure=MEASURES,
+    make=st.sampled_from(
+        [
+            lambda measure: (pr.SlamPerceptron(measure, learning_rate=0.3), 1.0),
+            lambda measure: (pr.ListwisePerceptron(measure, relative_margin=0, average=False, learning_rate=0.3), 0.0),
+            lambda measure: (pr.ListwisePerceptron(measure, margin=2.0, average=False, learning_rate=0.3), 2.0),
+        ]
+    ),
+    seed=st.integers(0, 99),
+)
+def test_parameter_mixing(data, measure, make, seed):
+    """Shards run from the common weights and are averaged: losses by weight add up to no more than one run's bound."""
+    name, k = measure
+    mu = np.random.default_rng(seed).dirichlet(np.ones(3))
+    shards = [data.stream[place::3] for place in range(3)]
+    common, losses, masses = None, 0.0, 0.0
+    for _ in range(6):
+        weights = []
+        for share, shard in zip(mu, shards, strict=True):
+            learner, margin = make(named(name, k))
+            if common is not None:
+                learner.learn(shard[:1])
+                learner._state.weights[:] = common
+            trace = learner.learn(shard, named(name, k))
+            losses += share * trace.losses(named(name, k)).sum()
+            masses += share * trace.masses.sum()
+            weights.append(share * learner.weights)
+        common = sum(weights)
+    bound = bounds.parameter_mixing(
+        diameter=diameter(data.stream, name), learning_rate=0.3, surrogate_margin=margin, margin=data.margin
+    )
+    assert losses <= masses * SLACK + 1e-9
+    assert masses <= bound * SLACK
+
+
 def test_the_stream_on_which_small_rates_are_costly():
     """Algorithm 2 errs tens of thousands of times with a small rate; the listwise learner some twenty times."""
     X, grades = np.array([[1.0, 0.0], [-0.9, 0.2], [0.0, 0.0]]), [1, 1, 0]

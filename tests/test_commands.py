@@ -325,3 +325,59 @@ def test_the_first_use_says_that_it_compiles_and_has_help(tmp_path, monkeypatch,
 
 def test_the_help_of_the_first_use_runs():
     subprocess.run([sys.executable, "-m", "perceptrank.commands.first_use"], check=True)
+
+
+def test_bound_on_a_separable_stream(run, tmp_path):
+    run("simulate", tmp_path / "a.txt", "--queries", 60, "--margin", 1)
+    plot = tmp_path / "bounds.png"
+    words = ["bound", tmp_path / "a.txt", "--learning-rate", "0.1,1", "--plot", plot, "--json"]
+    result = json.loads(run(*words).stdout)
+    stream = pr.read_letor(tmp_path / "a.txt")
+    best = pr.theory.margin(stream)
+    assert result["separable"] is True
+    assert result["margin"] == pytest.approx([best.lower, best.upper], rel=1e-3)
+    assert result["diameter"] == pytest.approx(pr.theory.diameter(stream))
+    assert result["radius"] == pytest.approx(pr.theory.radius(stream))
+    assert [row["name"] for row in result["rows"]] == ["slam 0.1", "slam 1", "minimax", "listwise"]
+    for row in result["rows"]:
+        assert row["holds"]
+        assert row["loss"] <= row["S"] <= row["a posteriori"]
+        assert row["from the steps"] <= row["a priori"]
+    slam = pr.SlamPerceptron(learning_rate=1.0)
+    losses = slam.learn(stream, "ndcg@10").losses("ndcg@10").sum()
+    assert result["rows"][1]["loss"] == pytest.approx(losses)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    text = run("bound", tmp_path / "a.txt").stdout
+    assert "best margin: " in text
+
+
+def test_bound_on_a_noisy_stream_and_from_standard_input(run, tmp_path):
+    run("simulate", tmp_path / "a.txt", "--queries", 60, "--label-noise", 0.2)
+    text = (tmp_path / "a.txt").read_bytes()
+    printed = CliRunner().invoke(app, ["bound", "-", "--measure", "ap", "--json"], input=text)
+    result = json.loads(printed.stdout)
+    assert result["separable"] is False
+    assert result["algorithm_2_as_in_the_paper"] is None
+    assert all(row["holds"] for row in result["rows"])
+    assert "not separable" in run("bound", tmp_path / "a.txt").stdout
+
+
+def test_bound_says_what_has_none(run, tmp_path):
+    run("simulate", tmp_path / "a.txt", "--queries", 5)
+    for name in ("listnet", "perceptron"):
+        assert "no theorem" in run("bound", tmp_path / "a.txt", "--algorithm", name, code=1).stderr
+    assert "algorithm must be" in run("bound", tmp_path / "a.txt", "--algorithm", "best", code=1).stderr
+    assert "running" in run("bound", tmp_path / "a.txt", "--scaling", "running", code=1).stderr
+    (tmp_path / "b.txt").write_text("1 qid:1 1:1\n1 qid:1 1:2\n")
+    assert "different grades" in run("bound", tmp_path / "b.txt", code=1).stderr
+
+
+def test_the_adversary_shows_bounds_and_separator(run):
+    words = ["adversary", "--margin", 0.3, "--json"]
+    result = json.loads(run(*words, "--learner", "listwise").stdout)
+    (row,) = result["rows"]
+    assert row["loss"] >= row["lower bound"] - 1e-9
+    assert row["loss"] <= row["upper bound"]
+    assert row["per round"] == pytest.approx(row["loss"] / row["rounds"])
+    assert np.linalg.norm(result["separator"]) == pytest.approx(1)
+    assert json.loads(run(*words, "--algorithm", "listnet").stdout)["rows"][0]["upper bound"] is None
