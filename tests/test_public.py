@@ -106,10 +106,10 @@ def test_kernels_work_where_nothing_can_be_written():
     code = (
         "import numba.core.caching as caching\n"
         "getattr(caching, 'CacheImpl', getattr(caching, '_CacheImpl', None))._locator_classes = []\n"
-        "import numpy as np; from perceptrank.kernels.list_pass import squared_reach\n"
-        "print(squared_reach(np.ones(2), 1.0))"
+        "import numpy as np; from perceptrank.kernels.list_pass import take_step\n"
+        "print(take_step(np.zeros(2), np.ones(2), 1.0))"
     )
-    assert run_python(code) == "2.0"
+    assert run_python(code) == "True"
 
 
 def test_an_edited_kernel_is_never_run_from_an_old_cache(tmp_path):
@@ -117,12 +117,12 @@ def test_an_edited_kernel_is_never_run_from_an_old_cache(tmp_path):
     shutil.copytree(Path(pr.__file__).parent, tmp_path / "perceptrank", ignore=shutil.ignore_patterns("__pycache__"))
     code = (
         "import perceptrank; assert perceptrank.__file__.startswith(sys_path)\n"
-        "import numpy as np; from perceptrank.kernels.list_pass import squared_reach\n"
-        "print(squared_reach(np.ones(2), 1.0), len(squared_reach.stats.cache_hits))"
+        "import numpy as np; from perceptrank.kernels.list_pass import take_step\n"
+        "print(take_step(np.zeros(2), np.ones(2), 1.0), len(take_step.stats.cache_hits))"
     ).replace("sys_path", repr(str(tmp_path)))
     places = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    assert run_python(code, **places) == "2.0 0"
-    assert run_python(code, **places) == "2.0 1"
+    assert run_python(code, **places) == "True 0"
+    assert run_python(code, **places) == "True 1"
     called = tmp_path / "perceptrank" / "kernels" / "scoring.py"
-    called.write_text(called.read_text().replace("    return norm\n", "    return 3.0 * norm\n"))
-    assert run_python(code, **places) == "6.0 0"
+    called.write_text(called.read_text().replace("    return norm\n", "    return 1e301 + norm\n"))
+    assert run_python(code, **places) == "False 0"
