@@ -48,6 +48,64 @@ def take_step(weights: Floats, step: Floats, learning_rate: float) -> bool:
 
 
 @compiled
+def score_query(
+    averaging: bool,
+    X: Features,
+    start: int,
+    stop: int,
+    weights: Floats,
+    total: Floats,
+    tally: Floats,
+    mean: Floats,
+    scores: Floats,
+    predicted: Floats,
+) -> bool:
+    """Scores by the current weights, and in `predicted` those the query is ranked by; returns whether all are finite."""
+    if averaging and tally[ROUNDS] > 0.0:
+        share = 1.0 / tally[ROUNDS]
+        for j in range(len(weights)):
+            mean[j] = total[j] * share
+        return score_rows_twice(X, start, stop, weights, scores, mean, predicted)
+    sound = score_rows(X, start, stop, weights, scores, 0)
+    for i in range(stop - start):
+        predicted[start + i] = scores[i]
+    return sound
+
+
+@compiled
+def take_update(
+    learning_rate: float,
+    X: Features,
+    start: int,
+    m: int,
+    mass: float,
+    g: Floats,
+    moved: Ints,
+    step: Floats,
+    weights: Floats,
+    tally: Floats,
+) -> bool:
+    """Move the weights against the coefficients g; returns False, with nothing changed, if that grows too large."""
+    n_moved = 0
+    for i in range(m):
+        moved[n_moved] = i
+        n_moved += 1 if g[i] != 0.0 else 0
+    for j in range(len(weights)):
+        step[j] = 0.0
+    add_rows(X, start, moved, n_moved, g, step)
+    length = squared_norm(step)
+    reach = squared_reach(step, length, mass)
+    if not reach <= LARGEST_SQUARED_NORM or not take_step(weights, step, learning_rate):
+        return False
+    tally[UPDATES] += 1.0
+    tally[MASS] += mass
+    tally[SQUARED_REACH] += reach
+    tally[SQUARED_STEPS] += length
+    tally[LARGEST_REACH] = max(tally[LARGEST_REACH], reach)
+    return True
+
+
+@compiled
 def list_pass(
     rule: ListRule,
     X: Features,
@@ -74,16 +132,7 @@ def list_pass(
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
         m = stop - start
-        if rule.averaging and tally[ROUNDS] > 0.0:
-            share = 1.0 / tally[ROUNDS]
-            for j in range(len(weights)):
-                mean[j] = total[j] * share
-            sound = score_rows_twice(X, start, stop, weights, scores, mean, predicted)
-        else:
-            sound = score_rows(X, start, stop, weights, scores, 0)
-            for i in range(m):
-                predicted[start + i] = scores[i]
-        if not sound:
+        if not score_query(rule.averaging, X, start, stop, weights, total, tally, mean, scores, predicted):
             return q
 
         margin = rule.margin
@@ -92,25 +141,8 @@ def list_pass(
         mass = list_coefficients(rule, margin, relevance, start, m, discounts, floats, ints)
         if mass < 0.0:
             return q
-        if mass > 0.0:
-            n_moved = 0
-            for i in range(m):
-                moved[n_moved] = i
-                n_moved += 1 if g[i] != 0.0 else 0
-            for j in range(len(weights)):
-                step[j] = 0.0
-            add_rows(X, start, moved, n_moved, g, step)
-            length = squared_norm(step)
-            reach = squared_reach(step, length, mass)
-            if not reach <= LARGEST_SQUARED_NORM:
-                return q
-            if not take_step(weights, step, rule.learning_rate):
-                return q
-            tally[UPDATES] += 1.0
-            tally[MASS] += mass
-            tally[SQUARED_REACH] += reach
-            tally[SQUARED_STEPS] += length
-            tally[LARGEST_REACH] = max(tally[LARGEST_REACH], reach)
+        if mass > 0.0 and not take_update(rule.learning_rate, X, start, m, mass, g, moved, step, weights, tally):
+            return q
         masses[q] = mass
         tally[ROUNDS] += 1.0
         for j in range(len(weights)):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.arrays import Floats, Ints
-from perceptrank.kernels.pair_pass import worst_pairs_pass
+from perceptrank.kernels.worst_pairs import worst_pairs_pass
 from perceptrank.measures import MeasureLike, parse
 from perceptrank.stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks
 from perceptrank.validation import check_positive, check_positive_whole, read_only
