@@ -49,6 +49,20 @@ SETTINGS = {
     ),
 }
 
+SETTINGS |= {
+    "category": (pr.CategoryRanking(learning_rate=0.5), {"learning_rate": 0.5}),
+    "category ap averaged": (pr.CategoryRanking(measure="ap", average=True), {"name": "ap", "average": True}),
+    "category max": (pr.CategoryRanking("max"), {"pairs": "max"}),
+    "uneven": (pr.UnevenMargins(0.2, margin=0.7), {"learning_rate": 0.2, "margin": 0.7}),
+    "predtron ndcg@2": (pr.Predtron("ndcg@2", learning_rate=0.5), {"k": 2, "learning_rate": 0.5}),
+    "predtron ap": (pr.Predtron("ap", average=True), {"name": "ap", "average": True}),
+    "predtron ndcg": (pr.Predtron("ndcg"), {}),
+    "ranknet": (pr.RankNet(0.3), {"learning_rate": 0.3}),
+    "ranknet averaged": (pr.RankNet(0.3, average=True), {"learning_rate": 0.3, "average": True}),
+    "toppush": (pr.TopPush(0.2), {"name": "ap", "learning_rate": 0.2}),
+    "toppush hinge": (pr.TopPush(0.2, loss="hinge"), {"name": "ap", "learning_rate": 0.2, "loss": "hinge"}),
+}
+
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @given(seed=st.integers(0, 10**6), longest=st.sampled_from([4, 12, 90]), fractional=st.booleans())
@@ -179,3 +193,58 @@ def test_rankings_do_not_depend_on_the_learning_rate_or_scale(power, seed):
         strict=True,
     ):
         assert np.array_equal(one * scale, other)
+
+
+@given(seed=st.integers(0, 10**6), m=st.integers(2, 8), tied=st.booleans())
+def test_svm_map_takes_the_worst_of_all_rankings(seed, m, tied):
+    """The greedy ranking is as bad as the worst one, and the step is a subgradient of the worst."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(m, 3)), 0 if tied else 6)
+    grades = (rng.random(m) < 0.5).astype(float)
+    ranker = pr.SvmMap(learning_rate=0.5)
+    ranker.learn_one(X, np.zeros(m))
+    start = np.round(rng.normal(size=3), 0 if tied else 6)
+    ranker._state.weights[:] = start
+    updated = ranker.learn_one(X, grades)
+    if not 0 < grades.sum() < m:
+        assert not updated
+        return
+    worst, _ = twins.svm_map(X @ start, grades)
+    assert updated == (worst > 1e-12)
+    slope = (start - ranker.weights) / 0.5
+    for nearby in rng.normal(size=(10, 3)):  # worst(v) >= worst(w) + slope . (v - w) for all v
+        assert twins.svm_map(X @ nearby, grades)[0] >= worst + slope @ (nearby - start) - 1e-9
+
+
+def test_related_systems_by_hand():
+    """Two rounds each, on documents (1, 0), (0, 1), (0, 0)."""
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    category = pr.CategoryRanking()
+    category.learn_one(X, [2, 1, 0])  # pairs 0-1, 0-2, 1-2, a third each
+    assert category.weights.tolist() == pytest.approx([2 / 3, 0])
+    category.learn_one(X, [0, 1, 0])  # document 1 at 0 against 0 at 2/3 and 2 at 0, half each
+    assert category.weights.tolist() == pytest.approx([2 / 3 - 1 / 2, 1])
+    uneven = pr.UnevenMargins(1.0, margin=1.0)
+    uneven.learn_one(X, [2, 1, 0])  # g: 0-1 1/2, 0-2 2/3, 1-2 1/6
+    assert uneven.weights.tolist() == pytest.approx([1 / 2 + 2 / 3, 1 / 6 - 1 / 2])
+    uneven.learn_one(X, [2, 1, 0])  # scores 7/6, -1/3, 0: only 1-2 is closer than its margin
+    assert uneven.weights.tolist() == pytest.approx([7 / 6, -1 / 3 + 1 / 6])
+    predtron = pr.Predtron("ndcg")
+    predtron.learn_one(X, [1, 0, 0])  # worst order 1, 2, 0; ideal 0, 1, 2
+    assert predtron.weights.tolist() == [2, -1]
+    predtron.learn_one(X, [0, 1, 0])  # scores 2, -1, 0: order 0, 2, 1; ideal 1, 0, 2
+    assert predtron.weights.tolist() == [2 - 1, -1 + 2]
+    net = pr.RankNet(1.0)
+    net.learn_one(X[:2], [1, 0])
+    net.learn_one(X[:2], [1, 0])  # scores 1/2, -1/2
+    assert net.weights.tolist() == pytest.approx([1 / 2 + 1 / (1 + np.e), -1 / 2 - 1 / (1 + np.e)])
+    push = pr.TopPush(1.0)
+    push.learn_one(X, [1, 0, 0])  # hinge 1 against document 1
+    assert push.weights.tolist() == [1, -1]
+    push.learn_one(X, [0, 1, 0])  # scores 1, -1, 0: hinge 1 + 1 + 1 against document 0
+    assert push.weights.tolist() == [1 - 3, -1 + 3]
+    structured = pr.SvmMap(1.0)
+    structured.learn_one(X, [1, 0, 0])  # both irrelevant ones first: 1 - 1/3; psi moves by 2/2 for each pair
+    assert structured.weights.tolist() == [2, -1]
+    structured.learn_one(X, [1, 0, 0])  # scores 2, -1, 0: every change of order loses more than it gains
+    assert structured.weights.tolist() == [2, -1]

@@ -148,6 +148,90 @@ def listwise(scores, grades, v, margin, violators):
     return g, active
 
 
+def pairs_of(grades):
+    """All (i, j) with R_i > R_j."""
+    return [(i, j) for i in range(len(grades)) for j in range(len(grades)) if grades[i] > grades[j]]
+
+
+def from_pairs(weighted, m):
+    """Coefficients of the sum of weights times x_i - x_j, which the step goes against the sign of."""
+    g = np.zeros(m)
+    for i, j, weight in weighted:
+        g[i] -= weight
+        g[j] += weight
+    return g
+
+
+def category_ranking(scores, grades, pairs="uniform"):
+    wrong = [(i, j) for i, j in pairs_of(grades) if scores[i] <= scores[j]]
+    if not wrong:
+        return np.zeros(len(scores)), 0.0
+    if pairs == "max":
+        _, i, j = widest_pair(scores, grades)
+        wrong = [(i, j)]
+    return from_pairs([(i, j, 1 / len(wrong)) for i, j in wrong], len(scores)), 1.0
+
+
+def uneven_margins(scores, grades, margin):
+    rank = [1 + sum(other > grade for other in grades) for grade in grades]
+    active = []
+    for i, j in pairs_of(grades):
+        g = 1 / rank[i] - 1 / rank[j]
+        if scores[i] - scores[j] < margin * g:
+            active.append((i, j, g))
+    return from_pairs(active, len(scores)), sum(g for _, _, g in active)
+
+
+def predtron(scores, relevance, name, k):
+    grades = judged(relevance, name)
+    if not is_mistake(scores, relevance, name, k):
+        return np.zeros(len(scores)), 0.0
+    ranked = list(ranked_by(scores, grades, "worst"))
+    ideal = sorted(range(len(scores)), key=lambda i: (-grades[i], -scores[i], i))
+    return np.array([float(ideal.index(i) - ranked.index(i)) for i in range(len(scores))]), 1.0
+
+
+def ranknet(scores, grades):
+    pairs = pairs_of(grades)
+    slopes = [(i, j, 1 / (1 + np.exp(scores[i] - scores[j])) / len(pairs)) for i, j in pairs]
+    return from_pairs(slopes, len(scores)), 1.0
+
+
+def toppush(scores, grades, loss="squared"):
+    irrelevant = [j for j in range(len(scores)) if grades[j] == 0]
+    rival = max(irrelevant, key=lambda j: (scores[j], -j))
+    active = [i for i in range(len(scores)) if grades[i] > 0 and 1 + scores[rival] - scores[i] > 0]
+    r = int((grades > 0).sum())
+    slopes = {"hinge": lambda i: 1.0, "squared": lambda i: 1 + scores[rival] - scores[i]}[loss]
+    return from_pairs([(i, rival, slopes(i) / r) for i in active], len(scores)), len(active) / r
+
+
+def average_precision(order, grades):
+    """AP of a ranking of documents that are relevant or not."""
+    hits, total = 0, 0.0
+    for place, i in enumerate(order, start=1):
+        if grades[i] > 0:
+            hits += 1
+            total += hits / place
+    return total / hits
+
+
+def svm_map(scores, grades):
+    """The worst ranking by trying all ways to merge the two classes, each by score."""
+    relevant = sorted(np.flatnonzero(grades > 0), key=lambda i: (-scores[i], i))
+    others = sorted(np.flatnonzero(grades == 0), key=lambda i: (-scores[i], i))
+    m, a, b = len(scores), len(relevant), len(others)
+    best, best_wrong = 0.0, []
+    for places in itertools.combinations(range(m), a):
+        upper, lower = iter(relevant), iter(others)
+        order = [next(upper) if p in places else next(lower) for p in range(m)]
+        wrong = [(i, j) for i in relevant for j in others if order.index(j) < order.index(i)]
+        value = 1 - average_precision(order, grades) - sum(2 * (scores[i] - scores[j]) / (a * b) for i, j in wrong)
+        if value > best + 1e-12:
+            best, best_wrong = value, wrong
+    return best, from_pairs([(i, j, 2 / (a * b)) for i, j in best_wrong], m)
+
+
 class TwinLearner:
     """All list learners, straight from the definitions."""
 
@@ -163,7 +247,10 @@ class TwinLearner:
         violators="uniform",
         class_order="score",
         average=False,
+        pairs="uniform",
+        loss="squared",
     ):
+        self.pairs, self.loss = pairs, loss
         self.algorithm, self.name, self.k = algorithm, name, k
         self.learning_rate, self.margin, self.relative_margin = learning_rate, margin, relative_margin
         self.violators, self.class_order, self.average = violators, class_order, average
@@ -196,6 +283,16 @@ class TwinLearner:
                     margin = self.relative_margin * self.learning_rate * np.mean(self.reaches)
                 g, active = listwise(scores, grades, v, margin, self.violators)
                 mass = v[active].sum()
+            elif self.algorithm == "category-ranking":
+                g, mass = category_ranking(scores, grades, self.pairs)
+            elif self.algorithm == "uneven-margins":
+                g, mass = uneven_margins(scores, grades, self.margin)
+            elif self.algorithm == "predtron":
+                g, mass = predtron(scores, relevance, self.name, self.k)
+            elif self.algorithm == "ranknet":
+                g, mass = ranknet(scores, grades)
+            elif self.algorithm == "toppush":
+                g, mass = toppush(scores, grades, self.loss)
         if mass > 0:
             step = X.T @ g
             self.reaches.append(step @ step / mass**2)

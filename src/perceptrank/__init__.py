@@ -19,11 +19,17 @@ if TYPE_CHECKING:
     from perceptrank.evaluation import evaluate
     from perceptrank.learners import algorithms, load
     from perceptrank.learners.base import Learner
+    from perceptrank.learners.category_ranking import CategoryRanking
     from perceptrank.learners.listnet import OnlineListNet
     from perceptrank.learners.listwise import ListwisePerceptron
     from perceptrank.learners.minimax import MinimaxPerceptron
     from perceptrank.learners.perceptron import Perceptron
+    from perceptrank.learners.predtron import Predtron
+    from perceptrank.learners.ranknet import RankNet
     from perceptrank.learners.slam import SlamPerceptron
+    from perceptrank.learners.svm_map import SvmMap
+    from perceptrank.learners.toppush import TopPush
+    from perceptrank.learners.uneven_margins import UnevenMargins
     from perceptrank.measures import AP, ERR, NDCG, Measure, Precision, ReciprocalRank, parse, preset
     from perceptrank.scaling import QueryMinMax, QueryZScore, RunningStandardizer, Scaling
     from perceptrank.stream import Query, QueryStream, Scan
@@ -34,6 +40,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AP": "measures",
+    "CategoryRanking": "learners.category_ranking",
     "Comparison": "comparison",
     "DataSet": "data.catalog",
     "ERR": "measures",
@@ -48,10 +55,12 @@ _HOME = {
     "OnlineListNet": "learners.listnet",
     "Perceptron": "learners.perceptron",
     "Precision": "measures",
+    "Predtron": "learners.predtron",
     "Query": "stream",
     "QueryMinMax": "scaling",
     "QueryStream": "stream",
     "QueryZScore": "scaling",
+    "RankNet": "learners.ranknet",
     "ReciprocalRank": "measures",
     "RunningStandardizer": "scaling",
     "Scaling": "scaling",
@@ -63,7 +72,10 @@ _HOME = {
     "Standing": "comparison",
     "Store": "data.store",
     "Surrogate": "surrogates",
+    "SvmMap": "learners.svm_map",
+    "TopPush": "learners.toppush",
     "Trace": "trace",
+    "UnevenMargins": "learners.uneven_margins",
     "algorithms": "learners",
     "compare": "comparison",
     "datasets": "data.catalog",
@@ -88,6 +100,7 @@ __all__ = [
     "AP",
     "ERR",
     "NDCG",
+    "CategoryRanking",
     "Comparison",
     "DataSet",
     "FormatError",
@@ -100,10 +113,12 @@ __all__ = [
     "OnlineListNet",
     "Perceptron",
     "Precision",
+    "Predtron",
     "Query",
     "QueryMinMax",
     "QueryStream",
     "QueryZScore",
+    "RankNet",
     "ReciprocalRank",
     "RunningStandardizer",
     "Scaling",
@@ -115,7 +130,10 @@ __all__ = [
     "Standing",
     "Store",
     "Surrogate",
+    "SvmMap",
+    "TopPush",
     "Trace",
+    "UnevenMargins",
     "__version__",
     "algorithms",
     "compare",

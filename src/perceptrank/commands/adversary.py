@@ -7,7 +7,6 @@ import numpy as np
 from perceptrank.commands.making import make_learner
 from perceptrank.commands.tables import show
 from perceptrank.learners.base import Learner
-from perceptrank.learners.lists import ListLearner
 from perceptrank.theory import play
 
 
@@ -55,10 +54,5 @@ def run(
 
 
 def _upper_bound(learner: Learner, radius: float, margin: float) -> float | None:
-    """What the learner's theorem allows, if it has one for lists of documents."""
-    if not isinstance(learner, ListLearner):
-        return None
-    try:
-        return learner.guarantee(radius=radius, margin=margin)
-    except ValueError:
-        return None
+    """What the learner's theorem allows, if it has one on rankings."""
+    return None if learner.compared_by is None else learner.guarantee(radius=radius, margin=margin)

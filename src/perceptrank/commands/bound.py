@@ -15,7 +15,6 @@ from perceptrank.commands.tables import plain, show
 from perceptrank.comparison import compare
 from perceptrank.learners import algorithms as known
 from perceptrank.learners.base import Learner
-from perceptrank.learners.lists import ListLearner
 from perceptrank.measures import MeasureLike, parse
 from perceptrank.persist import check_writable
 from perceptrank.plots import Chart, Series, check_drawable, draw
@@ -74,7 +73,7 @@ def run(
 
 def _learners(algorithms: list[str], rates: list[float], measure: str) -> dict[str, Learner]:
     learners: dict[str, Learner] = {}
-    with_theorem = [name for name, kind in known().items() if _has_theorem(kind())]
+    with_theorem = [name for name, kind in known().items() if kind.compared_by is not None]
     for name in algorithms:
         check_choice("algorithm", name, known())
         if name not in with_theorem:
@@ -84,16 +83,6 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> dict[s
             settings |= {"learning_rate": rate} if rate is not None else {}
             learners[name if rate is None else f"{name} {rate:g}"] = make_learner(name, settings)
     return learners
-
-
-def _has_theorem(learner: Learner) -> bool:
-    if not isinstance(learner, ListLearner):  # theirs is about single documents
-        return False
-    try:
-        learner.guarantee(diameter=1, margin=1)
-    except ValueError:
-        return False
-    return True
 
 
 def _stream(reading: Reading, scaling: list[str], bar: ProgressBar) -> Scan | list[QueryStream]:
@@ -125,7 +114,7 @@ class _Facts:
 
     def comparator(self, learner: Learner) -> Comparator:
         constant = learner.guarantee(diameter=self.diameter, radius=self.radius, margin=1)
-        surrogate = getattr(learner, "compared_by", "slam")
+        surrogate = learner.compared_by or ""
         return comparator(self.stream, self.measure, penalty=max(constant, 1e-12), surrogate=surrogate)
 
     def row(self, name: str, learner: Learner, loss: float) -> dict[str, Any]:

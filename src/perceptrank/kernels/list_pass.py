@@ -60,7 +60,7 @@ def score_query(
     scores: Floats,
     predicted: Floats,
 ) -> bool:
-    """Scores by the current weights, and in `predicted` those the query is ranked by; returns whether all are finite."""
+    """Scores by the current weights, and in `predicted` those to rank by; returns whether all are finite."""
     if averaging and tally[ROUNDS] > 0.0:
         share = 1.0 / tally[ROUNDS]
         for j in range(len(weights)):

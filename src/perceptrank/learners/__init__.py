@@ -22,8 +22,9 @@ def _found() -> dict[str, type[Learner]]:
 def algorithms() -> dict[str, type[Learner]]:
     """Name and class of every learner; each can be constructed without arguments.
 
-    >>> list(algorithms())
-    ['listnet', 'listwise', 'minimax', 'perceptron', 'slam']
+    >>> list(algorithms())  # doctest: +NORMALIZE_WHITESPACE
+    ['category-ranking', 'listnet', 'listwise', 'minimax', 'perceptron', 'predtron', 'ranknet', 'slam', 'svm-map',
+     'toppush', 'uneven-margins']
     """
     return dict(_found())
 

@@ -44,6 +44,7 @@ class Learner(Estimator):
 
     algorithm: ClassVar[str]
     depends_on_rate: ClassVar[bool] = True  # whether its rankings, with default settings, change with learning_rate
+    compared_by: ClassVar[str | None] = None  # the surrogate of comparators in its theorem on rankings, if it has one
     average: bool
     scaling: ScalingLike
 

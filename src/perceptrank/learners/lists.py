@@ -1,7 +1,6 @@
 """Learners that take a query as a whole; they differ only in their rule."""
 
 from abc import abstractmethod
-from typing import ClassVar
 
 import numpy as np
 
@@ -24,8 +23,6 @@ class ListLearner(Learner):
     """A learner whose rule turns one query's scores and grades into a coefficient per document."""
 
     _rule: ListRule
-
-    compared_by: ClassVar[str] = "slam"  # the surrogate of a comparator in its theorem, if it has one
 
     @abstractmethod
     def _make_rule(self) -> ListRule:

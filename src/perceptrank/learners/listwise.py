@@ -52,6 +52,7 @@ class ListwisePerceptron(ListLearner):
     """
 
     algorithm = "listwise"
+    compared_by = "slam"
     depends_on_rate = False
 
     def __init__(

@@ -41,6 +41,7 @@ class SlamPerceptron(ListLearner):
     """
 
     algorithm = "slam"
+    compared_by = "slam"
 
     def __init__(
         self,
