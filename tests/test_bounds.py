@@ -68,11 +68,26 @@ def test_bounds_want_a_margin_or_a_comparator(bound):
     for wrong in ({}, {"margin": 1, "comparator": (1, 1)}):
         with pytest.raises(ValueError, match="margin or comparator"):
             bound(radius=1, **wrong)
-    for wrong in ({"margin": 0}, {"margin": -1}, {"comparator": (-1, 0)}, {"comparator": (1, np.nan)}):
+    for wrong in (
+        {"margin": 0},
+        {"margin": -1},
+        {"comparator": (-1, 0)},
+        {"comparator": (1, np.nan)},
+        {"comparator": (1,)},
+        {"comparator": 5},
+    ):
         with pytest.raises(ValueError, match=r"margin|comparator"):
             bound(radius=1, **wrong)
     with pytest.raises(ValueError, match="radius"):
         bound(radius=-1, margin=1)
+
+
+def test_bounds_where_numbers_end():
+    assert bounds.minimax(radius=1, margin=1e-170) == np.inf
+    assert bounds.minimax(radius=1, margin=1e200) == 0
+    assert bounds.minimax(radius=1e200, margin=1) == np.inf
+    assert bounds.minimax(radius=1, comparator=(1e200, 1)) == np.inf
+    assert pr.SlamPerceptron().guarantee(diameter=1e200, margin=1) == np.inf
 
 
 def test_worked_examples():

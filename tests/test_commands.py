@@ -368,16 +368,26 @@ def test_bound_says_what_has_none(run, tmp_path):
         assert "no theorem" in run("bound", tmp_path / "a.txt", "--algorithm", name, code=1).stderr
     assert "algorithm must be" in run("bound", tmp_path / "a.txt", "--algorithm", "best", code=1).stderr
     assert "running" in run("bound", tmp_path / "a.txt", "--scaling", "running", code=1).stderr
+    assert "empty=skip" in run("bound", tmp_path / "a.txt", "--measure", "ndcg:empty=zero", code=1).stderr
+    words = ["--algorithm", "minimax", "--learning-rate", 0.1]
+    assert "for slam" in run("bound", tmp_path / "a.txt", *words, code=1).stderr
+    (tmp_path / "c.txt").write_text("2000 qid:1 1:1\n1 qid:1 1:0.5\n0 qid:1 1:0\n")
+    assert json.loads(run("bound", tmp_path / "c.txt", "--json").stdout)["v_max"] is None
     (tmp_path / "b.txt").write_text("1 qid:1 1:1\n1 qid:1 1:2\n")
     assert "different grades" in run("bound", tmp_path / "b.txt", code=1).stderr
 
 
 def test_the_adversary_shows_bounds_and_separator(run):
     words = ["adversary", "--margin", 0.3, "--json"]
-    result = json.loads(run(*words, "--learner", "listwise").stdout)
+    result = json.loads(run(*words, "--learner", "listwise", "--set", "average=false").stdout)
     (row,) = result["rows"]
     assert row["loss"] >= row["lower bound"] - 1e-9
     assert row["loss"] <= row["upper bound"]
     assert row["per round"] == pytest.approx(row["loss"] / row["rounds"])
     assert np.linalg.norm(result["separator"]) == pytest.approx(1)
-    assert json.loads(run(*words, "--algorithm", "listnet").stdout)["rows"][0]["upper bound"] is None
+    for name in ("listnet", "listwise", "perceptron"):  # the second ranks with the mean of its weights
+        assert json.loads(run(*words, "--algorithm", name).stdout)["rows"][0]["upper bound"] is None
+    text = run("adversary", "--margin", 0.3).stdout
+    assert "(-0.1" in text
+    assert "--set average=false" in text
+    run("adversary", "--radius", 1e-170, "--margin", 1e-171, "--algorithm", "slam")

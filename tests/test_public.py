@@ -4,6 +4,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import re
 import shutil
 import subprocess
 import sys
@@ -126,3 +127,16 @@ def test_an_edited_kernel_is_never_run_from_an_old_cache(tmp_path):
     called = tmp_path / "perceptrank" / "kernels" / "scoring.py"
     called.write_text(called.read_text().replace("    return norm\n", "    return 1e301 + norm\n"))
     assert run_python(code, **places) == "False 0"
+
+
+def test_documents_name_tests_and_files_that_exist():
+    root = Path(__file__).parents[1]
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py"))
+    for document in [*root.glob("docs/*.md"), root / "README.md", root / "CONTRIBUTING.md"]:
+        text = document.read_text(encoding="utf-8")
+        for name in re.findall(r"`(test_\w+)`", text):
+            assert f"def {name}(" in tests, (document.name, name)
+        for target in re.findall(r"\]\(([^)#:]+)\)", text):
+            assert (document.parent / target).exists(), (document.name, target)
+        formulas = re.sub(r"```math.*?```", "", text, flags=re.S)
+        assert formulas.count("$`") == formulas.count("`$"), document.name

@@ -128,6 +128,43 @@ def test_a_margin_that_is_tiny_is_still_one():
     assert found.lower >= 1e-4 * (1 - 1e-3)
 
 
+@pytest.mark.parametrize(
+    ("X", "expected"),
+    [
+        ([[1e9, 0.05], [0, 0], [0, 0.05], [1e9, 0]], 0.05),
+        ([[1e6, 1e-5], [0, 0], [-1e6, 1e-5], [0, 0]], 1e-5),
+        ([[1, 1e-9], [0, 0], [-1, 1e-9], [0, 0]], 1e-9),
+        ([[1e-170, 0], [0, 0], [1e-170, 1e-170], [0, 0]], 1e-170),
+        ([[1e150 / 2, 0], [0, 0], [1e150 / 2, 1], [0, 0]], 1e150 / 2),
+    ],
+)
+def test_margins_of_unusual_scales(X, expected):
+    found = pr.theory.margin(pr.QueryStream.from_arrays(np.array(X, dtype=float), [1, 0, 1, 0], group=[2, 2]))
+    assert found.separable
+    assert found.lower == pytest.approx(expected, rel=1e-3)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=200)
+def test_separability_does_not_depend_on_scales(seed):
+    rng = np.random.default_rng(seed)
+    sizes, d = rng.integers(2, 5, size=rng.integers(1, 6)), rng.integers(1, 5)
+    X, grades = rng.normal(size=(sizes.sum(), d)), rng.integers(0, 3, size=sizes.sum())
+    plain = pr.QueryStream.from_arrays(X, grades, group=sizes)
+    assume(all_pairs(plain))
+    scaled = plain.with_features(X * 10.0 ** rng.uniform(-5, 5, size=d) + 100.0)
+    assert pr.theory.margin(plain).separable == pr.theory.margin(scaled).separable
+
+
+@pytest.mark.parametrize("offset", [1e9, 1e12])
+def test_margins_far_from_the_origin(offset):
+    stream = pr.separable(100, n_features=4, seed=2).stream
+    expected = pr.theory.margin(stream)
+    found = pr.theory.margin(stream.with_features(np.asarray(stream.X) + offset))
+    assert found.lower <= found.upper
+    assert found.lower == pytest.approx(expected.lower, rel=1e-2)
+
+
 def test_too_few_passes_leave_it_open():
     data = pr.separable(500, margin=0.01, n_features=20, seed=1)
     found = pr.theory.margin(data.stream, max_passes=2)
@@ -143,6 +180,7 @@ def test_too_few_passes_leave_it_open():
         ({"tolerance": 0}, "tolerance"),
         ({"max_passes": 1}, "max_passes"),
         ({"measure": "none"}, "none"),
+        ({"measure": "err"}, "ndcg, ndcg@k or ap"),
     ],
 )
 def test_margins_of_wrong_arguments(wrong, message):
@@ -298,10 +336,26 @@ def test_comparators_of_wrong_arguments():
         pr.theory.comparator(stream, penalty=1, surrogate="hinge")
     with pytest.raises(TypeError, match="gone through again"):
         pr.theory.comparator(iter([stream]), penalty=1)
+    with pytest.raises(ValueError, match="no queries"):
+        pr.theory.comparator([], penalty=1)
+    with pytest.raises(ValueError, match="vector"):
+        pr.theory.cumulative_surrogate(np.ones((2, 2)), stream)
+    with pytest.raises(ValueError, match="no documents"):
+        pr.theory.radius([])
     with pytest.raises(ValueError, match="20 weights"):
         pr.theory.cumulative_surrogate([1.0], stream)
     with pytest.raises(ValueError, match="finite"):
         pr.theory.cumulative_surrogate(np.full(20, np.nan), stream)
+
+
+@pytest.mark.parametrize("penalty", [1e-30, 1e-12, 1e-3])
+def test_what_a_comparator_may_miss_is_not_understated(penalty):
+    data = pr.separable(200, margin=1.0, seed=1)
+    found = pr.theory.comparator(data.stream, penalty=penalty)
+    value = found.loss + penalty * found.norm**2
+    known = data.ranker / data.margin * (1 + 1e-9)  # loses nothing
+    assert value - found.excess <= pr.theory.cumulative_surrogate(known, data.stream) + penalty * known @ known
+    assert found.excess <= value * SLACK
 
 
 def test_comparators_search_no_longer_than_they_may():
@@ -403,6 +457,8 @@ def test_a_certificate_by_hand():
     text = str(certificate)
     assert "minimax: 1 updates in 1 rounds" in text
     assert "100.0% used" in text
+    assert "mean of its weights" not in text
+    assert "mean of its weights" in str(learner.set_params(average=True).certificate(margin=5.0))
     broken = learner.certificate(margin=6.0)
     assert not broken.holds
     assert "BROKEN" in str(broken)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from perceptrank.learners.slam import SlamPerceptron
     from perceptrank.learners.svm_map import SvmMap
     from perceptrank.learners.toppush import TopPush
+    from perceptrank.learners.tournament import Tournament
     from perceptrank.learners.uneven_margins import UnevenMargins
     from perceptrank.measures import AP, ERR, NDCG, Measure, Precision, ReciprocalRank, parse, preset
     from perceptrank.scaling import QueryMinMax, QueryZScore, RunningStandardizer, Scaling
@@ -74,6 +75,7 @@ _HOME = {
     "Surrogate": "surrogates",
     "SvmMap": "learners.svm_map",
     "TopPush": "learners.toppush",
+    "Tournament": "learners.tournament",
     "Trace": "trace",
     "UnevenMargins": "learners.uneven_margins",
     "algorithms": "learners",
@@ -132,6 +134,7 @@ __all__ = [
     "Surrogate",
     "SvmMap",
     "TopPush",
+    "Tournament",
     "Trace",
     "UnevenMargins",
     "__version__",

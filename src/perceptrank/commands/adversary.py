@@ -50,9 +50,14 @@ def run(
     played = {"losses": losses.tolist(), "separator": game.separator.tolist()}
     show([row], title=title, as_json=as_json, extra=extra | played)
     if not as_json:
-        print(f"the unit vector that the adversary kept ranks all {len(losses):,} queries with that margin")
+        shown = ", ".join(f"{one:+.3f}" for one in game.separator[:4])
+        print(f"({shown}, ...) of {len(game.separator):,} weights ranks all {len(losses):,} queries with that margin")
+        if learner.compared_by is not None and learner.average:
+            print("it ranked with the mean of its weights, for which there is no upper bound; --set average=false")
 
 
 def _upper_bound(learner: Learner, radius: float, margin: float) -> float | None:
-    """What the learner's theorem allows, if it has one on rankings."""
-    return None if learner.compared_by is None else learner.guarantee(radius=radius, margin=margin)
+    """What the learner's theorem allows, if it has one on the rankings that it shows."""
+    if learner.compared_by is None or learner.average:
+        return None
+    return learner.guarantee(radius=radius, margin=margin)

@@ -20,7 +20,7 @@ from perceptrank.persist import check_writable
 from perceptrank.plots import Chart, Series, check_drawable, draw
 from perceptrank.scaling import make_scalings
 from perceptrank.stream import QueryStream, Scan
-from perceptrank.theory import Comparator, Margin, bounds, comparator, diameter, margin, radius
+from perceptrank.theory import Comparator, Margin, bounds, comparator, cumulative_surrogate, diameter, margin, radius
 from perceptrank.validation import check_choice
 
 _POINTS = 1000
@@ -45,6 +45,11 @@ def run(
         check_drawable(plot)
     if "running" in scaling:
         raise ValueError("--scaling running changes features as the stream goes on, so it has no margin of its own")
+    chosen = parse(measure)
+    if (chosen.ties, chosen.empty) != ("worst", "skip"):
+        raise ValueError(f"bounds are about the policies ties=worst and empty=skip, got {chosen}")
+    if rates and "slam" not in algorithms:
+        raise ValueError("--learning-rate is for slam, which is not among the learners")
     learners = _learners(algorithms, rates, measure)
     start = time.perf_counter()
     with ProgressBar("reading") as bar:
@@ -112,10 +117,14 @@ class _Facts:
         self.weight_ratio = bounds.weight_ratio(measure, stream)
         self.longest = max(int(np.diff(block.offsets).max()) for block in stream)
 
-    def comparator(self, learner: Learner) -> Comparator:
+    def comparators(self, learner: Learner) -> list[Comparator]:
+        """The best fixed ranker for the learner's constant, and the one that ranks all documents alike."""
         constant = learner.guarantee(diameter=self.diameter, radius=self.radius, margin=1)
         surrogate = learner.compared_by or ""
-        return comparator(self.stream, self.measure, penalty=max(constant, 1e-12), surrogate=surrogate)
+        best = comparator(self.stream, self.measure, penalty=max(constant, 1e-12), surrogate=surrogate)
+        nothing = np.zeros(next(iter(self.stream)).n_features)
+        alike = cumulative_surrogate(nothing, self.stream, self.measure, surrogate=surrogate)
+        return [best, Comparator(0.0, alike, nothing)]
 
     def row(self, name: str, learner: Learner, loss: float) -> dict[str, Any]:
         """A learner's loss and promises."""
@@ -123,7 +132,8 @@ class _Facts:
         if self.best.separable:
             certificate = learner.certificate(margin=self.best.lower, **given)
         else:
-            certificate = learner.certificate(comparator=self.comparator(learner), **given)
+            found = [learner.certificate(comparator=one, **given) for one in self.comparators(learner)]
+            certificate = min(found, key=lambda one: one.promises[-1].bound)
         promised = {one.name: one.bound for one in certificate.promises}
         return {
             "name": name,
@@ -141,13 +151,13 @@ class _Facts:
             "margin": [plain(self.best.lower) if math.isfinite(self.best.lower) else None, self.best.upper],
             "radius": self.radius,
             "diameter": self.diameter,
-            "v_max": self.weight_ratio,
+            "v_max": self.weight_ratio if math.isfinite(self.weight_ratio) else None,
             "algorithm_2_as_in_the_paper": self._paper(),
             "lower_bound_of_any_learner": self._lower(),
         }
 
     def _paper(self) -> float | None:
-        if not self.best.separable:
+        if not self.best.separable or not math.isfinite(self.weight_ratio):
             return None
         cutoff = parse(self.measure).cutoff
         return bounds.slam_as_in_the_paper(
@@ -167,7 +177,9 @@ class _Facts:
         if self.best.separable:
             return (
                 f"best margin: {self.best.lower:.6g} to {self.best.upper:.6g}; {sizes}. With the paper's constant, "
-                f"Algorithm 2 at its rate: {self._paper():,.4g}.\n"
+                f"Algorithm 2 at its rate: {_shown(self._paper())}. What any learner can be made to lose on some "
+                f"stream of "
+                f"this radius and margin: {_shown(self._lower())}.\n"
                 "S: weight moved, at least the loss. a posteriori: |w| / (rate margin). from the steps: the longest "
                 "step per "
                 "weight in place of D. a priori: the theorem."
@@ -181,6 +193,10 @@ class _Facts:
             "best "
             "comparator for the surrogate."
         )
+
+
+def _shown(bound: float | None) -> str:
+    return "-" if bound is None else f"{bound:,.4g}"
 
 
 def _chart(losses: dict[str, Any], promised: dict[str, float], measure: str) -> Chart:

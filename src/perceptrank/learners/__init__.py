@@ -4,9 +4,14 @@ import importlib
 import pkgutil
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from perceptrank import persist
 from perceptrank.learners.base import Learner
+
+
+class UnknownAlgorithmError(ValueError):
+    """There is no learner of that name."""
 
 
 @cache
@@ -24,20 +29,27 @@ def algorithms() -> dict[str, type[Learner]]:
 
     >>> list(algorithms())  # doctest: +NORMALIZE_WHITESPACE
     ['category-ranking', 'listnet', 'listwise', 'minimax', 'perceptron', 'predtron', 'ranknet', 'slam', 'svm-map',
-     'toppush', 'uneven-margins']
+     'toppush', 'tournament', 'uneven-margins']
     """
     return dict(_found())
+
+
+def from_document(document: dict[str, Any]) -> Learner:
+    """The model of a dictionary that a learner's `as_document` made; raises if it does not hold together."""
+    name = document.get("algorithm")
+    kind = algorithms().get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise UnknownAlgorithmError(f"a model of the unknown algorithm {name!r}")
+    return kind.from_document(document)
 
 
 def load(path: str | Path) -> Learner:
     """Read a model that `save` wrote; it goes on learning as if it had never stopped."""
     document = persist.read_model(path)
-    name = document.get("algorithm")
-    kind = algorithms().get(name) if isinstance(name, str) else None
-    if kind is None:
-        raise ValueError(f"{path} holds a model of the unknown algorithm {name!r}")
     try:
-        return kind.from_document(document)
+        return from_document(document)
+    except UnknownAlgorithmError as error:
+        raise ValueError(f"{path} holds {error}") from None
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path} is damaged: {reason}") from None

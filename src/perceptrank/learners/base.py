@@ -45,6 +45,7 @@ class Learner(Estimator):
     algorithm: ClassVar[str]
     depends_on_rate: ClassVar[bool] = True  # whether its rankings, with default settings, change with learning_rate
     compared_by: ClassVar[str | None] = None  # the surrogate of comparators in its theorem on rankings, if it has one
+    _by_blocks: ClassVar[bool] = False  # whether there is no pass that learns a single query faster
     average: bool
     scaling: ScalingLike
 
@@ -156,7 +157,7 @@ class Learner(Estimator):
         self._check_features(features.shape[1], given)
         offsets = _one_query(m)
         predicted, masses = np.empty(m), np.empty(1)
-        if self._scalings:
+        if self._scalings or self._by_blocks:
             with self._all_or_nothing():
                 self._feature_names = given or self._feature_names
                 return self._learn_block(QueryStream(features, grades, offsets), []).n_updates > 0
@@ -217,7 +218,7 @@ class Learner(Estimator):
         return scores
 
     def _scores(self, X: Features) -> Floats:
-        weights = np.zeros(X.shape[1]) if self._state is None else self.coef_
+        weights = self.coef_ if self._has_learned() else np.zeros(X.shape[1])
         scores = np.empty(X.shape[0])
         if not score_rows(read_only(X), 0, len(X), weights, scores, 0):
             if np.isfinite(X).all():
@@ -313,6 +314,9 @@ class Learner(Estimator):
 
     # What was learned
 
+    def _has_learned(self) -> bool:
+        return self._state is not None
+
     def _learned(self) -> State:
         if self._state is None:
             raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
@@ -366,10 +370,10 @@ class Learner(Estimator):
         return self._scalings
 
     def _check_features(self, n_features: int, names: tuple[str, ...] | None) -> None:
-        if self._state is not None and n_features != len(self._state.weights):
+        if self._has_learned() and n_features != self.n_features_in_:
             raise ValueError(
                 f"X has {n_features} features, but {type(self).__name__} is expecting "
-                f"{len(self._state.weights)} features as input"
+                f"{self.n_features_in_} features as input"
             )
         if names and self._feature_names and names != self._feature_names:
             pairs = zip(names, self._feature_names, strict=True)
@@ -446,6 +450,7 @@ class Learner(Estimator):
             reach,
             norm,
             tuple(promises),
+            bool(self.average),
         )
 
     def _constant(self, diameter: float | None, radius: float | None) -> tuple[float, str]:

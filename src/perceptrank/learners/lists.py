@@ -16,7 +16,8 @@ def squared_diameter(diameter: float | None, radius: float | None) -> float:
     """D², or 4 R² for want of it."""
     if diameter is None and radius is None:
         raise ValueError("give diameter or radius, what is known of the stream")
-    return float(diameter) ** 2 if diameter is not None else 4 * float(radius or 0.0) ** 2
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.float64(diameter) ** 2 if diameter is not None else 4 * np.float64(radius or 0.0) ** 2)
 
 
 class ListLearner(Learner):

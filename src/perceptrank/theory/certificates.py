@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-_ROUNDING = 1 + 1e-9
+_ROUNDING = 1 + 1e-6
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class Certificate:
     `mass` is S, the sum of the weights moved in all rounds, which the theorems bound: it is at least the cumulative
     loss of the rankings by the current weights (for Algorithms 1 and 3, the number of mistakes). `squared_steps` is the
     sum of squared lengths of all steps, before the learning rate; `reach` the longest step per weight moved, at most
-    the stream's diameter; `norm` the length of the current weights.
+    the stream's diameter; `norm` the length of the current weights. If the learner ranks with the mean of its weights,
+    `is_averaged`, the promises are not about the rankings that it shows.
     """
 
     algorithm: str
@@ -43,6 +44,7 @@ class Certificate:
     reach: float
     norm: float
     promises: tuple[Promise, ...]
+    is_averaged: bool = False
 
     @property
     def holds(self) -> bool:
@@ -57,4 +59,6 @@ class Certificate:
         for one in self.promises:
             verdict = f"{one.used:.1%} used" if one.holds else "BROKEN"
             lines.append(f"  {one.name:<14} S <= {one.formula} = {one.bound:.6g}: {verdict}")
+        if self.is_averaged:
+            lines.append("  This learner ranks with the mean of its weights; the promises are about the current ones.")
         return "\n".join(lines)

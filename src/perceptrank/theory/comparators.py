@@ -17,6 +17,7 @@ from perceptrank.validation import (
     read_only,
 )
 
+_ROUNDING = 1e-13  # of a plane's height, in parts of what it is the sum of
 SURROGATES = {"slam": TOP, "max-pair": MAX_PAIR}
 
 
@@ -33,7 +34,10 @@ def cumulative_surrogate(
     >>> cumulative_surrogate([1.0, 0.0], QueryStream.from_arrays([[0.5, 9.0], [0.0, 0.0]], [1, 0]))
     0.5
     """
-    return _value_and_gradient(as_numbers("ranker", ranker).astype(np.float64), stream, measure, surrogate)[0]
+    weights = as_numbers("ranker", ranker).astype(np.float64)
+    if weights.ndim != 1:
+        raise ValueError(f"ranker must be a vector, got an array of {weights.ndim} dimensions")
+    return _value_and_gradient(weights, stream, measure, surrogate)[0]
 
 
 def comparator(
@@ -76,15 +80,19 @@ def comparator(
     check_positive_whole("max_passes", max_passes)
     if not isinstance(stream, QueryStream) and iter(stream) is stream:
         raise TypeError("the stream must be one that can be gone through again: a QueryStream, a Scan, or a list")
-    ranker = np.zeros(next(iter(as_blocks(stream))).n_features)
+    first = next(iter(as_blocks(stream)), None)
+    if first is None:
+        raise ValueError("the stream has no queries")
+    ranker = np.zeros(first.n_features)
     slopes, heights = np.empty((0, len(ranker))), np.empty(0)
-    best, best_value, best_loss, least = ranker, np.inf, np.inf, -np.inf
+    best, best_value, best_loss, least = ranker, np.inf, np.inf, 0.0
     for _ in range(max_passes):
         loss, slope = _value_and_gradient(ranker, stream, measure, surrogate)
         value = loss + penalty * float(ranker @ ranker)
         if value < best_value:
             best, best_value, best_loss = ranker, value, loss
-        slopes, heights = np.vstack([slopes, slope]), np.append(heights, loss - slope @ ranker)
+        rounding = _ROUNDING * (loss + float(np.abs(slope) @ np.abs(ranker)))
+        slopes, heights = np.vstack([slopes, slope]), np.append(heights, loss - slope @ ranker - rounding)
         shares = _highest_plane(slopes / (2 * np.sqrt(penalty)), heights)
         ranker = -(shares @ slopes) / (2 * penalty)
         least = max(least, float(shares @ heights) - penalty * float(ranker @ ranker))

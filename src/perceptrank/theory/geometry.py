@@ -16,10 +16,12 @@ def radius(stream: Blocks) -> float:
     >>> radius(QueryStream.from_arrays([[3.0, 4.0], [0.0, 1.0]], [1, 0]))
     5.0
     """
-    largest = 0.0
+    largest = -1.0
     for whole in as_blocks(stream):
         for block in whole.blocks():
-            largest = max(largest, float(_norms(block.X.astype(np.float64)).max()))
+            largest = max(largest, float(lengths(block.X.astype(np.float64)).max()))
+    if largest < 0:
+        raise ValueError("the stream has no documents")
     return largest
 
 
@@ -43,7 +45,7 @@ def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
     return largest
 
 
-def _norms(rows: Floats) -> Floats:
+def lengths(rows: Floats) -> Floats:
     """Norms of rows, of any size: squares of numbers near 1 neither over- nor underflow."""
     scale = float(np.abs(rows).max(initial=0.0))
     if scale == 0.0:
@@ -71,5 +73,5 @@ def _farthest(X: Features, grades: Floats) -> float:
         squared[grades[rows, None] == grades] = -1.0
         i, j = np.unravel_index(int(squared.argmax()), squared.shape)
         if squared[i, j] >= 0.0:
-            largest = max(largest, float(_norms((X[first + i] - X[j].astype(np.float64))[None])[0]))
+            largest = max(largest, float(lengths((X[first + i] - X[j].astype(np.float64))[None])[0]))
     return largest

@@ -6,7 +6,7 @@ any convex combination of differences bounds it from above by its norm, any unit
 If the hull contains 0, no ranker orders all pairs correctly, and the combination that is 0 proves it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +14,17 @@ import numpy.typing as npt
 
 from perceptrank.arrays import Floats, Ints
 from perceptrank.kernels.worst_pairs import worst_pairs_pass
-from perceptrank.measures import MeasureLike, parse
+from perceptrank.measures import AP, NDCG, MeasureLike, parse
 from perceptrank.stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks
+from perceptrank.theory.geometry import lengths
 from perceptrank.validation import check_positive, check_positive_whole, read_only
 
 _NEW_PAIRS = 50  # that a pass may add; each has to be read once more, a pass reads everything
 _LARGEST = 1e150  # whose square is a number
-_ZERO = 1e-10  # the length of a combination that is 0, in parts of the longest difference met
+_TOO_LARGE = "features must be finite, and not so large that scores overflow"
+_UNITS = 6  # in which a combination is looked for, each smaller by two orders of magnitude or more
+_ROUNDING = 1e-12  # of a combination that is 0, in each feature, in parts of the largest difference there
+_PASSES_IN_VAIN = 20
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,8 @@ class Margin:
 
     `ranker` is a unit vector whose margin is `lower`. The differences of the rows `higher` and `lower_graded` of `X`,
     numbers over all documents of the stream, combined with `shares`, positive and adding up to 1, have the norm
-    `upper`. `separable` is True if `lower` is positive, False if `upper` is 0 but for rounding, None if it could not be
-    decided in the given number of passes.
+    `upper`. `separable` is True if `lower` is positive; False if the combination is 0, in every feature and but for
+    rounding, which proves that no ranker gets all pairs right; None if neither was found.
     """
 
     lower: float
@@ -62,9 +66,11 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
     measure : str or Measure
         For "ap" two documents are a pair if one is relevant and the other is not; else if their grades differ.
     tolerance : float
-        Stop when `upper` - `lower` is at most this part of `upper`; or when `upper` is 0, but for rounding: then the
-        stream is not separable.
+        Stop when `upper` - `lower` is at most this part of `upper`.
     max_passes : int
+        Stop after so many passes in any case. If features differ in scale by many orders of magnitude, the two sides
+        may stay apart; whether the stream is separable is then decided with every feature divided by its scale, which
+        makes no difference to that.
 
     Returns
     -------
@@ -82,31 +88,65 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
         raise ValueError(f"max_passes must be at least 2, got {max_passes}")
     if not isinstance(stream, QueryStream) and iter(stream) is stream:
         raise TypeError("the stream must be one that can be gone through again: a QueryStream, a Scan, or a list")
+    if not isinstance(parse(measure), (AP, NDCG)):
+        raise ValueError(f"measure must be ndcg, ndcg@k or ap, got {parse(measure)}")
     code = parse(measure).kernel_code
-    pairs = _worst_pairs(code, stream, None)
-    if pairs is None:
+    first = _worst_pairs(code, stream, None)
+    if first is None:
         raise ValueError("the stream has no two documents of one query with different grades")
-    best, best_ranker, longest = -np.inf, np.zeros(pairs.differences.shape[1]), 0.0
-    n_passes = 1
+    found = _search(code, stream, first, np.ones(first.differences.shape[1]), tolerance, max_passes - 1)
+    if found.separable is not None or found.n_passes >= max_passes - 1:
+        return replace(found, n_passes=found.n_passes + 1)
+    scales = np.abs(first.differences).max(axis=0)
+    scales = np.where(scales > 0, scales, max(float(scales.max()), 1e-300))
+    decided = _search(code, stream, first, scales, np.inf, max_passes - 1 - found.n_passes)
+    n_passes = 1 + found.n_passes + decided.n_passes
+    if decided.separable is False:
+        return replace(decided, n_passes=n_passes)
+    lower, ranker = max((found.lower, found.ranker), (decided.lower, decided.ranker), key=lambda one: one[0])
+    return replace(found, lower=lower, ranker=ranker, separable=True if lower > 0 else None, n_passes=n_passes)
+
+
+def _search(measure: int, stream: Blocks, pairs: "_Pairs", scales: Floats, tolerance: float, max_passes: int) -> Margin:
+    """Search with every feature divided by its scale; both sides of the result are for features as they are."""
+    best, best_ranker, separable = -np.inf, np.zeros(len(scales)), None
+    n_passes = in_vain = 0
+    shortest, before = np.inf, -np.inf
     while True:
-        shares = shortest_combination(pairs.differences)
-        longest = max(longest, float(_lengths(pairs.differences).max()))
+        shares = shortest_combination(pairs.differences / scales)
         pairs, shares = pairs.take(shares > 0), shares[shares > 0]
-        point: Floats = shares @ pairs.differences
-        upper = float(np.linalg.norm(point))
-        if upper <= _ZERO * longest:
-            separable: bool | None = best > 0
+        shares = shares / shares.sum()
+        combined: Floats = shares @ pairs.differences
+        if (np.abs(combined) <= _ROUNDING * np.abs(pairs.differences).max(axis=0)).all():
+            separable = False
             break
-        worse = _worst_pairs(code, stream, point / upper)
-        assert worse is not None
+        direction = combined / scales / scales
+        ranker = direction / lengths(direction[None])[0]
+        worse = _worst_pairs(measure, stream, ranker)
         n_passes += 1
+        if worse is None:
+            raise ValueError("the stream was another one when it was gone through again")
         if worse.gaps[0] > best:
-            best, best_ranker = float(worse.gaps[0]), point / upper
+            best, best_ranker = float(worse.gaps[0]), ranker
+        upper = float(lengths(combined[None])[0])
         separable = True if best > 0 else None
-        if upper - best <= tolerance * upper or n_passes >= max_passes:
+        in_vain = in_vain + 1 if upper > shortest * (1 - 1e-9) and worse.gaps[0] <= before else 0
+        shortest, before = min(shortest, upper), best
+        more = worse.take(worse.gaps < ranker @ combined)
+        more = more.take(~_contains(pairs.rows, more.rows))
+        if (upper - best <= tolerance * upper and best > 0) or n_passes >= max_passes or not len(more.gaps):
             break
-        pairs = pairs.with_more(worse.take(worse.gaps < upper))
-    return Margin(best, upper, best_ranker, separable, pairs.rows[:, 0], pairs.rows[:, 1], shares, n_passes)
+        if in_vain >= _PASSES_IN_VAIN:
+            break
+        pairs = pairs.with_more(more)
+    upper = float(lengths(combined[None])[0])
+    return Margin(min(best, upper), upper, best_ranker, separable, pairs.rows[:, 0], pairs.rows[:, 1], shares, n_passes)
+
+
+def _contains(rows: Ints, asked: Ints) -> npt.NDArray[np.bool_]:
+    """Which of the asked rows are there."""
+    known = set(map(tuple, rows.tolist()))
+    return np.array([tuple(row) in known for row in asked.tolist()], dtype=bool)
 
 
 class _Pairs(NamedTuple):
@@ -144,27 +184,26 @@ def _worst_pairs_of_block(measure: int, block: QueryStream, weights: Floats, bef
     n = len(block)
     gaps, higher, lower = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     X, grades, offsets = read_only(block.X), read_only(block.relevance), read_only(block.offsets)
-    sound = worst_pairs_pass(measure, X, grades, offsets, weights, gaps, higher, lower) == n
+    if worst_pairs_pass(measure, X, grades, offsets, weights, gaps, higher, lower) < n:
+        raise ValueError(_TOO_LARGE)
     chosen = np.argsort(gaps, kind="stable")[:_NEW_PAIRS]
     chosen = chosen[np.isfinite(gaps[chosen])]
     rows = np.column_stack([higher[chosen], lower[chosen]])
     with np.errstate(over="ignore"):
         differences = block.X[rows[:, 0]].astype(np.float64) - block.X[rows[:, 1]]
-    if not sound or not (np.abs(differences) < _LARGEST).all():
-        raise ValueError("features must be finite, and not so large that scores overflow")
-    return _Pairs(differences, rows + before, gaps[chosen])
-
-
-def _lengths(rows: Floats) -> Floats:
-    lengths: Floats = np.linalg.norm(rows, axis=1)
-    return lengths
+    if not (np.abs(differences) < _LARGEST).all():
+        raise ValueError(_TOO_LARGE)
+    gaps = differences @ weights
+    in_order = np.argsort(gaps, kind="stable")
+    return _Pairs(differences[in_order], rows[in_order] + before, gaps[in_order])
 
 
 def shortest_combination(points: Floats) -> Floats:
     """Shares of the shortest vector in the convex hull of points.
 
-    The point t of a cone that is nearest to (0, 1), over generators (p, 1), has its shares in proportion: least squares
-    without negative coefficients, which is how Lawson and Hanson solve least-distance problems.
+    The point of a cone that is nearest to (0, 1), over generators (p, 1), has its shares in proportion: least squares
+    without negative coefficients, which is how Lawson and Hanson solve least-distance problems. It is solved again in
+    units of the length found, as long as that is small: in units much larger it could not be told from 0.
 
     >>> shortest_combination(np.array([[1.0, 1.0], [1.0, -1.0], [3.0, 0.0]]))
     array([0.5, 0.5, 0. ])
@@ -173,9 +212,22 @@ def shortest_combination(points: Floats) -> Floats:
         from scipy.optimize import nnls
     except ImportError:
         raise ImportError("margins need SciPy: pip install 'perceptrank[theory]'") from None
-    scale = float(_lengths(points).max())
-    generators = np.vstack([points.T / (scale or 1.0), np.ones(len(points))])
+    longest = float(lengths(points).max())
+    unit = longest or 1.0
     target = np.append(np.zeros(points.shape[1]), 1.0)
-    shares: Floats = nnls(generators, target, maxiter=100 * len(points))[0]
-    shares /= shares.sum()
-    return shares
+    best: Floats = np.eye(len(points))[0]
+    shortest = np.inf
+    for _ in range(_UNITS):
+        generators = np.vstack([points.T / unit, np.ones(len(points))])
+        try:
+            shares: Floats = nnls(generators, target, maxiter=100 * len(points))[0]
+        except RuntimeError:  # it did not come to an end
+            break
+        shares = shares / (shares.sum() or 1.0)
+        length = float(lengths((shares @ points)[None])[0])
+        if length < shortest and shares.any():
+            best, shortest = shares, length
+        if length <= 1e-15 * longest or length > 0.01 * unit:
+            break
+        unit = length
+    return best

@@ -1,0 +1,258 @@
+"""Several learners at once, ranking with the one that has done best."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from itertools import product
+from typing import Any, Self
+
+import numpy as np
+
+from perceptrank import persist
+from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.learners.base import Learner
+from perceptrank.learners.listwise import ListwisePerceptron
+from perceptrank.learners.state import State
+from perceptrank.measures import Measure, MeasureLike, parse
+from perceptrank.scaling import ScalingLike, as_plain, from_plain, make_scalings
+from perceptrank.stream import QueryStream
+from perceptrank.trace import Trace
+from perceptrank.validation import check_choice, check_seed, read_only
+
+STRATEGIES = ("leader", "hedge")
+_RELATIVE_MARGINS = (0.1, 0.3, 1.0, 3.0)
+
+
+class Tournament(Learner):
+    """Run several learners on the stream at once, and rank each query with the one that has done best so far.
+
+    All of them rank and learn from every query. Best is who has the largest sum of a measure over all queries so far,
+    the first among equals (`strategy="leader"`). With `"hedge"` the one to rank with is drawn, with chances that fall
+    exponentially with what each has lost: then the expected loss after T queries is at most that of the best of N
+    learners plus sqrt(2 T ln N) + sqrt(ln N / 8), whatever the stream (`perceptrank.theory.bounds.hedge`).
+
+    It is what to use if there is a setting that one would have to guess, such as a learning rate.
+
+    Parameters
+    ----------
+    learners : list of learners, optional
+        Settings, not what they have learned: each takes part with a fresh copy. By default listwise perceptrons with
+        several relative margins. `Tournament.over` makes a list out of all combinations of settings.
+    measure : str or Measure
+        What they are judged by.
+    strategy : "leader" or "hedge"
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or several of them
+        What features go through first, once for all learners; they must have none of their own.
+    seed : int
+        Of the draws of "hedge".
+
+    Reference, for "hedge": N. Cesa-Bianchi and G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3.
+
+    >>> import perceptrank as pr
+    >>> ranker = Tournament.over(pr.SlamPerceptron, learning_rate=[0.01, 0.1, 1.0])
+    >>> trace = ranker.learn(pr.separable(200).stream)
+    >>> ranker.leader
+    SlamPerceptron(learning_rate=1.0)
+    """
+
+    algorithm = "tournament"
+    depends_on_rate = False
+    average = False
+
+    def __init__(
+        self,
+        learners: Sequence[Learner] | None = None,
+        *,
+        measure: MeasureLike = "ndcg@10",
+        strategy: str = "leader",
+        scaling: ScalingLike = None,
+        seed: int = 0,
+    ) -> None:
+        self.learners = learners
+        self.measure = measure
+        self.strategy = strategy
+        self.scaling = scaling
+        self.seed = seed
+        self._start()
+
+    @classmethod
+    def over(
+        cls,
+        kind: type[Learner],
+        *,
+        tournament: dict[str, Any] | None = None,
+        **settings: Iterable[Any],
+    ) -> Self:
+        """A tournament of learners of one kind with all combinations of some settings, each given as a list.
+
+        `tournament` has settings of the tournament itself, as a dict.
+
+        >>> len(Tournament.over(ListwisePerceptron, relative_margin=[0, 1], measure=["ndcg", "ap"]).learners)
+        4
+        """
+        for name, values in settings.items():
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                raise TypeError(f"{name} must be a list of values, got {values!r}")
+        names, choices = list(settings), [list(values) for values in settings.values()]
+        return cls([kind(**dict(zip(names, chosen, strict=True))) for chosen in product(*choices)], **tournament or {})
+
+    def _start(self) -> None:
+        super()._start()
+        self._members = [type(one)(**one.get_params()) for one in self._templates()]
+        self._sums: Floats = np.zeros(len(self._members))
+        self._n_judged = 0
+
+    def _templates(self) -> list[Learner]:
+        if self.learners is None:
+            return [ListwisePerceptron(relative_margin=margin) for margin in _RELATIVE_MARGINS]
+        return list(self.learners)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        parse(self.measure)
+        check_choice("strategy", self.strategy, STRATEGIES)
+        check_seed(self.seed)
+        if self.learners is not None and not isinstance(self.learners, Sequence):
+            raise ValueError(f"learners must be a list of learners, got {self.learners!r}")
+        if not self._templates():
+            raise ValueError("learners must be at least one learner, got none")
+        for one in self._templates():
+            if not isinstance(one, Learner) or isinstance(one, Tournament):
+                raise ValueError(f"learners must be learners, and no tournaments, got {one!r}")
+            if one.scaling is not None:
+                raise ValueError(f"scaling must be given to the tournament, not to its learners, got {one!r}")
+
+    # Who ranks
+
+    def _choices(self, sums: Floats, n_judged: Ints, rounds: Ints) -> Ints:
+        """For each round, given the learners' sums before it, who is to rank: learners x rounds to rounds."""
+        if self.strategy == "leader":
+            leaders: Ints = np.argmax(sums, axis=0)
+            return leaders
+        n = len(sums)
+        rates = np.sqrt(8 * np.log(n) / np.maximum(n_judged, 1))
+        exponents = rates * (sums - sums.max(axis=0))
+        chances = np.cumsum(np.exp(exponents), axis=0)
+        draws = np.array([np.random.default_rng([self.seed, number]).random() for number in rounds])
+        drawn: Ints = np.minimum((chances < draws * chances[-1]).sum(axis=0), n - 1)
+        return drawn
+
+    @property
+    def leader(self) -> Learner:
+        """The learner that ranks the next query."""
+        now = np.array([self._n_queries])
+        return self._members[int(self._choices(self._sums[:, None], np.array([self._n_judged]), now)[0])]
+
+    @property
+    def members(self) -> list[Learner]:
+        """The learners as they are now."""
+        return list(self._members)
+
+    # Learning
+
+    _by_blocks = True
+
+    def _learn_block(self, block: QueryStream, recorded: list[Measure], n_before: int = 0) -> Trace:
+        X = block.X
+        for scaling in self._scalings:
+            X = read_only(scaling.learn_and_scale(X, block.offsets))
+        n, first = len(block), self._n_queries
+        judge = parse(self.measure)
+        predicted = np.empty((len(self._members), block.n_documents))
+        masses, values = np.empty((len(self._members), n)), np.empty((len(self._members), n))
+        for place, member in enumerate(self._members):
+            member._learn_arrays(X, block.relevance, block.offsets, predicted[place], masses[place], n_before)
+            member._n_queries += n
+            values[place] = judge.per_query(predicted[place], block.relevance, block.offsets, first)
+        counts = self._n_judged + np.cumsum(np.concatenate([[0], ~np.isnan(values[0])]))
+        sums = np.cumsum(np.column_stack([self._sums, np.nan_to_num(values)]), axis=1)
+        chosen = self._choices(sums[:, :-1], counts[:-1], np.arange(first, first + n))
+        self._sums, self._n_judged = sums[:, -1].copy(), int(counts[-1])
+        self._n_queries += n
+        shown = predicted[np.repeat(chosen, np.diff(block.offsets)), np.arange(block.n_documents)]
+        recorded_values = {one: one.per_query(shown, block.relevance, block.offsets, first) for one in recorded}
+        return Trace(recorded_values, masses[chosen, np.arange(n)])
+
+    def _pass(
+        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+    ) -> int:
+        raise NotImplementedError("a tournament learns block by block")
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        members, sums, n_judged = deepcopy(self._members), self._sums, self._n_judged
+        try:
+            with super()._all_or_nothing():
+                yield
+        except BaseException:
+            self._members, self._sums, self._n_judged = members, sums, n_judged
+            raise
+
+    # What was learned
+
+    def _has_learned(self) -> bool:
+        return self._members[0]._has_learned()
+
+    def _learned(self) -> State:
+        return self.leader._learned()
+
+    @property
+    def coef_(self) -> Floats:
+        """The weights that `predict` uses: those of the learner that ranks the next query."""
+        return self.leader.coef_
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of queries."""
+        return self._n_queries
+
+    @property
+    def n_updates(self) -> int:
+        """Number of rounds with an update of the learner that ranks the next query."""
+        return self.leader.n_updates
+
+    # Saving
+
+    def as_document(self) -> dict[str, Any]:
+        """The model as a dictionary of plain values, as `save` writes it."""
+        members = [one.as_document() for one in self._members]
+        parameters = {
+            "learners": None if self.learners is None else [one.as_document() for one in self.learners],
+            "measure": str(parse(self.measure)),
+            "strategy": self.strategy,
+            "scaling": as_plain(self.scaling),
+            "seed": self.seed,
+        }
+        return {
+            "algorithm": self.algorithm,
+            "parameters": parameters,
+            "queries": self._n_queries,
+            "feature_names": list(self._feature_names) if self._feature_names else None,
+            "scalings": as_plain(self._scalings),
+            "members": members,
+            "sums": self._sums.tolist(),
+            "judged": self._n_judged,
+        }
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Self:
+        """The model of a dictionary that `as_document` made; raises if it does not hold together."""
+        from perceptrank.learners import from_document
+
+        parameters = dict(document["parameters"])
+        if parameters["learners"] is not None:
+            parameters["learners"] = [from_document(one) for one in parameters["learners"]]
+        tournament = cls(**parameters | {"scaling": from_plain(parameters["scaling"])})
+        members = [from_document(one) for one in document["members"]]
+        if [type(one) for one in members] != [type(one) for one in tournament._members]:
+            raise ValueError("members must be of the kinds that the parameters name")
+        tournament._members = members
+        tournament._sums = persist.finite_numbers("sums", document["sums"], len(members))
+        tournament._n_judged = persist.whole_number("judged", document["judged"])
+        tournament._n_queries = persist.whole_number("queries", document["queries"])
+        names = document["feature_names"]
+        if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+            raise ValueError("feature_names must be a list of names, or null")
+        tournament._feature_names = tuple(names) if names else None
+        tournament._scalings = make_scalings(from_plain(document["scalings"]))
+        return tournament
