@@ -58,7 +58,7 @@ every_learner = pytest.mark.parametrize("kind", pr.algorithms().values())
 @every_learner
 def test_clone(kind, data):
     X, y, qid = data
-    ranker = kind(average=True).fit(X, y, qid=qid)
+    ranker = kind(scaling="query-zscore").fit(X, y, qid=qid)
     copy = clone(ranker)
     assert copy.get_params() == ranker.get_params()
     assert not hasattr(copy, "coef_")
@@ -86,7 +86,9 @@ def test_qid_is_routed(kind, data, routing):
 @every_learner
 def test_grid_search_with_groups(kind, data, routing):
     X, y, qid = data
-    search = GridSearchCV(kind(), {"average": [False, True], "learning_rate": [0.01, 1.0]}, cv=GroupKFold(3))
+    grid = {"average": [False, True], "learning_rate": [0.01, 1.0], "strategy": ["leader", "hedge"]}
+    grid = {name: values for name, values in grid.items() if name in kind.parameter_names}
+    search = GridSearchCV(kind(), grid, cv=GroupKFold(3))
     search.fit(X, y, qid=qid, groups=qid)
     assert 0.5 < search.best_score_ <= 1
     scores = cross_val_score(kind(), X, y, cv=GroupKFold(3), params={"qid": qid, "groups": qid})

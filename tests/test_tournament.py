@@ -1,0 +1,122 @@
+"""Tournaments against a plain loop over their learners, and Hedge's guarantee."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import streams
+
+import perceptrank as pr
+from perceptrank.theory import bounds
+
+
+def rivals():
+    return [pr.SlamPerceptron(learning_rate=0.01), pr.ListwisePerceptron(), pr.MinimaxPerceptron(), pr.RankNet()]
+
+
+@given(stream=streams(), measure=st.sampled_from(["ndcg@10", "ap", "ndcg@2"]))
+def test_it_ranks_with_the_one_that_has_done_best(stream, measure):
+    learners = rivals()
+    tournament = pr.Tournament(rivals(), measure=measure)
+    trace = tournament.learn(stream, measure)
+    judge, sums, expected = pr.parse(measure), np.zeros(4), []
+    for query in stream:
+        values = [judge(one.predict(query.X), query.relevance) for one in learners]
+        expected.append(values[int(np.argmax(sums))])
+        if not np.isnan(values[0]):
+            sums += values
+        for one in learners:
+            one.learn_one(query.X, query.relevance)
+    np.testing.assert_array_equal(trace.values(measure), expected)
+    best = learners[int(np.argmax(sums))]
+    assert repr(tournament.leader) == repr(best)
+    np.testing.assert_array_equal(tournament.coef_, best.coef_)
+    np.testing.assert_array_equal(tournament.weights, best.weights)
+    assert [one.n_updates for one in tournament.members] == [one.n_updates for one in learners]
+    assert tournament.n_updates == best.n_updates
+
+
+def test_hedge_draws_with_its_chances():
+    """After a round that one of two learners won by 1, chances are 1 : exp(-rate), rate = sqrt(8 ln 2)."""
+    tournament = pr.Tournament([pr.SlamPerceptron(), pr.SlamPerceptron()], strategy="hedge")
+    rounds = np.arange(20_000)
+    sums = np.array([[1.0], [0.0]]) * np.ones(len(rounds))
+    drawn = tournament._choices(sums, np.ones(len(rounds), dtype=int), rounds)
+    chance = 1 / (1 + np.exp(-np.sqrt(8 * np.log(2))))
+    assert (drawn == 0).mean() == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / len(rounds)))
+    np.testing.assert_array_equal(drawn, tournament._choices(sums, np.ones(len(rounds), dtype=int), rounds))
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_hedge_keeps_its_guarantee(seed):
+    """In expectation, taken exactly from the chances, against learners that change places."""
+    rng = np.random.default_rng(seed)
+    n, rounds = 4, 300
+    losses = rng.random((n, rounds)) * (rng.random((n, 1)) < 0.7)
+    losses[:, rng.random(rounds) < 0.3] = rng.random((n, 1))
+    total, expected = np.zeros(n), 0.0
+    for t in range(1, rounds + 1):
+        exponents = -np.sqrt(8 * np.log(n) / t) * (total - total.min())
+        chances = np.exp(exponents) / np.exp(exponents).sum()
+        expected += chances @ losses[:, t - 1]
+        total += losses[:, t - 1]
+    assert expected - total.min() <= bounds.hedge(n_learners=n, n_queries=rounds)
+
+
+def test_over_takes_all_combinations():
+    tournament = pr.Tournament.over(
+        pr.ListwisePerceptron,
+        relative_margin=[0, 1, 2],
+        measure=["ndcg", "ap"],
+        tournament={"measure": "ap", "strategy": "hedge"},
+    )
+    assert len(tournament.learners) == 6
+    assert {(one.relative_margin, one.measure) for one in tournament.learners} == {
+        (margin, measure) for margin in (0, 1, 2) for measure in ("ndcg", "ap")
+    }
+    assert (tournament.measure, tournament.strategy) == ("ap", "hedge")
+    for wrong in (1.0, "ndcg"):
+        with pytest.raises(TypeError, match="measure must be a list"):
+            pr.Tournament.over(pr.ListwisePerceptron, measure=wrong)
+
+
+def test_settings_take_part_and_what_was_learned_before_does_not(tmp_path):
+    stream = pr.separable(30, n_features=5, seed=1).stream
+    trained = pr.SlamPerceptron(learning_rate=0.5)
+    trained.learn(stream)
+    tournament = pr.Tournament([trained, pr.MinimaxPerceptron()])
+    assert tournament.members[0].n_queries == 0
+    tournament.learn(stream)
+    assert trained.n_queries == 30
+    tournament.save(tmp_path / "model.json")
+    loaded = pr.load(tmp_path / "model.json")
+    assert [repr(one) for one in loaded.learners] == [repr(one) for one in tournament.learners]
+    assert loaded.as_document() == loaded.__copy__().as_document()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"learners": []}, "at least one"),
+        ({"learners": [1]}, "learners must be learners"),
+        ({"learners": pr.SlamPerceptron()}, "list of learners"),
+        ({"learners": [pr.Tournament()]}, "no tournaments"),
+        ({"learners": [pr.SlamPerceptron(scaling="running")]}, "given to the tournament"),
+        ({"strategy": "best"}, "strategy"),
+        ({"measure": "best"}, "best"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_wrong_tournaments(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        pr.Tournament(**wrong)
+
+
+def test_damaged_files_are_refused(tmp_path):
+    tournament = pr.Tournament()
+    tournament.learn(pr.separable(5).stream)
+    document = tournament.as_document()
+    for name, value in {"members": document["members"][:1], "sums": [1.0], "judged": -1}.items():
+        with pytest.raises(ValueError, match=r"members|sums|judged"):
+            pr.Tournament.from_document(document | {name: value})
