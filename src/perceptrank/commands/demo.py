@@ -19,7 +19,9 @@ def run(n_queries: int, seed: int, *, as_json: bool) -> None:
         rows = []
         for name, kind in algorithms().items():
             kind().learn(simulated.stream[:1], ["ndcg@10", "ap"])
-            learner = kind(average=False) if "average" in kind.parameter_names else kind()
+            learner = kind()
+            if "average" in kind.parameter_names:
+                learner.set_params(average=False)
             start = time.perf_counter()
             trace = learner.learn(simulated.stream, ["ndcg@10", "ap"])
             seconds = time.perf_counter() - start
