@@ -248,7 +248,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 0,
     json: AsJson = False,
 ) -> None:
-    """Learn a simulated separable stream with every learner and print how each one ranked it.
+    """Learn a simulated separable stream with the paper's learners and ours, and print how each one ranked it.
 
     Example: perceptrank demo --queries 2000 --seed 7
     """
