@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from perceptrank.arrays import Features, FloatRows, Floats, IntRows, Ints
 from perceptrank.kernels.compiled import compiled, compiled_sums
 from perceptrank.kernels.levels import order_by_grade
@@ -20,7 +22,7 @@ def score_from_first(X: Features, start: int, m: int, weights: Floats, floats: F
     for i in range(m):
         score = 0.0
         for j in range(X.shape[1]):
-            score += (float(X[start + i, j]) - float(X[start, j])) * weights[j]
+            score += (np.float64(X[start + i, j]) - np.float64(X[start, j])) * weights[j]
         floats[SCORES, i] = score
         zero += score * 0.0
     return zero == 0.0

@@ -13,38 +13,32 @@ import numpy.typing as npt
 
 from perceptrank import persist
 from perceptrank.arrays import Features, Floats, Ints
-from perceptrank.kernels.list_pass import LARGEST_REACH, MASS, ROUNDS, SQUARED_STEPS, UPDATES
+from perceptrank.kernels.list_pass import ROUNDS, UPDATES
 from perceptrank.kernels.scoring import score_rows
-from perceptrank.learners.estimator import Estimator
+from perceptrank.learners.guarantees import Guaranteed
 from perceptrank.learners.state import State
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
 from perceptrank.scaling import Scaling, ScalingLike, as_plain, from_plain, make_scalings
 from perceptrank.stream import Blocks, QueryStream, as_blocks, group_rows
-from perceptrank.theory.bounds import AnyComparator, from_constant
-from perceptrank.theory.certificates import Certificate, Promise
 from perceptrank.trace import Trace
 from perceptrank.validation import (
     as_features,
     as_grades,
     as_identifiers,
-    check_not_negative,
-    check_positive,
     column_names,
     describe_bad_feature,
     read_only,
 )
 
 
-class Learner(Estimator):
+class Learner(Guaranteed):
     """A linear ranker that learns online: score = features . weights.
 
     A subclass has a name (`algorithm`), a plain constructor that ends in `self._start()`, `_check_parameters`, and
     `_pass`, which hands a block of checked arrays to a kernel.
     """
 
-    algorithm: ClassVar[str]
     depends_on_rate: ClassVar[bool] = True  # whether its rankings, with default settings, change with learning_rate
-    compared_by: ClassVar[str | None] = None  # the surrogate of comparators in its theorem on rankings, if it has one
     _by_blocks: ClassVar[bool] = False  # whether there is no pass that learns a single query faster
     average: bool
     scaling: ScalingLike
@@ -382,80 +376,6 @@ class Learner(Estimator):
                 "The feature names should match those that were passed during fit: "
                 f"got {found!r} where {expected!r} was learned"
             )
-
-    # What is promised
-
-    def guarantee(
-        self,
-        *,
-        diameter: float | None = None,
-        radius: float | None = None,
-        margin: float | None = None,
-        comparator: AnyComparator | None = None,
-    ) -> float:
-        """What the learner's theorem allows it to lose at most, see `perceptrank.theory.bounds`.
-
-        `diameter` or `radius` are those of the stream; without a diameter twice the radius takes its place. `margin` is
-        that of a separable stream, `comparator` the norm and cumulative surrogate of some fixed ranker. The theorem is
-        about rankings by the current weights, not by their mean.
-        """
-        given = {"diameter": diameter, "radius": radius}
-        for name, value in given.items():
-            if value is not None:
-                check_not_negative(name, value)
-        constant, _ = self._constant(diameter, radius)
-        return from_constant(constant, margin, comparator)
-
-    def certificate(
-        self,
-        *,
-        margin: float | None = None,
-        comparator: AnyComparator | None = None,
-        diameter: float | None = None,
-        radius: float | None = None,
-    ) -> Certificate:
-        """What is promised for all that was learned so far, what happened, and by how much the promise holds.
-
-        Given the margin of the stream (any unit vector's will do), or a comparator:
-
-        - a posteriori, straight from the proof: S <= |w| / (learning_rate margin);
-        - from the steps: as the theorem, with the longest step per weight moved in place of the diameter;
-        - a priori, the theorem itself, if `diameter` or `radius` is given.
-
-        S, the weight moved in all rounds, is at least the cumulative loss. All this is about features after scaling,
-        and about settings that have not been changed since the learning began.
-        """
-        state = self._learned()
-        rate = float(getattr(self, "learning_rate", 1.0))
-        mass, norm = float(state.tally[MASS]), float(np.linalg.norm(state.weights))
-        reach = float(np.sqrt(state.tally[LARGEST_REACH]))
-        own, formula = self._constant(reach, reach)
-        suffix = "/ margin²" if margin is not None else "as C in L + U √(C L) + U² C"
-        steps = Promise("from the steps", f"{formula} {suffix}", from_constant(own, margin, comparator), mass)
-        if comparator is None:
-            bound = norm / (rate * check_positive("margin", margin))
-            promises = [Promise("a posteriori", "|w| / (rate margin)", bound, mass), steps]
-        else:
-            bound = comparator[1] + comparator[0] * norm / rate
-            promises = [Promise("a posteriori", "L + U |w| / rate", bound, mass), steps]
-        if diameter is not None or radius is not None:
-            bound = self.guarantee(diameter=diameter, radius=radius, margin=margin, comparator=comparator)
-            promises.append(Promise("a priori", f"{formula} {suffix}", bound, mass))
-        return Certificate(
-            self.algorithm,
-            self.n_rounds,
-            self.n_updates,
-            mass,
-            float(state.tally[SQUARED_STEPS]),
-            reach,
-            norm,
-            tuple(promises),
-            bool(self.average),
-        )
-
-    def _constant(self, diameter: float | None, radius: float | None) -> tuple[float, str]:
-        """The constant C of the learner's theorem, and how it is written."""
-        raise ValueError(f"{self.algorithm} has no theorem of this kind")
 
     # Saving
 
