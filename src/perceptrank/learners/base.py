@@ -62,6 +62,10 @@ class Learner(Guaranteed):
     ) -> int:
         """Run the kernel over a block; returns how many queries were learned before a value that is not finite."""
 
+    def _more_state(self, n_features: int) -> dict[str, Floats]:
+        """What a learner carries beside weights and counts, as it is in the beginning."""
+        return {}
+
     def _own_measure(self) -> Measure:
         """What `learn` records and `score` returns unless told otherwise."""
         return parse(getattr(self, "measure", NDCG(10)))
@@ -112,7 +116,7 @@ class Learner(Guaranteed):
         n_before: int = 0,
     ) -> None:
         if self._state is None:
-            self._state = State.zero(X.shape[1])
+            self._state = State.zero(X.shape[1], self._more_state(X.shape[1]))
         done = self._pass(self._state, X, relevance, offsets, predicted, masses)
         if done < len(offsets) - 1:
             rows = slice(offsets[done], offsets[done + 1])
@@ -406,7 +410,7 @@ class Learner(Guaranteed):
             raise ValueError("feature_names must be a list of names, or null")
         learner._feature_names = tuple(names) if names else None
         if state is not None:
-            learner._state = State.from_plain(state)
+            learner._state = State.from_plain(state, learner._more_state(len(state["weights"])))
             if names and len(names) != learner.n_features_in_:
                 raise ValueError(f"{len(names)} feature names for {learner.n_features_in_} features")
         learner._scalings = make_scalings(from_plain(document["scalings"]))

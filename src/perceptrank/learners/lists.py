@@ -37,4 +37,4 @@ class ListLearner(Learner):
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         longest = len(relevance) if len(offsets) == 2 else int(np.diff(offsets).max())
-        return list_pass(self._rule, X, relevance, offsets, discounts(longest), *state, predicted, masses)
+        return list_pass(self._rule, X, relevance, offsets, discounts(longest), *state.core, predicted, masses)

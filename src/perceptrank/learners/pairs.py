@@ -43,4 +43,4 @@ class PairLearner(Learner):
     def _pass(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
-        return pairs_pass(self._rule, X, relevance, offsets, *state, predicted, masses)
+        return pairs_pass(self._rule, X, relevance, offsets, *state.core, predicted, masses)

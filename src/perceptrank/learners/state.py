@@ -31,28 +31,38 @@ class State(NamedTuple):
     weights: Floats
     total: Floats  # the sum of all iterates after the first
     tally: Floats
+    more: dict[str, Floats]  # what only some learners have, by name
 
     @classmethod
-    def zero(cls, n_features: int) -> "State":
+    def zero(cls, n_features: int, more: dict[str, Floats]) -> "State":
         """Where every learner starts."""
-        return cls(np.zeros(n_features), np.zeros(n_features), np.zeros(TALLY_LENGTH))
+        return cls(np.zeros(n_features), np.zeros(n_features), np.zeros(TALLY_LENGTH), more)
+
+    @property
+    def core(self) -> tuple[Floats, Floats, Floats]:
+        """What all learners have."""
+        return self.weights, self.total, self.tally
 
     def copy(self) -> "State":
         """A copy that later rounds leave alone."""
-        return State(self.weights.copy(), self.total.copy(), self.tally.copy())
+        more = {name: values.copy() for name, values in self.more.items()}
+        return State(self.weights.copy(), self.total.copy(), self.tally.copy(), more)
 
     def as_plain(self) -> dict[str, Any]:
         """The state as numbers and lists, for a model file."""
         counts = {name: int(self.tally[place]) for name, place in _COUNTS.items()}
         sums = {name: float(self.tally[place]) for name, place in _SUMS.items()}
-        return {**counts, **sums, "weights": self.weights.tolist(), "total": self.total.tolist()}
+        plain = {**counts, **sums, "weights": self.weights.tolist(), "total": self.total.tolist()}
+        return plain | {name: values.ravel().tolist() for name, values in self.more.items()}
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> "State":
-        """What `as_plain` was made of; raises if it does not hold together."""
-        state = cls.zero(len(plain["weights"]))
+    def from_plain(cls, plain: dict[str, Any], more: dict[str, Floats]) -> "State":
+        """What `as_plain` was made of, `more` having the shapes; raises if it does not hold together."""
+        state = cls.zero(len(plain["weights"]), more)
         state.weights[:] = finite_numbers("weights", plain["weights"], len(state.weights))
         state.total[:] = finite_numbers("total", plain["total"], len(state.weights))
+        for name, values in more.items():
+            values[...] = finite_numbers(name, plain[name], values.size).reshape(values.shape)
         for name, place in _COUNTS.items():
             state.tally[place] = whole_number(name, plain[name])
         for name, place in _SUMS.items():
