@@ -635,7 +635,7 @@ def test_scans_say_where_an_id_is_larger_than_all_of_the_first_documents(tiny_ch
 
 @pytest.mark.parametrize("start", [read, scanned])
 def test_matrices_that_cannot_fit_are_refused(monkeypatch, start):
-    monkeypatch.setattr(memory, "_free_memory", lambda: 1e6)
+    monkeypatch.setattr(memory, "free_memory", lambda: 1e6)
     assert start("1 qid:1 1000:1\n" * 100)
     for text, settings in [("1 qid:1 1:1\n", {"n_features": 10**6}), ("1 qid:1 9999:1\n" * 60, {})]:
         with pytest.raises(MemoryError, match=r"take 0.0 GB, more than there is"):
@@ -643,7 +643,7 @@ def test_matrices_that_cannot_fit_are_refused(monkeypatch, start):
 
 
 def test_memory_for_later_chunks_is_checked(monkeypatch, tiny_chunks):
-    monkeypatch.setattr(memory, "_free_memory", lambda: 1e6)
+    monkeypatch.setattr(memory, "free_memory", lambda: 1e6)
     for text in ("1 qid:1 1:1\n" * 100 + "1 qid:1 5000:1\n", "1 qid:1 100:1\n" * 3000):
         with pytest.raises(MemoryError, match="documents of"):
             read(text)

@@ -19,14 +19,20 @@ if TYPE_CHECKING:
     from perceptrank.evaluation import evaluate
     from perceptrank.learners import algorithms, load
     from perceptrank.learners.base import Learner
+    from perceptrank.learners.buffered_pairwise import BufferedPairwise
     from perceptrank.learners.category_ranking import CategoryRanking
     from perceptrank.learners.listnet import OnlineListNet
     from perceptrank.learners.listwise import ListwisePerceptron
     from perceptrank.learners.minimax import MinimaxPerceptron
+    from perceptrank.learners.oap_bpm import OapBpm
+    from perceptrank.learners.opauc import Opauc
     from perceptrank.learners.perceptron import Perceptron
+    from perceptrank.learners.prank import PRank
     from perceptrank.learners.predtron import Predtron
     from perceptrank.learners.ranknet import RankNet
     from perceptrank.learners.slam import SlamPerceptron
+    from perceptrank.learners.solar_one import SolarI
+    from perceptrank.learners.solar_two import SolarII
     from perceptrank.learners.svm_map import SvmMap
     from perceptrank.learners.toppush import TopPush
     from perceptrank.learners.tournament import Tournament
@@ -41,6 +47,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AP": "measures",
+    "BufferedPairwise": "learners.buffered_pairwise",
     "CategoryRanking": "learners.category_ranking",
     "Comparison": "comparison",
     "DataSet": "data.catalog",
@@ -53,7 +60,10 @@ _HOME = {
     "Measure": "measures",
     "MinimaxPerceptron": "learners.minimax",
     "NDCG": "measures",
+    "OapBpm": "learners.oap_bpm",
     "OnlineListNet": "learners.listnet",
+    "Opauc": "learners.opauc",
+    "PRank": "learners.prank",
     "Perceptron": "learners.perceptron",
     "Precision": "measures",
     "Predtron": "learners.predtron",
@@ -70,6 +80,8 @@ _HOME = {
     "SeparableStream": "data.separable",
     "Slam": "surrogates",
     "SlamPerceptron": "learners.slam",
+    "SolarI": "learners.solar_one",
+    "SolarII": "learners.solar_two",
     "Standing": "comparison",
     "Store": "data.store",
     "Surrogate": "surrogates",
@@ -102,6 +114,7 @@ __all__ = [
     "AP",
     "ERR",
     "NDCG",
+    "BufferedPairwise",
     "CategoryRanking",
     "Comparison",
     "DataSet",
@@ -112,7 +125,10 @@ __all__ = [
     "MaxPair",
     "Measure",
     "MinimaxPerceptron",
+    "OapBpm",
     "OnlineListNet",
+    "Opauc",
+    "PRank",
     "Perceptron",
     "Precision",
     "Predtron",
@@ -129,6 +145,8 @@ __all__ = [
     "SeparableStream",
     "Slam",
     "SlamPerceptron",
+    "SolarI",
+    "SolarII",
     "Standing",
     "Store",
     "Surrogate",

@@ -2,9 +2,8 @@
 
 import math
 
-import numpy as np
-
 from perceptrank.arrays import FloatRows, Floats, IntRows, Ints
+from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import FEW_LEVELS, count_at_least, highest_below
 from perceptrank.kernels.list_pass import longest_query
@@ -82,18 +81,6 @@ def order_ties(ties: int, m: int, seed: int, round_number: int, floats: FloatRow
             floats[TIEBREAK, i] = i
         else:
             floats[TIEBREAK, i] = noise(seed, round_number, i)
-
-
-@compiled
-def noise(seed: int, round_number: int, index: int) -> float:
-    """A number in [0, 1) that depends on its arguments alone (three rounds of splitmix64's mixer)."""
-    mixed = np.uint64(0)
-    for word in (seed, round_number, index):
-        mixed = (mixed ^ np.uint64(word)) + np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed = mixed ^ (mixed >> np.uint64(31))
-    return float(mixed >> np.uint64(11)) * 2.0**-53
 
 
 @compiled

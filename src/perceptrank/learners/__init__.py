@@ -28,8 +28,8 @@ def algorithms() -> dict[str, type[Learner]]:
     """Name and class of every learner; each can be constructed without arguments.
 
     >>> list(algorithms())  # doctest: +NORMALIZE_WHITESPACE
-    ['category-ranking', 'listnet', 'listwise', 'minimax', 'perceptron', 'predtron', 'ranknet', 'slam', 'svm-map',
-     'toppush', 'tournament', 'uneven-margins']
+    ['buffered-pairwise', 'category-ranking', 'listnet', 'listwise', 'minimax', 'oap-bpm', 'opauc', 'perceptron',
+     'prank', 'predtron', 'ranknet', 'slam', 'solar-1', 'solar-2', 'svm-map', 'toppush', 'tournament', 'uneven-margins']
     """
     return dict(_found())
 

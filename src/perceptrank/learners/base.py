@@ -38,6 +38,7 @@ class Learner(Guaranteed):
     `_pass`, which hands a block of checked arrays to a kernel.
     """
 
+    takes: ClassVar[str] = "lists"  # what it learns from: lists, pairs of a list, or documents, one after the other
     depends_on_rate: ClassVar[bool] = True  # whether its rankings, with default settings, change with learning_rate
     _by_blocks: ClassVar[bool] = False  # whether there is no pass that learns a single query faster
     average: bool

@@ -39,6 +39,7 @@ class Perceptron(Learner):
     """
 
     algorithm = "perceptron"
+    takes = "documents"
     depends_on_rate = False
 
     def __init__(self, learning_rate: float = 1.0, *, average: bool = False, scaling: ScalingLike = None) -> None:

@@ -1,0 +1,80 @@
+"""PRank."""
+
+import numpy as np
+
+from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.single_documents import prank_pass
+from perceptrank.learners.sequential import SequentialLearner
+from perceptrank.learners.state import State
+from perceptrank.scaling import ScalingLike
+from perceptrank.validation import check_positive_whole
+
+
+class PRank(SequentialLearner):
+    """Learn grades, one document at a time: a score and thresholds b_1 <= ... <= b_n between neighbouring grades.
+
+    For a document of grade y and every threshold r, the score should be above b_r if y >= r, and below it if not. With
+    s_r = 1 or -1 for thresholds where that is wrong and 0 for others, w += (the sum of s_r) x and b_r -= s_r. A list is
+    ranked by score.
+
+    With n thresholds, on documents that a unit vector (w*, b*) puts on the right sides of all thresholds with margin
+    gamma, the sum over documents of how many thresholds are wrong is at most n (R^2 + 1) / gamma^2, R the largest norm
+    of a document.
+
+    Parameters
+    ----------
+    n_grades : int
+        Grades are 0 to n_grades - 1; larger ones count as the largest.
+    average, scaling
+        As in `SlamPerceptron`.
+
+    Reference: K. Crammer and Y. Singer, "Pranking with Ranking".
+
+    >>> ranker = PRank(n_grades=3)
+    >>> ranker.learn_one([[1.0, 2.0]], [2])  # the score 0 is not above either threshold: both move, twice x
+    True
+    >>> ranker.weights, ranker.thresholds
+    (array([2., 4.]), array([-1., -1.]))
+    """
+
+    algorithm = "prank"
+    takes = "documents"
+    depends_on_rate = False
+
+    def __init__(self, n_grades: int = 5, *, average: bool = False, scaling: ScalingLike = None) -> None:
+        self.n_grades = n_grades
+        self.average = average
+        self.scaling = scaling
+        self._start()
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if check_positive_whole("n_grades", self.n_grades) < 2:
+            raise ValueError(f"n_grades must be at least 2, got {self.n_grades}")
+
+    def _more_state(self, n_features: int) -> dict[str, Floats]:
+        return {"members": np.zeros((1, n_features)), "thresholds": np.zeros((1, self.n_grades - 1))}
+
+    @property
+    def thresholds(self) -> Floats:
+        """The thresholds, smallest first."""
+        thresholds: Floats = self._learned().more["thresholds"][0].copy()
+        return thresholds
+
+    def _pass(
+        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+    ) -> int:
+        more = state.more
+        return prank_pass(
+            bool(self.average),
+            1.0,
+            0,
+            X,
+            relevance,
+            offsets,
+            *state.core,
+            more["members"],
+            more["thresholds"],
+            predicted,
+            masses,
+        )

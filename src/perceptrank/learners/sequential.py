@@ -1,0 +1,19 @@
+"""Learners that take judged documents or pairs one after the other, and carry more than weights."""
+
+from typing import ClassVar
+
+from perceptrank.data.memory import free_memory
+from perceptrank.learners.base import Learner
+
+
+class SequentialLearner(Learner):
+    """A learner whose pass may stop in the middle of a query; then everything is put back."""
+
+    _by_blocks: ClassVar[bool] = True
+
+
+def check_room(what: str, n_numbers: int) -> None:
+    """Raise if so many float64 numbers do not fit into memory."""
+    free = free_memory()
+    if 8.0 * n_numbers > free:
+        raise MemoryError(f"{what} takes {8e-9 * n_numbers:.1f} GB of memory, and {1e-9 * free:.1f} GB are free")

@@ -1,0 +1,224 @@
+"""Learners that take documents or pairs one after the other, against plain code from their definitions."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import streams
+
+import perceptrank as pr
+from perceptrank.kernels.chance import noise
+
+pytestmark = pytest.mark.kernel
+
+
+class TwinPRank:
+    """PRank as in the paper; several of them make OAP-BPM."""
+
+    def __init__(self, d, n_thresholds):
+        self.w, self.b = np.zeros(d), np.zeros(n_thresholds)
+
+    def learn(self, x, grade):
+        score = self.w @ x
+        sides = np.where(grade >= np.arange(1, len(self.b) + 1), 1.0, -1.0)
+        tau = np.where((score - self.b) * sides <= 0, sides, 0.0)
+        self.w = self.w + tau.sum() * x
+        self.b = self.b - tau
+        return tau.any()
+
+
+def prank_twin(stream, members, share, n_grades, seed):
+    twins = [TwinPRank(stream.n_features, n_grades - 1) for _ in range(members)]
+    for number, (x, grade) in enumerate(zip(stream.X.astype(float), stream.relevance, strict=True)):
+        for place, twin in enumerate(twins):
+            if share == 1 or noise(seed, number, place) < share:
+                twin.learn(x, grade)
+    return twins
+
+
+@given(stream=streams(), n_grades=st.integers(2, 6))
+def test_prank(stream, n_grades):
+    learner = pr.PRank(n_grades)
+    learner.learn(stream)
+    (twin,) = prank_twin(stream, 1, 1, n_grades, 0)
+    np.testing.assert_allclose(learner.weights, twin.w, atol=1e-9)
+    np.testing.assert_array_equal(learner.thresholds, twin.b)
+    assert (np.diff(learner.thresholds) >= 0).all()  # they stay in order
+
+
+@given(stream=streams(), members=st.integers(1, 4), share=st.sampled_from([0.3, 1.0]), seed=st.integers(0, 99))
+def test_oap_bpm(stream, members, share, seed):
+    learner = pr.OapBpm(members, share=share, n_grades=4, seed=seed)
+    learner.learn(stream)
+    twins = prank_twin(stream, members, share, 4, seed)
+    np.testing.assert_allclose(learner.weights, np.mean([twin.w for twin in twins], axis=0), atol=1e-9)
+
+
+@given(st.integers(0, 10**4), st.integers(2, 5), st.integers(1, 4))
+def test_prank_keeps_its_bound(seed, n_grades, d):
+    """Thresholds wrong, in sum, at most n (R^2 + 1) / gamma^2, for a unit vector (w*, b*) with margin gamma."""
+    rng = np.random.default_rng(seed)
+    ranker, levels = rng.normal(size=d), np.sort(rng.normal(size=n_grades - 1))
+    X = rng.normal(size=(300, d))
+    scores = X @ ranker
+    gaps = np.abs(scores[:, None] - levels).min(axis=1)
+    X, scores = X[gaps > 0.05], scores[gaps > 0.05]
+    if not len(X):
+        return
+    grades = (scores[:, None] > levels).sum(axis=1).astype(float)
+    norm = np.sqrt(ranker @ ranker + levels @ levels)
+    gamma = np.abs(scores[:, None] - levels).min() / norm
+    twin, wrong = TwinPRank(d, n_grades - 1), 0
+    learner = pr.PRank(n_grades)
+    for x, grade in zip(X, grades, strict=True):
+        predicted = int((twin.w @ x - twin.b > 0).sum())
+        wrong += abs(predicted - grade)
+        twin.learn(x, grade)
+        learner.learn_one([x], [grade])
+    np.testing.assert_allclose(learner.weights, twin.w, atol=1e-8)
+    n = n_grades - 1
+    assert wrong <= n * (np.square(X).sum(axis=1).max() + 1) / gamma**2
+
+
+@given(stream=streams(max_queries=6), decay=st.sampled_from([0.0, 0.1]))
+def test_opauc_is_the_gradient_of_all_pairs_so_far(stream, decay):
+    learner = pr.Opauc(0.05, decay=decay)
+    learner.learn(stream)
+    w, seen = np.zeros(stream.n_features), {True: [], False: []}
+    for x, grade in zip(stream.X.astype(float), stream.relevance, strict=True):
+        others = seen[not grade > 0]
+        if others:
+            gradient = decay * w
+            for other in others:
+                apart = (x - other) if grade > 0 else (other - x)
+                gradient = gradient - (1 - w @ apart) * apart / len(others)
+            w = w - 0.05 * gradient
+        seen[bool(grade > 0)].append(x)
+    np.testing.assert_allclose(learner.weights, w, rtol=1e-6, atol=1e-8)
+
+
+@given(stream=streams(), size=st.integers(1, 6), seed=st.integers(0, 99))
+def test_buffered_pairwise(stream, size, seed):
+    learner = pr.BufferedPairwise(0.3, buffer_size=size, margin=0.7, seed=seed)
+    learner.learn(stream)
+    w, buffer = np.zeros(stream.n_features), []
+    for number, (x, grade) in enumerate(zip(stream.X.astype(float), stream.relevance, strict=True)):
+        pairs = [(x - y) if grade > other else (y - x) for y, other in buffer if other != grade]
+        wrong = [apart for apart in pairs if w @ apart < 0.7]
+        if wrong:
+            w = w + 0.3 * np.sum(wrong, axis=0) / len(pairs)
+        if number < size:
+            buffer.append((x, grade))
+        elif (place := int(noise(seed, number, 0) * (number + 1))) < size:
+            buffer[place] = (x, grade)
+    np.testing.assert_allclose(learner.weights, w, rtol=1e-7, atol=1e-9)
+
+
+def test_every_document_has_the_same_chance_to_be_kept():
+    stream = pr.QueryStream.from_arrays(np.arange(40.0)[:, None], np.zeros(40), group=[40])
+    kept = np.zeros(40)
+    for seed in range(600):
+        learner = pr.BufferedPairwise(buffer_size=8, seed=seed)
+        learner.learn(stream)
+        kept[learner._state.more["kept"][:, 0].astype(int)] += 1
+    assert kept.sum() == 600 * 8
+    expected, deviation = 600 * 0.2, np.sqrt(600 * 0.2 * 0.8)
+    assert np.abs(kept - expected).max() < 5 * deviation
+
+
+def pairs_of(query):
+    X = query.X.astype(float)
+    for i in range(len(X)):
+        for j in range(len(X)):
+            if query.relevance[i] > query.relevance[j]:
+                yield X[i] - X[j]
+
+
+@given(stream=streams(), limit=st.sampled_from([0.01, 0.5, 10.0]))
+def test_solar_one(stream, limit):
+    learner = pr.SolarI(limit)
+    learner.learn(stream)
+    w = np.zeros(stream.n_features)
+    for query in stream:
+        for x in pairs_of(query):
+            loss = 1 - w @ x
+            if loss > 0 and x.any():
+                w = w + min(limit, loss / (x @ x)) * x
+    np.testing.assert_allclose(learner.weights, w, rtol=1e-6, atol=1e-8)
+
+
+@given(stream=streams(max_queries=6), gamma=st.sampled_from([0.5, 10.0]), kind=st.sampled_from(["diagonal", "full"]))
+def test_solar_two(stream, gamma, kind):
+    learner = pr.SolarII(gamma, covariance=kind)
+    learner.learn(stream)
+    d = stream.n_features
+    w, S = np.zeros(d), np.eye(d)
+    for query in stream:
+        for x in pairs_of(query):
+            loss = 1 - w @ x
+            if loss > 0 and x @ S @ x > 0:
+                beta = 1 / (x @ S @ x + gamma)
+                w = w + loss * beta * (S @ x)
+                step = beta * np.outer(S @ x, S @ x)
+                S = S - (np.diag(np.diag(step)) if kind == "diagonal" else step)
+    np.testing.assert_allclose(learner.weights, w, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(learner.covariance_, np.diag(S) if kind == "diagonal" else S, rtol=1e-6, atol=1e-8)
+
+
+def test_rounds_by_hand():
+    prank = pr.PRank(3)
+    prank.learn_one([[1.0]], [1])  # the score 0 is not above b_1 and not below b_2: one up, one down
+    assert (prank.weights.tolist(), prank.thresholds.tolist()) == ([0.0], [-1.0, 1.0])
+    prank.learn_one([[2.0]], [2])  # 0 is above b_1 = -1, not above b_2 = 1
+    assert (prank.weights.tolist(), prank.thresholds.tolist()) == ([2.0], [-1.0, 0.0])
+    solar = pr.SolarI(limit=0.25)
+    solar.learn_one([[1.0], [0.0]], [1, 0])
+    solar.learn_one([[2.0], [0.0]], [1, 0])  # loss 1 - 0.5, squared length 4
+    assert solar.weights.tolist() == [0.25 + 2 * 0.125]
+    second = pr.SolarII(1.0)
+    second.learn_one([[1.0], [0.0]], [1, 0])
+    second.learn_one([[1.0], [0.0]], [1, 0])  # loss 1/2, S = 1/2, b = 2/3
+    assert second.weights.tolist() == pytest.approx([1 / 2 + 1 / 2 * 2 / 3 * 1 / 2])
+    assert second.covariance_.tolist() == pytest.approx([1 / 2 - 2 / 3 / 4])
+    auc = pr.Opauc(0.5)
+    auc.learn_one([[1.0]], [1])
+    auc.learn_one([[0.0]], [0])  # apart 1, loss 1
+    assert auc.weights.tolist() == [0.5]
+    auc.learn_one([[3.0]], [1])  # against the mean 0 of one document: 3, of lead 1.5
+    assert auc.weights.tolist() == [0.5 + 0.5 * (3 - 3 * 1.5)]
+    buffered = pr.BufferedPairwise(0.5)
+    buffered.learn_one([[1.0]], [1])
+    buffered.learn_one([[0.0]], [0])
+    buffered.learn_one([[2.0]], [1])  # against the 0: apart 2, lead 1, which is the margin
+    assert buffered.weights.tolist() == [0.5]
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        (pr.PRank, {"n_grades": 1}),
+        (pr.OapBpm, {"n_members": 0}),
+        (pr.OapBpm, {"share": 0}),
+        (pr.OapBpm, {"share": 1.5}),
+        (pr.OapBpm, {"seed": -1}),
+        (pr.Opauc, {"decay": -1}),
+        (pr.BufferedPairwise, {"buffer_size": 0}),
+        (pr.BufferedPairwise, {"margin": 0}),
+        (pr.SolarI, {"limit": 0}),
+        (pr.SolarII, {"regularization": -1}),
+        (pr.SolarII, {"covariance": "none"}),
+    ],
+)
+def test_wrong_settings(kind, wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        kind(**wrong)
+
+
+def test_what_does_not_fit_is_said_before_it_starts(monkeypatch):
+    monkeypatch.setattr("perceptrank.learners.sequential.free_memory", lambda: 1000.0)
+    stream = pr.separable(3, n_features=50).stream
+    for learner in (pr.SolarII(covariance="full"), pr.Opauc(), pr.BufferedPairwise()):
+        with pytest.raises(MemoryError, match="GB of memory"):
+            learner.learn(stream)
+        assert learner.n_queries == 0
+    pr.SolarII().learn(stream)
