@@ -1,12 +1,16 @@
 """Every list learner against its slow twin, and rounds worked by hand."""
 
+import itertools
+
 import numpy as np
 import pytest
 import twins
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 
 import perceptrank as pr
+from perceptrank.kernels.assignment import best_assignment
 
 pytestmark = pytest.mark.kernel
 
@@ -50,6 +54,7 @@ SETTINGS = {
 }
 
 SETTINGS |= {
+    "listnet gains": (pr.OnlineListNet(0.2, target="gains"), {"learning_rate": 0.2, "target": "gains"}),
     "category": (pr.CategoryRanking(learning_rate=0.5), {"learning_rate": 0.5}),
     "category ap averaged": (pr.CategoryRanking(measure="ap", average=True), {"name": "ap", "average": True}),
     "category max": (pr.CategoryRanking("max"), {"pairs": "max"}),
@@ -248,3 +253,53 @@ def test_related_systems_by_hand():
     assert structured.weights.tolist() == [2, -1]
     structured.learn_one(X, [1, 0, 0])  # scores 2, -1, 0: every change of order loses more than it gains
     assert structured.weights.tolist() == [2, -1]
+
+
+@given(n=st.integers(1, 9), seed=st.integers(0, 10**6), tied=st.booleans())
+def test_assignments(n, seed, tied):
+    values = np.random.default_rng(seed).normal(size=(n, n))
+    values = np.round(values) if tied else values
+    places = np.empty(n, dtype=np.int64)
+    total = best_assignment(values, places)
+    rows, columns = linear_sum_assignment(values, maximize=True)
+    assert total == pytest.approx(values[rows, columns].sum())
+    assert sorted(places) == list(range(n))
+    assert total == pytest.approx(values[np.arange(n), places].sum())
+
+
+def structured_ndcg(scores, grades, k):
+    """The worst of all rankings, by trying them."""
+    m = len(scores)
+    discounts = 1 / np.log2(2 + np.arange(m))
+    ideal = sorted(range(m), key=lambda i: (-grades[i], -scores[i], i))
+    cut = m if k is None else min(k, m)
+    gains = 2.0 ** np.asarray(grades) - 1
+    best = sum(gains[i] * discounts[p] for p, i in enumerate(ideal[:cut]))
+    values = []
+    for order in itertools.permutations(range(m)):
+        measured = sum(gains[i] * discounts[p] for p, i in enumerate(order[:cut])) / best
+        lead = sum(discounts[p] * (scores[i] - scores[ideal[p]]) for p, i in enumerate(order))
+        values.append(1 - measured + lead)
+    return max(values)
+
+
+@given(seed=st.integers(0, 10**6), m=st.integers(2, 6), k=st.sampled_from([None, 2, 10]), tied=st.booleans())
+def test_structured_ndcg_takes_the_worst_of_all_rankings(seed, m, k, tied):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(m, 3)), 0 if tied else 6)
+    grades = rng.integers(0, 3, size=m).astype(float)
+    ranker = pr.StructuredNdcg(f"ndcg@{k}" if k else "ndcg", learning_rate=0.5)
+    ranker.learn_one(X, np.zeros(m))
+    start = np.round(rng.normal(size=3), 0 if tied else 6)
+    ranker._state.weights[:] = start
+    updated = ranker.learn_one(X, grades)
+    if len(set(grades)) < 2:
+        assert not updated
+        return
+    worst = structured_ndcg(X @ start, grades, k)
+    if worst > 1e-9:
+        assert updated
+    slope = (start - ranker.weights) / 0.5
+    if len(set(grades)) == m:  # else the ideal ranking changes with the scores, and so does the loss
+        for nearby in rng.normal(size=(5, 3)):
+            assert structured_ndcg(X @ nearby, grades, k) >= worst + slope @ (nearby - start) - 1e-9

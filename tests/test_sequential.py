@@ -222,3 +222,46 @@ def test_what_does_not_fit_is_said_before_it_starts(monkeypatch):
             learner.learn(stream)
         assert learner.n_queries == 0
     pr.SolarII().learn(stream)
+
+
+@given(stream=streams(max_queries=8), members=st.integers(1, 4), seed=st.integers(0, 99))
+def test_the_committee(stream, members, seed):
+    """A list of the hypotheses that were right longest; equal ones stay, and the first of the worst goes."""
+    learner = pr.CommitteePerceptron(members, learning_rate=0.5, seed=seed)
+    trace = learner.learn(stream, "ndcg")
+    w, right = np.zeros(stream.n_features), 0
+    committee = [(0, np.zeros(stream.n_features))] * members
+
+    def mean():
+        whole = right + sum(count for count, _ in committee)
+        return (right * w + sum(count * one for count, one in committee)) / whole if whole else w
+
+    for number, query in enumerate(stream):
+        value = pr.NDCG()(query.X.astype(float) @ mean(), query.relevance) if query.relevance.any() else np.nan
+        if not np.isclose(value, trace.values("ndcg")[number], equal_nan=True):
+            scores = np.sort(query.X.astype(float) @ mean())
+            assert np.diff(scores).min() < 1e-9  # scores that differ by rounding only
+        pairs = list(pairs_of(query))
+        for p in range(len(pairs)):
+            chosen = p + int(noise(seed, number, p) * (len(pairs) - p))
+            pairs[p], pairs[chosen] = pairs[chosen], pairs[p]
+            if w @ pairs[p] > 0:
+                right += 1
+                continue
+            least = min(range(members), key=lambda place: committee[place][0])
+            if right > committee[least][0]:
+                committee[least] = (right, w)
+            w, right = w + 0.5 * pairs[p], 0
+    np.testing.assert_allclose(learner.weights, w, atol=1e-8)
+    np.testing.assert_allclose(learner.coef_, mean(), atol=1e-8)
+
+
+def test_the_committee_by_hand():
+    committee = pr.CommitteePerceptron(2)
+    committee.learn_one([[1.0], [0.0]], [1, 0])  # 0 is wrong; w = 1
+    committee.learn_one([[1.0], [0.0]], [1, 0])  # right once
+    committee.learn_one([[0.0], [3.0]], [1, 0])  # wrong: w = 1 joins with 1 success, w = -2
+    assert committee.weights.tolist() == [-2.0]
+    assert committee.coef_.tolist() == [1.0]
+    committee.learn_one([[0.0], [1.0]], [1, 0])  # -2 is right once: the mean of 1 and -2
+    assert committee.coef_.tolist() == [-0.5]

@@ -249,8 +249,9 @@ class TwinLearner:
         average=False,
         pairs="uniform",
         loss="squared",
+        target="grades",
     ):
-        self.pairs, self.loss = pairs, loss
+        self.pairs, self.loss, self.target = pairs, loss, target
         self.algorithm, self.name, self.k = algorithm, name, k
         self.learning_rate, self.margin, self.relative_margin = learning_rate, margin, relative_margin
         self.violators, self.class_order, self.average = violators, class_order, average
@@ -268,7 +269,8 @@ class TwinLearner:
         if len(set(grades)) > 1:
             v = slam_weights(scores, relevance, self.name, self.k, class_order=self.class_order)
             if self.algorithm == "listnet":
-                g, mass = softmax(scores) - softmax(relevance), 1.0
+                target = relevance if self.target == "grades" else gains(np.asarray(relevance, dtype=float), "exp2")
+                g, mass = softmax(scores) - softmax(target), 1.0
             elif self.algorithm == "slam":
                 if is_mistake(scores, relevance, self.name, self.k):
                     _, g = slam(scores, grades, v, self.margin)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from perceptrank.learners.base import Learner
     from perceptrank.learners.buffered_pairwise import BufferedPairwise
     from perceptrank.learners.category_ranking import CategoryRanking
+    from perceptrank.learners.committee import CommitteePerceptron
     from perceptrank.learners.listnet import OnlineListNet
     from perceptrank.learners.listwise import ListwisePerceptron
     from perceptrank.learners.minimax import MinimaxPerceptron
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from perceptrank.learners.slam import SlamPerceptron
     from perceptrank.learners.solar_one import SolarI
     from perceptrank.learners.solar_two import SolarII
+    from perceptrank.learners.structured_ndcg import StructuredNdcg
     from perceptrank.learners.svm_map import SvmMap
     from perceptrank.learners.toppush import TopPush
     from perceptrank.learners.tournament import Tournament
@@ -49,6 +51,7 @@ _HOME = {
     "AP": "measures",
     "BufferedPairwise": "learners.buffered_pairwise",
     "CategoryRanking": "learners.category_ranking",
+    "CommitteePerceptron": "learners.committee",
     "Comparison": "comparison",
     "DataSet": "data.catalog",
     "ERR": "measures",
@@ -84,6 +87,7 @@ _HOME = {
     "SolarII": "learners.solar_two",
     "Standing": "comparison",
     "Store": "data.store",
+    "StructuredNdcg": "learners.structured_ndcg",
     "Surrogate": "surrogates",
     "SvmMap": "learners.svm_map",
     "TopPush": "learners.toppush",
@@ -116,6 +120,7 @@ __all__ = [
     "NDCG",
     "BufferedPairwise",
     "CategoryRanking",
+    "CommitteePerceptron",
     "Comparison",
     "DataSet",
     "FormatError",
@@ -149,6 +154,7 @@ __all__ = [
     "SolarII",
     "Standing",
     "Store",
+    "StructuredNdcg",
     "Surrogate",
     "SvmMap",
     "TopPush",

@@ -30,9 +30,9 @@ from perceptrank.kernels.scratch import (
     allocate_floats,
     allocate_ints,
 )
-from perceptrank.kernels.weights import BY_INDEX, BY_MEAN, BY_SCORE, judge, lay_weights
+from perceptrank.kernels.weights import BY_INDEX, BY_MEAN, BY_SCORE, EXP2, gain_of, judge, lay_weights
 
-TOP, UNIFORM, MAX_PAIR, SOFTMAX = range(4)
+TOP, UNIFORM, MAX_PAIR, SOFTMAX, SOFTMAX_GAINS = range(5)
 
 
 class ListRule(NamedTuple):
@@ -75,8 +75,8 @@ def list_coefficients(
         floats[COEFFICIENTS, i] = 0.0
     if not grades_differ(floats, m, n_relevant):
         return 0.0
-    if rule.kind == SOFTMAX:
-        return against_softmax(m, floats)
+    if rule.kind >= SOFTMAX:
+        return against_softmax(m, rule.kind == SOFTMAX_GAINS, floats)
     if rule.kind == UNIFORM:
         return against_all(rule, margin, m, n_relevant, discounts, floats, ints)
     mass, _ = against_best(rule, margin, m, n_relevant, discounts, floats, ints)
@@ -324,14 +324,18 @@ def find_reach(floats: FloatRows, ints: IntRows, m: int, margin: float) -> None:
 
 
 @compiled
-def against_softmax(m: int, floats: FloatRows) -> float:
-    """ListNet: softmax(scores) - softmax(grades)."""
+def against_softmax(m: int, of_gains: bool, floats: FloatRows) -> float:
+    """ListNet: softmax(scores) - softmax(grades), or of gains 2^grade - 1 in the place of grades."""
+    if of_gains:
+        for i in range(m):
+            floats[GRADES, i] = gain_of(EXP2, floats[GRADES, i], 0.0)
     top_score, top_grade = floats[SCORES, 0], floats[GRADES, 0]
     for i in range(m):
         top_score, top_grade = max(top_score, floats[SCORES, i]), max(top_grade, floats[GRADES, i])
     score_sum, grade_sum = 0.0, 0.0
     for i in range(m):
-        predicted, target = math.exp(floats[SCORES, i] - top_score), math.exp(floats[GRADES, i] - top_grade)
+        predicted = math.exp(floats[SCORES, i] - top_score)
+        target = 1.0 if floats[GRADES, i] == top_grade else math.exp(floats[GRADES, i] - top_grade)
         floats[COEFFICIENTS, i], floats[SHARE, i] = predicted, target
         score_sum += predicted
         grade_sum += target

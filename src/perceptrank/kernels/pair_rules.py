@@ -7,7 +7,10 @@ for "no update". "Outranked" is as everywhere: a tie counts as ranked in the wor
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from perceptrank.arrays import FloatRows, Floats, IntRows
+from perceptrank.kernels.assignment import best_assignment
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import order_by_grade
 from perceptrank.kernels.list_rules import grades_differ
@@ -23,9 +26,9 @@ from perceptrank.kernels.scratch import (
     SHARE,
     SUMS,
 )
-from perceptrank.kernels.weights import judge
+from perceptrank.kernels.weights import EXP2, gain_of, gain_shift, judge
 
-MISORDERED, WIDEST, UNEVEN, POSITIONS, LOGISTIC, PUSH, PUSH_SQUARED, MEAN_PRECISION = range(8)
+MISORDERED, WIDEST, UNEVEN, POSITIONS, LOGISTIC, PUSH, PUSH_SQUARED, MEAN_PRECISION, STRUCTURED_GAIN = range(9)
 
 
 class PairRule(NamedTuple):
@@ -59,6 +62,8 @@ def pair_coefficients(rule: PairRule, relevance: Floats, start: int, m: int, flo
         return towards_ideal_positions(m, rule.cutoff, floats, ints)
     if rule.kind == LOGISTIC:
         return against_logistic(m, floats)
+    if rule.kind == STRUCTURED_GAIN:
+        return against_worst_gain(m, rule.cutoff, floats, ints)
     if rule.kind == MEAN_PRECISION:
         return against_worst_precision(m, n_relevant, floats, ints)
     return push_top(m, n_relevant, rule.kind == PUSH_SQUARED, floats)
@@ -172,6 +177,37 @@ def push_top(m: int, n_relevant: int, squared: bool, floats: FloatRows) -> float
             floats[COEFFICIENTS, rival] += slope
             mass += 1.0 / n_relevant
     return mass
+
+
+@compiled
+def against_worst_gain(m: int, cutoff: int, floats: FloatRows, ints: IntRows) -> float:
+    """Structured NDCG: the ranking that 1 - NDCG plus its lead in the joint score makes worst, an assignment problem.
+
+    The joint score of a ranking is the sum of scores times 1 / log2(1 + place).
+    """
+    sort_by_key(floats, ints, SCORES, m, ORDER)
+    order_by_grade(floats, ints, m)
+    counted = m if cutoff == 0 else min(cutoff, m)
+    shift = gain_shift(EXP2, floats[GRADES, ints[IDEAL, 0]])
+    best, lead = 0.0, 0.0
+    for p in range(m):
+        floats[SHARE, p] = 1.0 / math.log2(2.0 + p)
+        lead += floats[SHARE, p] * floats[SCORES, ints[IDEAL, p]]
+        if p < counted:
+            best += gain_of(EXP2, floats[GRADES, ints[IDEAL, p]], shift) * floats[SHARE, p]
+    if not best > 0.0:
+        return 0.0
+    values, place_of = np.empty((m, m)), np.empty(m, np.int64)
+    for i in range(m):
+        gain = gain_of(EXP2, floats[GRADES, i], shift) / best
+        for p in range(m):
+            values[i, p] = floats[SHARE, p] * (floats[SCORES, i] - (gain if p < counted else 0.0))
+    if not 1.0 + best_assignment(values, place_of) - lead > 1e-12:
+        return 0.0
+    for p in range(m):
+        i = ints[IDEAL, p]
+        floats[COEFFICIENTS, i] = floats[SHARE, place_of[i]] - floats[SHARE, p]
+    return 1.0
 
 
 @compiled

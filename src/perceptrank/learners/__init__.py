@@ -28,8 +28,9 @@ def algorithms() -> dict[str, type[Learner]]:
     """Name and class of every learner; each can be constructed without arguments.
 
     >>> list(algorithms())  # doctest: +NORMALIZE_WHITESPACE
-    ['buffered-pairwise', 'category-ranking', 'listnet', 'listwise', 'minimax', 'oap-bpm', 'opauc', 'perceptron',
-     'prank', 'predtron', 'ranknet', 'slam', 'solar-1', 'solar-2', 'svm-map', 'toppush', 'tournament', 'uneven-margins']
+    ['buffered-pairwise', 'category-ranking', 'committee', 'listnet', 'listwise', 'minimax', 'oap-bpm', 'opauc',
+     'perceptron', 'prank', 'predtron', 'ranknet', 'slam', 'solar-1', 'solar-2', 'structured-ndcg', 'svm-map',
+     'toppush', 'tournament', 'uneven-margins']
     """
     return dict(_found())
 

@@ -1,9 +1,11 @@
 """Online ListNet, the paper's baseline."""
 
-from perceptrank.kernels.list_rules import SOFTMAX, ListRule
+from perceptrank.kernels.list_rules import SOFTMAX, SOFTMAX_GAINS, ListRule
 from perceptrank.learners.lists import ListLearner
 from perceptrank.scaling import ScalingLike
-from perceptrank.validation import check_positive
+from perceptrank.validation import check_choice, check_positive
+
+TARGETS = {"grades": SOFTMAX, "gains": SOFTMAX_GAINS}
 
 
 class OnlineListNet(ListLearner):
@@ -15,6 +17,8 @@ class OnlineListNet(ListLearner):
     Parameters
     ----------
     learning_rate : float, positive
+    target : "grades" or "gains"
+        What the target's softmax is taken of: grades R, or gains 2^R - 1.
     average, scaling
         As in `SlamPerceptron`.
 
@@ -30,12 +34,21 @@ class OnlineListNet(ListLearner):
 
     algorithm = "listnet"
 
-    def __init__(self, learning_rate: float = 0.01, *, average: bool = False, scaling: ScalingLike = None) -> None:
+    def __init__(
+        self,
+        learning_rate: float = 0.01,
+        *,
+        target: str = "grades",
+        average: bool = False,
+        scaling: ScalingLike = None,
+    ) -> None:
         self.learning_rate = learning_rate
+        self.target = target
         self.average = average
         self.scaling = scaling
         self._start()
 
     def _make_rule(self) -> ListRule:
         rate = check_positive("learning_rate", self.learning_rate)
-        return ListRule(SOFTMAX, averaging=bool(self.average), learning_rate=rate)
+        check_choice("target", self.target, TARGETS)
+        return ListRule(TARGETS[self.target], averaging=bool(self.average), learning_rate=rate)
