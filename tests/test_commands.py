@@ -188,7 +188,10 @@ def test_compare_is_compare(run, files, stream, tmp_path):
 def test_algorithms(run):
     found = json.loads(run("algorithms", "--json").stdout)["rows"]
     assert [row["name"] for row in found] == sorted(pr.algorithms())
-    assert "learning_rate" in run("algorithms").stdout
+    assert "learning_rate" in found[0]["settings"]
+    printed = run("algorithms").stdout
+    assert all(name in printed for name in pr.algorithms())
+    assert "(1 + 2ρ) D²/γ²" in printed
 
 
 def test_simulate(run, tmp_path):

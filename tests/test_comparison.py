@@ -105,3 +105,21 @@ def test_bad_input():
         pr.compare([one], STREAM).standings(confidence=2)
     with pytest.raises(ValueError, match="slam: X has 2 features"):
         pr.compare([one], pr.QueryStream.from_arrays(np.ones((2, 2)), [0, 1]))
+
+
+def test_a_learner_that_fails_is_dropped_if_so_wanted():
+    stream = pr.separable(40, n_features=3, seed=1).stream
+    huge = stream.with_features(np.asarray(stream.X) * 1e120)
+    blocks = [stream[:20], huge[20:]]
+    learners = {"bounded": pr.SolarI(), "not": pr.Opauc(1.0)}
+    with pytest.raises(ValueError, match="not: scores or weights overflow"):
+        pr.compare({"bounded": pr.SolarI(), "not": pr.Opauc(1.0)}, blocks)
+    result = pr.compare(learners, blocks, on_error="drop")
+    assert list(result.traces) == ["bounded"]
+    assert "overflow" in result.dropped["not"]
+    alone = pr.SolarI().learn(blocks, "ndcg@10").values("ndcg@10")
+    np.testing.assert_array_equal(result.traces["bounded"].values("ndcg@10"), alone)
+    with pytest.raises(ValueError, match="no learner came to the end; opauc"):
+        pr.compare([pr.Opauc(1.0)], blocks, on_error="drop")
+    with pytest.raises(ValueError, match="on_error"):
+        pr.compare([pr.SolarI()], blocks, on_error="skip")

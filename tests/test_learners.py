@@ -555,3 +555,11 @@ def test_the_classification_perceptron_takes_examples():
         assert np.array_equal(pr.Perceptron().fit(X, labels).weights, one_by_one.weights)
     with pytest.raises(ValueError, match="not negative"):
         fitted.partial_fit(X[:1], [-2])
+
+
+@pytest.mark.parametrize("kind", pr.algorithms().values())
+def test_every_learner_says_what_it_takes_costs_and_promises(kind):
+    assert kind.takes in ("lists", "pairs", "documents")
+    assert kind.cost
+    assert (kind.compared_by is None) or (kind.promise != "-")
+    assert "Reference" in kind.__doc__ or kind in (pr.ListwisePerceptron,)

@@ -4,7 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from perceptrank.plots import draw_running_means
 from perceptrank.processors import n_processors
 from perceptrank.stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks
 from perceptrank.trace import Trace
-from perceptrank.validation import check_positive_whole
+from perceptrank.validation import check_choice, check_positive_whole
 
 _DRAWN_AT_ONCE = 10**7
 _FEWEST_QUERIES = 30
@@ -41,10 +41,14 @@ class Standing(NamedTuple):
 
 
 class Comparison:
-    """What several learners did on the same queries. `traces` has a `Trace` for each, by name."""
+    """What several learners did on the same queries. `traces` has a `Trace` for each, by name.
 
-    def __init__(self, traces: Mapping[str, Trace]) -> None:
+    `dropped` says, for those that did not come to the end, why.
+    """
+
+    def __init__(self, traces: Mapping[str, Trace], dropped: Mapping[str, str] | None = None) -> None:
         self.traces = dict(traces)
+        self.dropped = dict(dropped or {})
 
     def __repr__(self) -> str:
         first = next(iter(self.traces.values()))
@@ -154,6 +158,7 @@ def compare(
     *,
     n_threads: int | None = None,
     on_block: Callable[[dict[str, Trace]], object] | None = None,
+    on_error: Literal["raise", "drop"] = "raise",
 ) -> Comparison:
     """Let several learners learn from a stream, a `QueryStream` or an iterable of them, in one pass over the data.
 
@@ -171,6 +176,9 @@ def compare(
         By default as many as there are processors to use.
     on_block : callable, optional
         Called after each block with the traces of that block, by name.
+    on_error : {"raise", "drop"}
+        What to do if a learner fails, as when its weights grow beyond all bounds: raise the error, or go on without
+        that learner and say so in the result's `dropped`.
 
     >>> import perceptrank as pr
     >>> result = compare([pr.ListwisePerceptron(), pr.SlamPerceptron()], pr.separable(200).stream)
@@ -182,7 +190,9 @@ def compare(
     if not recorded:
         raise ValueError("measures must name at least one measure, got none")
     n_threads = n_processors() if n_threads is None else check_positive_whole("n_threads", n_threads)
+    check_choice("on_error", on_error, ("raise", "drop"))
     parts: dict[str, list[Trace]] = {name: [] for name in named}
+    dropped: dict[str, str] = {}
 
     before: dict[str, Future[Trace]] = {}
     under_way: deque[dict[str, Future[Trace]]] = deque()
@@ -192,28 +202,40 @@ def compare(
             previous.result()
         try:
             return named[name].learn(block, recorded)
-        except (ValueError, ArithmeticError) as error:
+        except (ValueError, ArithmeticError, MemoryError) as error:
             raise type(error)(f"{name}: {error}") from error
 
     def finish_oldest() -> None:
-        done = {name: future.result() for name, future in under_way.popleft().items()}
+        done = {}
+        for name, future in under_way.popleft().items():
+            try:
+                done[name] = future.result()
+            except (ValueError, ArithmeticError, MemoryError) as error:
+                if on_error == "raise":
+                    raise
+                dropped[name] = str(error).removeprefix(f"{name}: ")
+                parts.pop(name, None)
         for name, trace in done.items():
             parts[name].append(trace)
-        if on_block is not None:
+        if on_block is not None and done:
             on_block(done)
 
     with ThreadPoolExecutor(n_threads) as pool:
         for whole in as_blocks(stream):
             for block in whole.blocks(BLOCK_BYTES):
-                before = {name: pool.submit(learn, name, block, before.get(name)) for name in named}
+                going = [name for name in named if name not in dropped]
+                before = {name: pool.submit(learn, name, block, before.get(name)) for name in going}
                 under_way.append(before)
                 if len(under_way) > 1:  # learners that are done with a block need not wait for the others
                     finish_oldest()
         while under_way:
             finish_oldest()
+    if dropped and not parts:
+        name, reason = next(iter(dropped.items()))
+        raise ValueError(f"no learner came to the end; {name}: {reason}")
     if not any(parts.values()):
         raise ValueError("the stream has no queries")
-    return Comparison({name: Trace.concatenate(traces) for name, traces in parts.items()})
+    return Comparison({name: Trace.concatenate(traces) for name, traces in parts.items()}, dropped)
 
 
 def _named(learners: Mapping[str, Learner] | Iterable[Learner]) -> dict[str, Learner]:

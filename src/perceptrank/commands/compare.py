@@ -47,7 +47,9 @@ def run(
     shown = _LiveTable(list(learners), str(recorded[0]), start)
     with ProgressBar("comparing") as bar, shown:
         blocks = reading.blocks(_nothing if shown.is_live else bar)
-        result = compare(learners, blocks, recorded, n_threads=n_threads, on_block=shown)
+        result = compare(learners, blocks, recorded, n_threads=n_threads, on_block=shown, on_error="drop")
+    for name, reason in result.dropped.items():
+        print(f"warning: {name} did not come to the end: {reason}", file=sys.stderr)
     if plot is not None:
         result.plot(plot)
     first = recorded[0]
@@ -66,6 +68,7 @@ def run(
         "queries": n_queries,
         "seconds": round(time.perf_counter() - start, 3),
         "confidence": 0.95,
+        "dropped": result.dropped,
         "seed": seed,
     }
     title = f"{len(rows)} learners on {n_queries:,} queries, best first"

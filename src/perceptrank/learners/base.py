@@ -39,6 +39,8 @@ class Learner(Guaranteed):
     """
 
     takes: ClassVar[str] = "lists"  # what it learns from: lists, pairs of a list, or documents, one after the other
+    cost: ClassVar[str]  # of a query, in documents m, features d, grades g, members N, a buffer's size s
+    promise: ClassVar[str] = "-"  # what is certain, on a stream that has a margin
     depends_on_rate: ClassVar[bool] = True  # whether its rankings, with default settings, change with learning_rate
     _by_blocks: ClassVar[bool] = False  # whether there is no pass that learns a single query faster
     average: bool

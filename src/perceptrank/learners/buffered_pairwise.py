@@ -39,6 +39,7 @@ class BufferedPairwise(SequentialLearner):
     """
 
     algorithm = "buffered-pairwise"
+    cost = "s m d"
     takes = "documents"
 
     def __init__(

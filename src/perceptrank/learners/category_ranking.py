@@ -40,6 +40,8 @@ class CategoryRanking(PairLearner):
     """
 
     algorithm = "category-ranking"
+    cost = "m d + m²"
+    promise = "mistakes ≤ D²/γ²"
     depends_on_rate = False
     compared_by = "max-pair"
 

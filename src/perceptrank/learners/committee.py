@@ -38,6 +38,7 @@ class CommitteePerceptron(SequentialLearner):
     """
 
     algorithm = "committee"
+    cost = "m² d"
     takes = "pairs"
     depends_on_rate = False
     average = False

@@ -33,6 +33,8 @@ class OnlineListNet(ListLearner):
     """
 
     algorithm = "listnet"
+    cost = "m d"
+    promise = "the regret of gradient descent"
 
     def __init__(
         self,

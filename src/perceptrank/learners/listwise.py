@@ -52,6 +52,8 @@ class ListwisePerceptron(ListLearner):
     """
 
     algorithm = "listwise"
+    cost = "m (d + log m + g)"
+    promise = "loss ≤ (1 + 2ρ) D²/γ²"
     compared_by = "slam"
     depends_on_rate = False
 

@@ -33,6 +33,8 @@ class MinimaxPerceptron(ListLearner):
     """
 
     algorithm = "minimax"
+    cost = "m (d + g)"
+    promise = "mistakes ≤ D²/γ²"
     depends_on_rate = False
     compared_by = "max-pair"
 

@@ -36,6 +36,7 @@ class OapBpm(SequentialLearner):
     """
 
     algorithm = "oap-bpm"
+    cost = "N m d"
     takes = "documents"
     depends_on_rate = False
 

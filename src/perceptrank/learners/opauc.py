@@ -35,6 +35,7 @@ class Opauc(SequentialLearner):
     """
 
     algorithm = "opauc"
+    cost = "m d²"
     takes = "documents"
 
     def __init__(

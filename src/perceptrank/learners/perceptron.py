@@ -39,6 +39,8 @@ class Perceptron(Learner):
     """
 
     algorithm = "perceptron"
+    cost = "m d"
+    promise = "mistakes ≤ R²/γ², in classification"
     takes = "documents"
     depends_on_rate = False
 

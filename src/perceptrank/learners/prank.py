@@ -38,6 +38,8 @@ class PRank(SequentialLearner):
     """
 
     algorithm = "prank"
+    cost = "m d"
+    promise = "thresholds wrong ≤ n (R² + 1)/γ²"
     takes = "documents"
     depends_on_rate = False
 

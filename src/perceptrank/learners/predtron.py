@@ -32,6 +32,7 @@ class Predtron(PairLearner):
     """
 
     algorithm = "predtron"
+    cost = "m (d + log m)"
     depends_on_rate = False
 
     def __init__(

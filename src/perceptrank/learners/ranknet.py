@@ -28,6 +28,8 @@ class RankNet(PairLearner):
     """
 
     algorithm = "ranknet"
+    cost = "m d + m²"
+    promise = "the regret of gradient descent"
 
     def __init__(self, learning_rate: float = 0.1, *, average: bool = False, scaling: ScalingLike = None) -> None:
         self.learning_rate = learning_rate

@@ -41,6 +41,8 @@ class SlamPerceptron(ListLearner):
     """
 
     algorithm = "slam"
+    cost = "m (d + g)"
+    promise = "loss ≤ (D² + 2Δ/η)/γ²"
     compared_by = "slam"
 
     def __init__(

@@ -33,6 +33,7 @@ class SolarI(SequentialLearner):
     """
 
     algorithm = "solar-1"
+    cost = "m² d"
     takes = "pairs"
     depends_on_rate = False
 

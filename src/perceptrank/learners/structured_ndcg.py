@@ -10,9 +10,9 @@ class StructuredNdcg(PairLearner):
     """A subgradient step on the structured hinge of NDCG: 1 - NDCG of a ranking plus its lead in score.
 
     The joint score of a ranking is the sum over documents of their score divided by log2(1 + place). The loss of a
-    query is the largest 1 - NDCG + joint score - joint score of the ideal ranking, over all rankings; documents of one grade
-    are ideally ranked by score. Which ranking that is, is an assignment problem, solved in time cubic in the number of
-    documents of a query. Learns from lists.
+    query is the largest 1 - NDCG + joint score - joint score of the ideal ranking, over all rankings; documents of one
+    grade are ideally ranked by score. Which ranking that is, is an assignment problem, solved in time cubic in the
+    number of documents of a query. Learns from lists.
 
     Parameters
     ----------
@@ -32,6 +32,7 @@ class StructuredNdcg(PairLearner):
     """
 
     algorithm = "structured-ndcg"
+    cost = "m d + m³"
 
     def __init__(
         self,

@@ -30,6 +30,7 @@ class SvmMap(PairLearner):
     """
 
     algorithm = "svm-map"
+    cost = "m d + m²"
 
     def __init__(self, learning_rate: float = 0.1, *, average: bool = False, scaling: ScalingLike = None) -> None:
         self.learning_rate = learning_rate

@@ -32,6 +32,7 @@ class TopPush(PairLearner):
     """
 
     algorithm = "toppush"
+    cost = "m d"
 
     def __init__(
         self,

@@ -56,6 +56,8 @@ class Tournament(Learner):
     """
 
     algorithm = "tournament"
+    cost = "that of its learners"
+    promise = "by Hedge: ≤ the best + √(2 T ln N) + √(ln N / 8)"
     depends_on_rate = False
     average = False
 

@@ -29,6 +29,7 @@ class UnevenMargins(PairLearner):
     """
 
     algorithm = "uneven-margins"
+    cost = "m d + m²"
 
     def __init__(
         self, learning_rate: float = 0.1, *, margin: float = 1.0, average: bool = False, scaling: ScalingLike = None

@@ -1,0 +1,104 @@
+"""Every learner at its best rate in hindsight against our two untuned ones, on the real streams beside the checkout.
+
+python benchmarks/quality.py [--shuffles 5] [--json FILE]
+Progressive NDCG@10, one pass, mean over shuffles. Learners whose rankings depend on a learning rate, limit or
+regularization run with nine values of it, averaged and not, and the best for the mean is taken: hindsight that no one
+has in practice. Then the default listwise perceptron minus that learner, with a 95 % interval from resampling
+queries, each query's difference being averaged over the shuffles first. What diverges is left out. PERCEPTRANK_DATA
+names the folder that holds the files listed in real_streams.py. MSLR's raw features are z-scored query by query.
+"""
+
+import argparse
+import json
+from collections import defaultdict
+
+import numpy as np
+import real_streams
+
+import perceptrank as pr
+
+TUNED = {
+    "solar-1": ("limit", [10.0**e for e in range(-6, 3)]),
+    "solar-2": ("regularization", [10.0**e for e in range(-2, 7)]),
+}
+RATES = [10.0**e for e in range(-5, 4)]
+OURS = ("listwise", "tournament")
+
+
+def settings() -> dict[tuple[str, str], pr.Learner]:
+    """All learners at all their values, by name and value."""
+    learners = {}
+    for name, kind in pr.algorithms().items():
+        if name in TUNED:
+            parameter, values = TUNED[name]
+            learners |= {(name, f"{value:g}"): kind(**{parameter: value}) for value in values}
+        elif kind.depends_on_rate:
+            learners |= {(name, f"{rate:g}"): kind(learning_rate=rate) for rate in RATES}
+            learners |= {(name, f"{rate:g}, averaged"): kind(learning_rate=rate, average=True) for rate in RATES}
+        else:
+            learners[name, ""] = kind()
+            if name not in OURS and "average" in kind.parameter_names:
+                learners[name, "averaged"] = kind(average=True)
+    return learners
+
+
+def per_query(stream: pr.QueryStream, shuffles: int) -> dict[tuple[str, str], np.ndarray]:
+    """NDCG@10 of every query, in the stream's own order, one row per shuffle."""
+    values = defaultdict(list)
+    place = {qid: number for number, qid in enumerate(stream.qids.tolist())}
+    for seed in range(shuffles):
+        shuffled = stream.shuffled(seed, documents=True)
+        learners = settings()
+        result = pr.compare(
+            {f"{name} {value}": one for (name, value), one in learners.items()}, shuffled, "ndcg@10", on_error="drop"
+        )
+        back = np.argsort([place[qid] for qid in shuffled.qids.tolist()])
+        for key in learners:
+            if (trace := result.traces.get(" ".join(key))) is not None:  # else it diverged
+                values[key].append(trace.values("ndcg@10")[back])
+    return {key: np.array(rows) for key, rows in values.items() if len(rows) == shuffles}
+
+
+def interval(differences: np.ndarray, seed: int = 0) -> tuple[float, float]:
+    rng = np.random.default_rng(seed)
+    drawn = [differences[rng.integers(len(differences), size=len(differences))].mean() for _ in range(4000)]
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shuffles", type=int, default=5)
+    parser.add_argument("--json", metavar="FILE", help="write the rows to a file as well")
+    arguments = parser.parse_args()
+    rows = []
+    for name in real_streams.FILES:
+        if (path := real_streams.find(name)) is None:
+            print(f"{name}: not found under {real_streams.FOLDER}")
+            continue
+        stream = pr.read_letor(path)
+        if name.startswith("MSLR"):
+            stream = pr.QueryZScore().transform(stream)
+        values = per_query(stream, arguments.shuffles)
+        counted = ~np.isnan(next(iter(values.values()))[0])
+        means = {key: float(rows_[:, counted].mean()) for key, rows_ in values.items()}
+        ours = values["listwise", ""][:, counted].mean(axis=0)
+        print(f"\n{name}: {len(stream)} queries, {counted.sum()} count, {arguments.shuffles} shuffles")
+        print(f"{'learner':20}{'best in hindsight':>20}{'ndcg@10':>10}{'listwise ahead by':>20}   95 % interval")
+        best = {kind: max((key for key in means if key[0] == kind), key=means.get) for kind, _ in means}
+        for kind in sorted(best, key=lambda kind: -means[best[kind]]):
+            key = best[kind]
+            ahead = ours - values[key][:, counted].mean(axis=0)
+            low, high = interval(ahead)
+            verdict = "" if kind == "listwise" else "ahead" if low > 0 else "BEHIND" if high < 0 else "level"
+            shown = f"{kind:20}{key[1] or '-':>20}{means[key]:10.4f}{ahead.mean():+20.4f}"
+            print(f"{shown}   {low:+.4f} to {high:+.4f}  {verdict}")
+            row = {"stream": name, "learner": kind, "setting": key[1], "ndcg@10": means[key]}
+            rows.append(row | {"ahead": float(ahead.mean()), "low": low, "high": high})
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(rows, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
