@@ -24,6 +24,8 @@ VARIANTS["tournament hedge"] = lambda: pr.Tournament(strategy="hedge", seed=3)
 VARIANTS["tournament of all kinds"] = lambda: pr.Tournament(
     [pr.SlamPerceptron(), pr.OnlineListNet(), pr.Perceptron(), pr.ListwisePerceptron("ap")], measure="ap"
 )
+VARIANTS["ranknet adagrad"] = lambda: pr.RankNet(steps="adagrad")
+VARIANTS["listnet adagrad norm"] = lambda: pr.OnlineListNet(0.1, steps="adagrad-norm", target="gains")
 VARIANTS["listwise top"] = lambda: pr.ListwisePerceptron(violators="top", class_order="mean")
 VARIANTS["listwise margin"] = lambda: pr.ListwisePerceptron("ndcg@3", margin=1.0, learning_rate=0.1, average=False)
 VARIANTS["listwise ap"] = lambda: pr.ListwisePerceptron("ap", class_order="index")

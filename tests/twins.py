@@ -250,8 +250,10 @@ class TwinLearner:
         pairs="uniform",
         loss="squared",
         target="grades",
+        steps="constant",
     ):
-        self.pairs, self.loss, self.target = pairs, loss, target
+        self.pairs, self.loss, self.target, self.steps = pairs, loss, target, steps
+        self.squares = 0.0
         self.algorithm, self.name, self.k = algorithm, name, k
         self.learning_rate, self.margin, self.relative_margin = learning_rate, margin, relative_margin
         self.violators, self.class_order, self.average = violators, class_order, average
@@ -298,6 +300,9 @@ class TwinLearner:
         if mass > 0:
             step = X.T @ g
             self.reaches.append(step @ step / mass**2)
+            if self.steps != "constant":
+                self.squares = self.squares + (step**2 if self.steps == "adagrad" else step @ step)
+                step = step / (np.sqrt(self.squares) + 1e-10)
             self.weights = self.weights - self.learning_rate * step
             self.n_updates += 1
         self.iterates.append(self.weights)

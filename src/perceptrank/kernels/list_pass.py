@@ -1,5 +1,7 @@
 """One compiled pass of a list learner over a block of queries."""
 
+import math
+
 import numpy as np
 
 from perceptrank.arrays import Features, Floats, Ints
@@ -13,6 +15,9 @@ ROUNDS, UPDATES, MASS, SQUARED_REACH, SQUARED_STEPS, LARGEST_REACH, TALLY_LENGTH
 
 # Beyond this, sums of iterates and squared norms could overflow.
 LARGEST_SQUARED_NORM = 1e300
+
+# Added to what AdaGrad divides by, so that a step that is 0 but for rounding stays small.
+SMALLEST_ROOT = 1e-10
 
 
 @compiled
@@ -82,10 +87,15 @@ def take_update(
     g: Floats,
     moved: Ints,
     step: Floats,
+    squares: Floats,
     weights: Floats,
     tally: Floats,
 ) -> bool:
-    """Move the weights against the coefficients g; returns False, with nothing changed, if that grows too large."""
+    """Move the weights against the coefficients g; returns False, with the weights unchanged, if that grows too large.
+
+    squares are sums of squares of earlier steps, one per feature or one in all, that AdaGrad divides by the root of; of
+    length 0 for steps of constant rate.
+    """
     n_moved = 0
     for i in range(m):
         moved[n_moved] = i
@@ -95,7 +105,11 @@ def take_update(
     add_rows(X, start, moved, n_moved, g, step)
     length = squared_norm(step)
     reach = squared_reach(step, length, mass)
-    if not reach <= LARGEST_SQUARED_NORM or not take_step(weights, step, learning_rate):
+    if not reach <= LARGEST_SQUARED_NORM:
+        return False
+    if len(squares) > 0:
+        divide_by_root_of_squares(step, length, squares)
+    if not take_step(weights, step, learning_rate):
         return False
     tally[UPDATES] += 1.0
     tally[MASS] += mass
@@ -103,6 +117,20 @@ def take_update(
     tally[SQUARED_STEPS] += length
     tally[LARGEST_REACH] = max(tally[LARGEST_REACH], reach)
     return True
+
+
+@compiled
+def divide_by_root_of_squares(step: Floats, length: float, squares: Floats) -> None:
+    """AdaGrad: add the step to the sums of squares, then divide it by their roots, per feature or as a whole."""
+    if len(squares) == len(step):
+        for j in range(len(step)):
+            squares[j] += step[j] * step[j]
+            step[j] /= math.sqrt(squares[j]) + SMALLEST_ROOT
+        return
+    squares[0] += length
+    root = math.sqrt(squares[0]) + SMALLEST_ROOT
+    for j in range(len(step)):
+        step[j] /= root
 
 
 @compiled
@@ -115,6 +143,7 @@ def list_pass(
     weights: Floats,
     total: Floats,
     tally: Floats,
+    squares: Floats,
     predicted: Floats,
     masses: Floats,
 ) -> int:
@@ -141,7 +170,9 @@ def list_pass(
         mass = list_coefficients(rule, margin, relevance, start, m, discounts, floats, ints)
         if mass < 0.0:
             return q
-        if mass > 0.0 and not take_update(rule.learning_rate, X, start, m, mass, g, moved, step, weights, tally):
+        if mass > 0.0 and not take_update(
+            rule.learning_rate, X, start, m, mass, g, moved, step, squares, weights, tally
+        ):
             return q
         masses[q] = mass
         tally[ROUNDS] += 1.0

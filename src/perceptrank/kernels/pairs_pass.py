@@ -18,6 +18,7 @@ def pairs_pass(
     weights: Floats,
     total: Floats,
     tally: Floats,
+    squares: Floats,
     predicted: Floats,
     masses: Floats,
 ) -> int:
@@ -34,7 +35,9 @@ def pairs_pass(
         mass = pair_coefficients(rule, relevance, start, m, floats, ints)
         if mass < 0.0:
             return q
-        if mass > 0.0 and not take_update(rule.learning_rate, X, start, m, mass, g, moved, step, weights, tally):
+        if mass > 0.0 and not take_update(
+            rule.learning_rate, X, start, m, mass, g, moved, step, squares, weights, tally
+        ):
             return q
         masses[q] = mass
         tally[ROUNDS] += 1.0

@@ -2,10 +2,11 @@
 
 from perceptrank.kernels.pair_rules import LOGISTIC, PairRule
 from perceptrank.learners.pairs import PairLearner
+from perceptrank.learners.steps import AdaptiveSteps
 from perceptrank.scaling import ScalingLike
 
 
-class RankNet(PairLearner):
+class RankNet(AdaptiveSteps, PairLearner):
     """Online gradient descent on the mean of log(1 + exp(s_j - s_i)) over all pairs of grades R_i > R_j.
 
     One step for every query whose grades differ. Learns from lists, whatever the measure. It has the regret bound of
@@ -14,6 +15,8 @@ class RankNet(PairLearner):
     Parameters
     ----------
     learning_rate : float, positive
+    steps : "constant", "adagrad" or "adagrad-norm"
+        AdaGrad divides each step by the root of the sum of squares of all steps so far, per feature or as a whole.
     average, scaling
         As in `SlamPerceptron`.
 
@@ -31,8 +34,16 @@ class RankNet(PairLearner):
     cost = "m d + m²"
     promise = "the regret of gradient descent"
 
-    def __init__(self, learning_rate: float = 0.1, *, average: bool = False, scaling: ScalingLike = None) -> None:
+    def __init__(
+        self,
+        learning_rate: float = 0.1,
+        *,
+        steps: str = "constant",
+        average: bool = False,
+        scaling: ScalingLike = None,
+    ) -> None:
         self.learning_rate = learning_rate
+        self.steps = steps
         self.average = average
         self.scaling = scaling
         self._start()
