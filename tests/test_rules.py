@@ -254,6 +254,13 @@ def test_related_systems_by_hand():
     assert push.weights.tolist() == [1, -1]
     push.learn_one(X, [0, 1, 0])  # scores 1, -1, 0: hinge 1 + 1 + 1 against document 0
     assert push.weights.tolist() == [1 - 3, -1 + 3]
+    gain = pr.StructuredNdcg("ndcg", learning_rate=1.0)
+    lost = 1 - 1 / np.log2(3)  # by the wrong order of two documents, and the length of a step
+    gain.learn_one([[1.0], [0.0]], [1, 0])
+    gain.learn_one([[1.0], [0.0]], [1, 0])  # the wrong order still loses more than its lead, lost^2, is behind
+    assert gain.weights.tolist() == pytest.approx([2 * lost])
+    gain.learn_one([[3.0], [0.0]], [1, 0])  # 6 lost^2 is more than lost: nothing to learn
+    assert gain.weights.tolist() == pytest.approx([2 * lost])
     structured = pr.SvmMap(1.0)
     structured.learn_one(X, [1, 0, 0])  # both irrelevant ones first: 1 - 1/3; psi moves by 2/2 for each pair
     assert structured.weights.tolist() == [2, -1]

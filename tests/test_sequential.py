@@ -171,6 +171,10 @@ def test_rounds_by_hand():
     assert (prank.weights.tolist(), prank.thresholds.tolist()) == ([0.0], [-1.0, 1.0])
     prank.learn_one([[2.0]], [2])  # 0 is above b_1 = -1, not above b_2 = 1
     assert (prank.weights.tolist(), prank.thresholds.tolist()) == ([2.0], [-1.0, 0.0])
+    both = pr.OapBpm(2, share=1.0, n_grades=3)  # members that see everything are all the same
+    both.learn_one([[1.0]], [1])
+    both.learn_one([[2.0]], [2])
+    assert both.weights.tolist() == [2.0]
     solar = pr.SolarI(limit=0.25)
     solar.learn_one([[1.0], [0.0]], [1, 0])
     solar.learn_one([[2.0], [0.0]], [1, 0])  # loss 1 - 0.5, squared length 4
