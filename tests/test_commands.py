@@ -394,3 +394,23 @@ def test_the_adversary_shows_bounds_and_separator(run):
     assert "(-0.1" in text
     assert "--set average=false" in text
     run("adversary", "--radius", 1e-170, "--margin", 1e-171, "--algorithm", "slam")
+
+
+def test_all_learners_are_compared_as_far_as_settings_suit_them(run, tmp_path):
+    run("simulate", tmp_path / "a.txt", "--queries", 40)
+    printed = run("compare", tmp_path / "a.txt", "--measure", "ap", "--json")
+    names = {row["name"] for row in json.loads(printed.stdout)["rows"]}
+    assert names == set(pr.algorithms()) - {"structured-ndcg"}
+    assert "structured-ndcg is left out" in printed.stderr
+    printed = run(
+        "compare",
+        tmp_path / "a.txt",
+        "--algorithm",
+        "prank",
+        "--algorithm",
+        "slam",
+        "--set",
+        "n_grades=100000000000000",
+    )
+    assert "warning: prank did not come to the end" in printed.stderr
+    assert "slam" in printed.stdout

@@ -565,3 +565,42 @@ def test_every_learner_says_what_it_takes_costs_and_promises(kind):
     assert kind.cost
     assert (kind.compared_by is None) or (kind.promise != "-")
     assert "Reference" in kind.__doc__ or kind in (pr.ListwisePerceptron,)
+
+
+FIXED = [
+    (pr.PRank(), "n_grades", 9),
+    (pr.OapBpm(), "n_members", 30),
+    (pr.OapBpm(), "n_grades", 9),
+    (pr.CommitteePerceptron(), "n_members", 30),
+    (pr.BufferedPairwise(), "buffer_size", 300),
+    (pr.SolarII(), "covariance", "full"),
+    (pr.SolarII(covariance="full"), "covariance", "diagonal"),
+    (pr.RankNet(), "steps", "adagrad"),
+    (pr.OnlineListNet(steps="adagrad"), "steps", "constant"),
+    (pr.Tournament(), "learners", [pr.SlamPerceptron()]),
+]
+
+
+@pytest.mark.parametrize(("learner", "name", "value"), FIXED)
+def test_what_was_learned_depends_on_cannot_be_changed(learner, name, value, stream, tmp_path):
+    before_learning = type(learner)(**learner.get_params()).set_params(**{name: value})
+    assert getattr(before_learning, name) == value
+    before_learning.learn(stream)
+    learner = type(learner)(**learner.get_params())
+    learner.learn(stream)
+    learner.set_params(**{name: getattr(learner, name)})
+    kept = bits(learner), learner.get_params()
+    with pytest.raises(ValueError, match=f"{name} cannot be changed"):
+        setattr(learner, name, value)
+    assert (bits(learner), learner.get_params()) == kept
+    learner.save(tmp_path / "model.json")
+    assert bits(pr.load(tmp_path / "model.json")) == bits(learner)
+
+
+@pytest.mark.parametrize("learner", [pr.RankNet(), pr.OnlineListNet(), pr.SlamPerceptron(), pr.UnevenMargins()])
+def test_a_change_that_is_wrong_in_part_changes_nothing(learner):
+    rule = learner._rule
+    wrong = "steps" if "steps" in learner.parameter_names else "margin"
+    with pytest.raises(ValueError, match=wrong):
+        learner.set_params(learning_rate=5.0, **{wrong: "x"})
+    assert learner._rule == rule

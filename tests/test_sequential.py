@@ -221,7 +221,8 @@ def test_wrong_settings(kind, wrong):
 def test_what_does_not_fit_is_said_before_it_starts(monkeypatch):
     monkeypatch.setattr("perceptrank.learners.sequential.free_memory", lambda: 1000.0)
     stream = pr.separable(3, n_features=50).stream
-    for learner in (pr.SolarII(covariance="full"), pr.Opauc(), pr.BufferedPairwise()):
+    rivals = pr.PRank(10**13), pr.OapBpm(10**12), pr.CommitteePerceptron(10**13)
+    for learner in (pr.SolarII(covariance="full"), pr.Opauc(), pr.BufferedPairwise(), *rivals):
         with pytest.raises(MemoryError, match="GB of memory"):
             learner.learn(stream)
         assert learner.n_queries == 0
@@ -269,3 +270,29 @@ def test_the_committee_by_hand():
     assert committee.coef_.tolist() == [1.0]
     committee.learn_one([[0.0], [1.0]], [1, 0])  # -2 is right once: the mean of 1 and -2
     assert committee.coef_.tolist() == [-0.5]
+
+
+def test_opauc_refuses_what_would_ruin_its_moments():
+    learner = pr.Opauc()
+    learner.learn_one(np.eye(3), [1, 0, 0])
+    before = learner.as_document()
+    with pytest.raises(ValueError, match="overflow"):
+        learner.learn_one(np.eye(3) * 1e200, [0, 0, 0])
+    assert learner.as_document() == before
+
+
+@pytest.mark.parametrize("kind", [pr.OapBpm, pr.CommitteePerceptron, pr.BufferedPairwise])
+def test_seeds_of_any_size_that_is_allowed(kind):
+    kind(seed=2**63 - 1).learn(pr.separable(3).stream)
+    with pytest.raises(ValueError, match="seed"):
+        kind(seed=2**63)
+
+
+def test_a_file_of_absurd_size_is_refused(tmp_path):
+    learner = pr.PRank()
+    learner.learn(pr.separable(3).stream)
+    learner.save(tmp_path / "model.json")
+    text = (tmp_path / "model.json").read_text().replace('"n_grades": 5', '"n_grades": 10000000000000')
+    (tmp_path / "model.json").write_text(text)
+    with pytest.raises(ValueError, match="damaged"):
+        pr.load(tmp_path / "model.json")

@@ -1,5 +1,7 @@
 """Tournaments against a plain loop over their learners, and Hedge's guarantee."""
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -117,6 +119,44 @@ def test_damaged_files_are_refused(tmp_path):
     tournament = pr.Tournament()
     tournament.learn(pr.separable(5).stream)
     document = tournament.as_document()
-    for name, value in {"members": document["members"][:1], "sums": [1.0], "judged": -1}.items():
-        with pytest.raises(ValueError, match=r"members|sums|judged"):
-            pr.Tournament.from_document(document | {name: value})
+    narrow = copy.deepcopy(document["members"])
+    narrow[1]["state"] |= {"weights": [0.0], "total": [0.0]}
+    unlearned = copy.deepcopy(document["members"])
+    unlearned[0]["state"] = None
+    for name, values in {
+        "members": [document["members"][:1], narrow, unlearned],
+        "sums": [[1.0]],
+        "judged": [-1],
+        "feature_names": [["a"], "abc"],
+    }.items():
+        for value in values:
+            with pytest.raises(ValueError, match=r"members|sums|judged|feature"):
+                pr.Tournament.from_document(document | {name: value})
+
+
+def test_learners_set_before_learning_take_part_and_scaling_set_later_waits():
+    stream = pr.separable(20, n_features=4).stream
+    tournament = pr.Tournament()
+    tournament.learners = [pr.SlamPerceptron()]
+    assert [type(one) for one in tournament.members] == [pr.SlamPerceptron]
+    scaled = pr.Tournament(scaling="running")
+    scaled.learn(stream)
+    before = scaled.predict(stream)
+    scaled.set_params(scaling="running")
+    np.testing.assert_array_equal(scaled.predict(stream), before)
+
+
+def test_a_list_that_is_changed_later_does_no_harm(tmp_path):
+    given = [pr.SlamPerceptron(), pr.RankNet()]
+    tournament = pr.Tournament(given)
+    tournament.learn(pr.separable(5).stream)
+    given.append(pr.Perceptron())
+    tournament.save(tmp_path / "model.json")
+    assert len(pr.load(tmp_path / "model.json").members) == 2
+
+
+def test_the_judge_checks_grades_too():
+    tournament = pr.Tournament(measure="err")
+    with pytest.raises(ValueError, match="max_grade"):
+        tournament.learn_one(np.eye(3), [0, 1, 50])
+    assert tournament.n_queries == 0

@@ -203,7 +203,9 @@ def compare(
         try:
             return named[name].learn(block, recorded)
         except (ValueError, ArithmeticError, MemoryError) as error:
-            raise type(error)(f"{name}: {error}") from error
+            kinds = (MemoryError, ArithmeticError, ValueError)
+            kind = next(one for one in kinds if isinstance(error, one))  # not its own, which may want other arguments
+            raise kind(f"{name}: {error}") from error
 
     def finish_oldest() -> None:
         done = {}

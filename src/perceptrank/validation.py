@@ -168,8 +168,8 @@ def check_not_negative(name: str, value: Any) -> float:
 
 def check_seed(seed: Any) -> None:
     """Raise unless a seed is one."""
-    if not is_whole(seed) or seed < 0:
-        raise ValueError(f"seed must be a whole number >= 0, got {seed!r}")
+    if not is_whole(seed) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be a whole number >= 0 and below 2**63, got {seed!r}")
 
 
 def check_positive_whole(name: str, value: Any) -> int:

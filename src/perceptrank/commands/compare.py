@@ -2,6 +2,7 @@
 
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -86,14 +87,20 @@ def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -
     unknown = [key for key in settings if not any(key in kind.parameter_names for kind in kinds)]
     if unknown:
         raise ValueError(f"none of {', '.join(names)} has a setting {', '.join(unknown)}")
-    learners = {}
+    learners: dict[str, Learner] = {}
     for name, kind in zip(names, kinds, strict=True):
         own = {key: value for key, value in settings.items() if key in kind.parameter_names}
+        wanted = {name: own}
         if rates and (kind.depends_on_rate or own.get("margin") is not None or len(names) == 1):
-            for rate in rates:
-                learners[f"{name} {rate:g}"] = make_learner(name, own | {"learning_rate": rate})
-        else:
-            learners[name] = make_learner(name, own)
+            wanted = {f"{name} {rate:g}": own | {"learning_rate": rate} for rate in rates}
+        try:
+            learners |= {called: make_learner(name, one) for called, one in wanted.items()}
+        except ValueError as error:
+            if "all" not in chosen:
+                raise
+            warnings.warn(f"{name} is left out: {error}", stacklevel=2)
+    if not learners:
+        raise ValueError("no learner can be made with these settings")
     return learners
 
 

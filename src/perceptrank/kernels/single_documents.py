@@ -131,6 +131,10 @@ def opauc_pass(
         for i in range(start, stop):
             if not is_grade(relevance[i]):
                 return q
+            for k in range(d):
+                apart[k] = X[i, k]
+            if not squared_norm(apart) <= LARGEST_SQUARED_NORM:
+                return q
             own = 1 if relevance[i] > 0.0 else 0
             other, sign = 1 - own, 1.0 if own == 1 else -1.0
             if counts[other] > 0.0:

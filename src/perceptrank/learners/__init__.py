@@ -51,6 +51,6 @@ def load(path: str | Path) -> Learner:
         return from_document(document)
     except UnknownAlgorithmError as error:
         raise ValueError(f"{path} holds {error}") from None
-    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, MemoryError, OverflowError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path} is damaged: {reason}") from None

@@ -42,6 +42,7 @@ class Learner(Guaranteed):
     cost: ClassVar[str]  # of a query, in documents m, features d, grades g, members N, a buffer's size s
     promise: ClassVar[str] = "-"  # what is certain, on a stream that has a margin
     depends_on_rate: ClassVar[bool] = True  # whether its rankings, with default settings, change with learning_rate
+    fixed: ClassVar[tuple[str, ...]] = ()  # settings that what was learned depends on, so that they cannot change later
     _by_blocks: ClassVar[bool] = False  # whether there is no pass that learns a single query faster
     average: bool
     scaling: ScalingLike
@@ -429,8 +430,20 @@ class Learner(Guaranteed):
         else:
             self.set_params(**{name: value})
 
+    def set_params(self, **parameters: Any) -> Self:
+        """Change constructor arguments; if one is wrong, none is changed.
+
+        Some, which what was learned depends on, can be changed only before anything was learned.
+        """
+        for name in self.fixed:
+            if name in parameters and parameters[name] != getattr(self, name) and self._has_learned():
+                raise ValueError(
+                    f"{name} cannot be changed once something was learned: make a new {type(self).__name__}"
+                )
+        return super().set_params(**parameters)
+
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        if "scaling" in parameters and self._state is None:
+        if "scaling" in parameters and not self._has_learned():
             self._scalings = make_scalings(self.scaling)
 
     def _check_parameters(self) -> None:

@@ -39,6 +39,7 @@ class BufferedPairwise(SequentialLearner):
     """
 
     algorithm = "buffered-pairwise"
+    fixed = ("buffer_size",)
     cost = "s m d"
     takes = "documents"
 

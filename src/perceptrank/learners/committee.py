@@ -4,7 +4,7 @@ import numpy as np
 
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.committee_pass import combine, committee_pass
-from perceptrank.learners.sequential import SequentialLearner
+from perceptrank.learners.sequential import SequentialLearner, check_room
 from perceptrank.learners.state import State
 from perceptrank.scaling import ScalingLike
 from perceptrank.validation import check_positive, check_positive_whole, check_seed
@@ -15,7 +15,8 @@ class CommitteePerceptron(SequentialLearner):
 
     The pairs of a query come in random order. A pair of grades R_i > R_j with w . (x_i - x_j) <= 0 moves the current
     hypothesis, w += learning_rate (x_i - x_j); before that, it is offered to a committee of those with the most
-    successes in a row. Rankings are by the mean of the committee and the current hypothesis, weighted by successes.
+    successes in a row. Rankings are by the mean of the committee and the current hypothesis, weighted by successes. A
+    query takes memory for all its pairs.
 
     Parameters
     ----------
@@ -38,6 +39,7 @@ class CommitteePerceptron(SequentialLearner):
     """
 
     algorithm = "committee"
+    fixed = ("n_members",)
     cost = "m² d"
     takes = "pairs"
     depends_on_rate = False
@@ -59,6 +61,7 @@ class CommitteePerceptron(SequentialLearner):
         check_seed(self.seed)
 
     def _more_state(self, n_features: int) -> dict[str, Floats]:
+        check_room(f"a committee of {self.n_members}", self.n_members * (n_features + 1))
         members = np.zeros((self.n_members, n_features))
         return {"members": members, "successes": np.zeros(self.n_members), "current": np.zeros(1)}
 

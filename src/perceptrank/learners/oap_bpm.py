@@ -4,7 +4,7 @@ import numpy as np
 
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.single_documents import prank_pass
-from perceptrank.learners.sequential import SequentialLearner
+from perceptrank.learners.sequential import SequentialLearner, check_room
 from perceptrank.learners.state import State
 from perceptrank.scaling import ScalingLike
 from perceptrank.validation import as_number, check_positive_whole, check_seed
@@ -36,7 +36,8 @@ class OapBpm(SequentialLearner):
     """
 
     algorithm = "oap-bpm"
-    cost = "N m d"
+    fixed = ("n_members", "n_grades")
+    cost = "N m (d + g)"
     takes = "documents"
     depends_on_rate = False
 
@@ -68,6 +69,7 @@ class OapBpm(SequentialLearner):
         check_seed(self.seed)
 
     def _more_state(self, n_features: int) -> dict[str, Floats]:
+        check_room(f"{self.n_members} members", self.n_members * (self.n_grades + n_features))
         members = np.zeros((self.n_members, n_features))
         return {"members": members, "thresholds": np.zeros((self.n_members, self.n_grades - 1))}
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.single_documents import prank_pass
-from perceptrank.learners.sequential import SequentialLearner
+from perceptrank.learners.sequential import SequentialLearner, check_room
 from perceptrank.learners.state import State
 from perceptrank.scaling import ScalingLike
 from perceptrank.validation import check_positive_whole
@@ -38,7 +38,8 @@ class PRank(SequentialLearner):
     """
 
     algorithm = "prank"
-    cost = "m d"
+    fixed = ("n_grades",)
+    cost = "m (d + g)"
     promise = "thresholds wrong ≤ n (R² + 1)/γ²"
     takes = "documents"
     depends_on_rate = False
@@ -55,6 +56,7 @@ class PRank(SequentialLearner):
             raise ValueError(f"n_grades must be at least 2, got {self.n_grades}")
 
     def _more_state(self, n_features: int) -> dict[str, Floats]:
+        check_room(f"{self.n_grades} grades", self.n_grades + n_features)
         return {"members": np.zeros((1, n_features)), "thresholds": np.zeros((1, self.n_grades - 1))}
 
     @property

@@ -13,7 +13,7 @@ class SequentialLearner(Learner):
 
 
 def check_room(what: str, n_numbers: int) -> None:
-    """Raise if so many float64 numbers do not fit into memory."""
-    free = free_memory()
-    if 8.0 * n_numbers > free:
-        raise MemoryError(f"{what} takes {8e-9 * n_numbers:.1f} GB of memory, and {1e-9 * free:.1f} GB are free")
+    """Raise if so many float64 numbers, and a copy to go back to, do not fit into memory."""
+    needed, free = 16.0 * n_numbers, free_memory()
+    if needed > free:
+        raise MemoryError(f"{what} takes {1e-9 * needed:.1f} GB of memory, and {1e-9 * free:.1f} GB are free")

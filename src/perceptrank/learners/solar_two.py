@@ -38,6 +38,7 @@ class SolarII(SequentialLearner):
     """
 
     algorithm = "solar-2"
+    fixed = ("covariance",)
     cost = "m² d, full: m² d²"
     takes = "pairs"
     depends_on_rate = False

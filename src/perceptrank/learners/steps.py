@@ -22,11 +22,12 @@ class AdaptiveSteps(Learner):
     `steps` is "constant", "adagrad" (per feature) or "adagrad-norm" (as a whole).
     """
 
+    fixed = ("steps",)
     steps: str
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
         check_choice("steps", self.steps, STEPS)
+        super()._check_parameters()
 
     @property
     def _by_blocks(self) -> bool:  # type: ignore[override]

@@ -11,8 +11,8 @@ class StructuredNdcg(PairLearner):
 
     The joint score of a ranking is the sum over documents of their score divided by log2(1 + place). The loss of a
     query is the largest 1 - NDCG + joint score - joint score of the ideal ranking, over all rankings; documents of one
-    grade are ideally ranked by score. Which ranking that is, is an assignment problem, solved in time cubic in the
-    number of documents of a query. Learns from lists.
+    grade are ideally ranked by score. Which ranking that is, is an assignment problem, solved in time cubic, and
+    memory square, in the number of documents of a query: some tenths of a second for 1,000. Learns from lists.
 
     Parameters
     ----------

@@ -56,8 +56,9 @@ class Tournament(Learner):
     """
 
     algorithm = "tournament"
+    fixed = ("learners",)
     cost = "that of its learners"
-    promise = "by Hedge: ≤ the best + √(2 T ln N) + √(ln N / 8)"
+    promise = "hedge: expected loss ≤ the best's + √(2 T ln N) + √(ln N / 8)"
     depends_on_rate = False
     average = False
 
@@ -100,7 +101,7 @@ class Tournament(Learner):
 
     def _start(self) -> None:
         super()._start()
-        self._members = [type(one)(**one.get_params()) for one in self._templates()]
+        self._members = [_fresh(one) for one in self._templates()]
         self._sums: Floats = np.zeros(len(self._members))
         self._n_judged = 0
 
@@ -123,6 +124,12 @@ class Tournament(Learner):
                 raise ValueError(f"learners must be learners, and no tournaments, got {one!r}")
             if one.scaling is not None:
                 raise ValueError(f"scaling must be given to the tournament, not to its learners, got {one!r}")
+
+    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
+        super()._parameters_changed(parameters)
+        if "learners" in parameters and not self._has_learned():
+            self._members = [_fresh(one) for one in self._templates()]
+            self._sums = np.zeros(len(self._members))
 
     # Who ranks
 
@@ -160,6 +167,7 @@ class Tournament(Learner):
             X = read_only(scaling.learn_and_scale(X, block.offsets))
         n, first = len(block), self._n_queries
         judge = parse(self.measure)
+        judge.check_grades(block.relevance)
         predicted = np.empty((len(self._members), block.n_documents))
         masses, values = np.empty((len(self._members), n)), np.empty((len(self._members), n))
         for place, member in enumerate(self._members):
@@ -219,7 +227,7 @@ class Tournament(Learner):
         """The model as a dictionary of plain values, as `save` writes it."""
         members = [one.as_document() for one in self._members]
         parameters = {
-            "learners": None if self.learners is None else [one.as_document() for one in self.learners],
+            "learners": None if self.learners is None else [_fresh(one).as_document() for one in self._members],
             "measure": str(parse(self.measure)),
             "strategy": self.strategy,
             "scaling": as_plain(self.scaling),
@@ -248,6 +256,9 @@ class Tournament(Learner):
         members = [from_document(one) for one in document["members"]]
         if [type(one) for one in members] != [type(one) for one in tournament._members]:
             raise ValueError("members must be of the kinds that the parameters name")
+        widths = {one.n_features_in_ if one._has_learned() else None for one in members}
+        if len(widths) > 1:
+            raise ValueError(f"members must have learned from as many features, got {sorted(map(str, widths))}")
         tournament._members = members
         tournament._sums = persist.finite_numbers("sums", document["sums"], len(members))
         tournament._n_judged = persist.whole_number("judged", document["judged"])
@@ -256,5 +267,12 @@ class Tournament(Learner):
         if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
             raise ValueError("feature_names must be a list of names, or null")
         tournament._feature_names = tuple(names) if names else None
+        if names and widths != {len(names)}:
+            raise ValueError(f"{len(names)} feature names for {widths.pop()} features")
         tournament._scalings = make_scalings(from_plain(document["scalings"]))
         return tournament
+
+
+def _fresh(learner: Learner) -> Learner:
+    """A learner of the same settings that has learned nothing."""
+    return type(learner)(**learner.get_params())
