@@ -381,6 +381,8 @@ LEARNERS = st.sampled_from(
         lambda measure: pr.ListwisePerceptron(measure, relative_margin=0, learning_rate=2.0, violators="top"),
         lambda measure: pr.ListwisePerceptron(measure, relative_margin=3, class_order="index"),
         lambda measure: pr.ListwisePerceptron(measure, margin=0.5, learning_rate=0.1),
+        lambda measure: pr.CategoryRanking(measure=measure, learning_rate=0.3),
+        lambda measure: pr.CategoryRanking("max", measure=measure),
     ]
 )
 NAMES = st.sampled_from(["ndcg", "ndcg@2", "ndcg@10", "ap"])
