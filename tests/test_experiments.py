@@ -252,3 +252,5 @@ def test_the_command_says_all_settings():
     settings = Settings(Path("a b"), True, 3, 2, "none", "given", 4)
     expected = "perceptrank reproduce --data 'a b' --quick --seed 3 --seeds 2 --scaling none --order given --passes 4"
     assert settings.command == expected
+    odd = Settings(Path(os.fsdecode(b"caf\xe9"))).command
+    assert odd.encode("utf-8").decode("utf-8") == odd

@@ -80,7 +80,7 @@ def _folders(root: Path, left_out: list[LeftOut]) -> Iterator[tuple[Path, list[P
     seen = set()
 
     def on_error(error: OSError) -> None:
-        left_out.append(LeftOut(str(error.filename), error.strerror or str(error)))
+        left_out.append(LeftOut(as_text(Path(error.filename)), error.strerror or str(error)))
 
     for name, folders, files in os.walk(root, onerror=on_error, followlinks=True):
         folder = Path(name)
@@ -105,9 +105,13 @@ def _unreadable(path: Path) -> str | None:
     return None
 
 
-def _shown(path: Path, root: Path) -> str:
+def as_text(path: Path) -> str:
     """A path as text that can be written anywhere."""
-    return os.fsencode(path.relative_to(root)).decode("utf-8", "replace")
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def _shown(path: Path, root: Path) -> str:
+    return as_text(path.relative_to(root))
 
 
 def _name(path: Path, root: Path, *, alone: bool) -> str:

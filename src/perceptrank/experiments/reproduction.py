@@ -13,7 +13,7 @@ from perceptrank.experiments.contenders import CONTENDERS, MEASURES, RATES
 from perceptrank.experiments.curves import draw_curves
 from perceptrank.experiments.learning_rates import depends_on_rate, draw_rates, means_by_rate
 from perceptrank.experiments.losses import draw_losses, draw_losses_by_rate
-from perceptrank.experiments.real_sets import LeftOut, find_sets, real_source
+from perceptrank.experiments.real_sets import LeftOut, as_text, find_sets, real_source
 from perceptrank.experiments.simulated import Simulated, simulated_source, try_simulated
 from perceptrank.experiments.trials import Source, Trials, try_all
 from perceptrank.experiments.tuning import Tuned, first_tenth, tune
@@ -61,7 +61,7 @@ class Settings:
     def command(self) -> str:
         """What to type to have it all again."""
         words = ["perceptrank", "reproduce"]
-        words += ["--data", str(self.data)] if self.data is not None else []
+        words += ["--data", as_text(self.data)] if self.data is not None else []
         words += ["--quick"] if self.quick else []
         words += ["--seed", str(self.seed)]
         words += ["--seeds", str(self.n_seeds)] if self.n_seeds is not None else []
@@ -117,8 +117,7 @@ def reproduce(settings: Settings, *, n_threads: int | None = None, progress: Pro
         return on_queries
 
     source = simulated_source(*settings.simulated_shape)
-    results: list[StreamResult] = []
-    results.append(_simulated(settings, source, n_threads, advance(source, len(settings.seeds))))
+    results = [_simulated(settings, source, n_threads, advance(source, len(settings.seeds)))]
     seeds = settings.seeds if settings.order == "shuffled" else settings.seeds[:1]
     for one in sets:
         try:
