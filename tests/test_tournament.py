@@ -125,8 +125,7 @@ def test_damaged_files_are_refused(tmp_path):
     unlearned[0]["state"] = None
     for name, values in {
         "members": [document["members"][:1], narrow, unlearned],
-        "sums": [[1.0]],
-        "judged": [-1],
+        "state": [document["state"] | {"sums": [1.0]}, document["state"] | {"judged": ["x"]}],
         "feature_names": [["a"], "abc"],
     }.items():
         for value in values:

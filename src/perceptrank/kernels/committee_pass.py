@@ -5,9 +5,9 @@ import numpy as np
 from perceptrank.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.list_pass import LARGEST_SQUARED_NORM, MASS, ROUNDS, UPDATES, longest_query
-from perceptrank.kernels.scoring import score_rows, squared_norm
-from perceptrank.kernels.single_documents import is_grade
+from perceptrank.kernels.list_pass import ROUNDS, longest_query
+from perceptrank.kernels.scoring import score_rows
+from perceptrank.kernels.single_documents import close_round, is_grade
 
 
 @compiled
@@ -66,14 +66,8 @@ def committee_pass(
             n_moved += 1
             for k in range(d):
                 weights[k] += learning_rate * (np.float64(X[i, k]) - np.float64(X[j, k]))
-        tally[ROUNDS] += 1.0
-        if n_moved > 0:
-            tally[UPDATES] += 1.0
-            tally[MASS] += n_moved
         masses[q] = n_moved
-        for k in range(d):
-            total[k] += weights[k]
-        if not squared_norm(weights) <= LARGEST_SQUARED_NORM:
+        if not close_round(masses[q], weights, total, tally):
             return q
     return len(offsets) - 1
 

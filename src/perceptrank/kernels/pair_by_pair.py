@@ -9,9 +9,9 @@ import numpy as np
 
 from perceptrank.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.list_pass import LARGEST_SQUARED_NORM, MASS, ROUNDS, UPDATES
+from perceptrank.kernels.list_pass import longest_query, score_query
 from perceptrank.kernels.scoring import squared_norm
-from perceptrank.kernels.single_documents import is_grade, predict_query
+from perceptrank.kernels.single_documents import close_round, is_grade
 
 PASSIVE_AGGRESSIVE, DIAGONAL, FULL = range(3)
 
@@ -33,10 +33,10 @@ def solar_pass(
 ) -> int:
     """SOLAR: passive-aggressive steps, or steps by a covariance that shrinks where something was learned."""
     d = len(weights)
-    mean, x, spread = np.empty(d), np.empty(d), np.empty(d)
+    mean, x, spread, scores = np.empty(d), np.empty(d), np.empty(d), np.empty(longest_query(offsets))
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
-        if not predict_query(averaging, X, start, stop, weights, total, tally, mean, predicted):
+        if not score_query(averaging, X, start, stop, weights, total, tally, mean, scores, predicted):
             return q
         n_moved = 0
         for i in range(start, stop):
@@ -57,14 +57,8 @@ def solar_pass(
                     continue
                 if learn_pair(kind, limit, loss, x, spread, weights, covariance):
                     n_moved += 1
-        tally[ROUNDS] += 1.0
-        if n_moved > 0:
-            tally[UPDATES] += 1.0
-            tally[MASS] += n_moved
         masses[q] = n_moved
-        for k in range(d):
-            total[k] += weights[k]
-        if not squared_norm(weights) <= LARGEST_SQUARED_NORM:
+        if not close_round(masses[q], weights, total, tally):
             return q
     return len(offsets) - 1
 

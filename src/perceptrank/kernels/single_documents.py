@@ -12,34 +12,17 @@ import numpy as np
 from perceptrank.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.list_pass import LARGEST_SQUARED_NORM, MASS, ROUNDS, UPDATES, score_query
+from perceptrank.kernels.list_pass import LARGEST_SQUARED_NORM, MASS, ROUNDS, UPDATES, longest_query, score_query
 from perceptrank.kernels.scoring import score_rows, squared_norm
 
 
 @compiled
-def predict_query(
-    averaging: bool,
-    X: Features,
-    start: int,
-    stop: int,
-    weights: Floats,
-    total: Floats,
-    tally: Floats,
-    mean: Floats,
-    predicted: Floats,
-) -> bool:
-    """Write what a query is ranked by; returns whether all scores are finite."""
-    scores = np.empty(stop - start)
-    return score_query(averaging, X, start, stop, weights, total, tally, mean, scores, predicted)
-
-
-@compiled
-def close_document(moved: bool, weights: Floats, total: Floats, tally: Floats) -> bool:
-    """Count a document as a round; returns whether the weights are sound."""
+def close_round(mass: float, weights: Floats, total: Floats, tally: Floats) -> bool:
+    """Count a round that moved so much; returns whether the weights are sound."""
     tally[ROUNDS] += 1.0
-    if moved:
+    if mass > 0.0:
         tally[UPDATES] += 1.0
-        tally[MASS] += 1.0
+        tally[MASS] += mass
     for k in range(len(weights)):
         total[k] += weights[k]
     return squared_norm(weights) <= LARGEST_SQUARED_NORM
@@ -69,10 +52,10 @@ def prank_pass(
 ) -> int:
     """PRank for every member, each of which sees a document with probability `share`; weights are the members' mean."""
     n_members, n_thresholds = thresholds.shape
-    mean, score = np.empty(len(weights)), np.empty(1)
+    mean, score, scores = np.empty(len(weights)), np.empty(1), np.empty(longest_query(offsets))
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
-        if not predict_query(averaging, X, start, stop, weights, total, tally, mean, predicted):
+        if not score_query(averaging, X, start, stop, weights, total, tally, mean, scores, predicted):
             return q
         updates_before = tally[UPDATES]
         for i in range(start, stop):
@@ -94,7 +77,7 @@ def prank_pass(
                 for k in range(len(weights)):
                     members[member, k] += step * X[i, k]
                     weights[k] += step * X[i, k] / n_members
-            if not close_document(moved, weights, total, tally):
+            if not close_round(1.0 if moved else 0.0, weights, total, tally):
                 return q
         masses[q] = tally[UPDATES] - updates_before
     return len(offsets) - 1
@@ -122,10 +105,10 @@ def opauc_pass(
     counts, centers and moments (sums of products of deviations) have an entry per class: irrelevant, relevant.
     """
     d = len(weights)
-    mean, apart, step = np.empty(d), np.empty(d), np.empty(d)
+    mean, apart, step, scores = np.empty(d), np.empty(d), np.empty(d), np.empty(longest_query(offsets))
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
-        if not predict_query(averaging, X, start, stop, weights, total, tally, mean, predicted):
+        if not score_query(averaging, X, start, stop, weights, total, tally, mean, scores, predicted):
             return q
         updates_before = tally[UPDATES]
         for i in range(start, stop):
@@ -156,7 +139,7 @@ def opauc_pass(
             for k in range(d):
                 for j in range(d):
                     moments[own, k, j] += apart[k] * (X[i, j] - centers[own, j])
-            if not close_document(counts[other] > 0.0, weights, total, tally):
+            if not close_round(1.0 if counts[other] > 0.0 else 0.0, weights, total, tally):
                 return q
         masses[q] = tally[UPDATES] - updates_before
     return len(offsets) - 1
@@ -181,10 +164,10 @@ def buffered_pass(
 ) -> int:
     """Pairwise hinges against a reservoir of documents, of which every one so far is there with the same chance."""
     d, size = len(weights), len(grades)
-    mean, step = np.empty(d), np.empty(d)
+    mean, step, scores = np.empty(d), np.empty(d), np.empty(longest_query(offsets))
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
-        if not predict_query(averaging, X, start, stop, weights, total, tally, mean, predicted):
+        if not score_query(averaging, X, start, stop, weights, total, tally, mean, scores, predicted):
             return q
         updates_before = tally[UPDATES]
         for i in range(start, stop):
@@ -216,7 +199,7 @@ def buffered_pass(
                 grades[place] = relevance[i]
                 for k in range(d):
                     kept[place, k] = X[i, k]
-            if not close_document(moved, weights, total, tally):
+            if not close_round(1.0 if moved else 0.0, weights, total, tally):
                 return q
         masses[q] = tally[UPDATES] - updates_before
     return len(offsets) - 1

@@ -415,8 +415,9 @@ class Learner(Guaranteed):
         learner._feature_names = tuple(names) if names else None
         if state is not None:
             learner._state = State.from_plain(state, learner._more_state(len(state["weights"])))
-            if names and len(names) != learner.n_features_in_:
-                raise ValueError(f"{len(names)} feature names for {learner.n_features_in_} features")
+            width = len(learner._state.weights)
+            if names and len(names) != width:
+                raise ValueError(f"{len(names)} feature names for {width} features")
         learner._scalings = make_scalings(from_plain(document["scalings"]))
         return learner
 

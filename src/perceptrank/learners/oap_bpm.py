@@ -1,16 +1,11 @@
 """OAP-BPM: a committee of PRanks."""
 
-import numpy as np
-
-from perceptrank.arrays import Features, Floats, Ints
-from perceptrank.kernels.single_documents import prank_pass
-from perceptrank.learners.sequential import SequentialLearner, check_room
-from perceptrank.learners.state import State
+from perceptrank.learners.prank import PRank
 from perceptrank.scaling import ScalingLike
 from perceptrank.validation import as_number, check_positive_whole, check_seed
 
 
-class OapBpm(SequentialLearner):
+class OapBpm(PRank):
     """Several PRanks, each of which sees each document with some probability; rank with the mean of their weights.
 
     The mean approximates the Bayes point of the rankers that agree with the data. One document at a time.
@@ -38,8 +33,7 @@ class OapBpm(SequentialLearner):
     algorithm = "oap-bpm"
     fixed = ("n_members", "n_grades")
     cost = "N m (d + g)"
-    takes = "documents"
-    depends_on_rate = False
+    promise = "-"
 
     def __init__(
         self,
@@ -62,31 +56,6 @@ class OapBpm(SequentialLearner):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_positive_whole("n_members", self.n_members)
-        if check_positive_whole("n_grades", self.n_grades) < 2:
-            raise ValueError(f"n_grades must be at least 2, got {self.n_grades}")
         if not 0 < as_number(self.share) <= 1:
             raise ValueError(f"share must be a probability above 0, got {self.share!r}")
         check_seed(self.seed)
-
-    def _more_state(self, n_features: int) -> dict[str, Floats]:
-        check_room(f"{self.n_members} members", self.n_members * (self.n_grades + n_features))
-        members = np.zeros((self.n_members, n_features))
-        return {"members": members, "thresholds": np.zeros((self.n_members, self.n_grades - 1))}
-
-    def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
-    ) -> int:
-        more = state.more
-        return prank_pass(
-            bool(self.average),
-            float(self.share),
-            int(self.seed),
-            X,
-            relevance,
-            offsets,
-            *state.core,
-            more["members"],
-            more["thresholds"],
-            predicted,
-            masses,
-        )

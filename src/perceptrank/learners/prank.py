@@ -1,5 +1,7 @@
 """PRank."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from perceptrank.arrays import Features, Floats, Ints
@@ -38,11 +40,15 @@ class PRank(SequentialLearner):
     """
 
     algorithm = "prank"
-    fixed = ("n_grades",)
+    fixed: ClassVar[tuple[str, ...]] = ("n_grades",)
     cost = "m (d + g)"
     promise = "thresholds wrong ≤ n (R² + 1)/γ²"
     takes = "documents"
     depends_on_rate = False
+
+    n_members = 1
+    share = 1.0
+    seed = 0
 
     def __init__(self, n_grades: int = 5, *, average: bool = False, scaling: ScalingLike = None) -> None:
         self.n_grades = n_grades
@@ -56,13 +62,14 @@ class PRank(SequentialLearner):
             raise ValueError(f"n_grades must be at least 2, got {self.n_grades}")
 
     def _more_state(self, n_features: int) -> dict[str, Floats]:
-        check_room(f"{self.n_grades} grades", self.n_grades + n_features)
-        return {"members": np.zeros((1, n_features)), "thresholds": np.zeros((1, self.n_grades - 1))}
+        n = self.n_members
+        check_room(f"{n} times {self.n_grades} grades and {n_features} features", n * (self.n_grades + n_features))
+        return {"members": np.zeros((n, n_features)), "thresholds": np.zeros((n, self.n_grades - 1))}
 
     @property
     def thresholds(self) -> Floats:
         """The thresholds, smallest first."""
-        thresholds: Floats = self._learned().more["thresholds"][0].copy()
+        thresholds: Floats = self._learned().more["thresholds"].mean(axis=0)
         return thresholds
 
     def _pass(
@@ -71,8 +78,8 @@ class PRank(SequentialLearner):
         more = state.more
         return prank_pass(
             bool(self.average),
-            1.0,
-            0,
+            float(self.share),
+            int(self.seed),
             X,
             relevance,
             offsets,

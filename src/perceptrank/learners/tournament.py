@@ -8,16 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from perceptrank import persist
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.learners.base import Learner
 from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.learners.state import State
-from perceptrank.measures import Measure, MeasureLike, parse
-from perceptrank.scaling import ScalingLike, as_plain, from_plain, make_scalings
-from perceptrank.stream import QueryStream
-from perceptrank.trace import Trace
-from perceptrank.validation import check_choice, check_seed, read_only
+from perceptrank.measures import MeasureLike, parse
+from perceptrank.scaling import ScalingLike
+from perceptrank.validation import check_choice, check_seed
 
 STRATEGIES = ("leader", "hedge")
 _RELATIVE_MARGINS = (0.1, 0.3, 1.0, 3.0)
@@ -60,6 +57,7 @@ class Tournament(Learner):
     cost = "that of its learners"
     promise = "hedge: expected loss ≤ the best's + √(2 T ln N) + √(ln N / 8)"
     depends_on_rate = False
+    _by_blocks = True
     average = False
 
     def __init__(
@@ -102,8 +100,6 @@ class Tournament(Learner):
     def _start(self) -> None:
         super()._start()
         self._members = [_fresh(one) for one in self._templates()]
-        self._sums: Floats = np.zeros(len(self._members))
-        self._n_judged = 0
 
     def _templates(self) -> list[Learner]:
         if self.learners is None:
@@ -129,11 +125,10 @@ class Tournament(Learner):
         super()._parameters_changed(parameters)
         if "learners" in parameters and not self._has_learned():
             self._members = [_fresh(one) for one in self._templates()]
-            self._sums = np.zeros(len(self._members))
 
     # Who ranks
 
-    def _choices(self, sums: Floats, n_judged: Ints, rounds: Ints) -> Ints:
+    def _choices(self, sums: Floats, n_judged: Floats, rounds: Ints) -> Ints:
         """For each round, given the learners' sums before it, who is to rank: learners x rounds to rounds."""
         if self.strategy == "leader":
             leaders: Ints = np.argmax(sums, axis=0)
@@ -149,8 +144,11 @@ class Tournament(Learner):
     @property
     def leader(self) -> Learner:
         """The learner that ranks the next query."""
-        now = np.array([self._n_queries])
-        return self._members[int(self._choices(self._sums[:, None], np.array([self._n_judged]), now)[0])]
+        if self._state is None:
+            sums, judged = np.zeros(len(self._members)), np.zeros(1)
+        else:
+            sums, judged = self._state.more["sums"], self._state.more["judged"]
+        return self._members[int(self._choices(sums[:, None], judged, np.array([self._n_queries]))[0])]
 
     @property
     def members(self) -> list[Learner]:
@@ -159,51 +157,48 @@ class Tournament(Learner):
 
     # Learning
 
-    _by_blocks = True
-
-    def _learn_block(self, block: QueryStream, recorded: list[Measure], n_before: int = 0) -> Trace:
-        X = block.X
-        for scaling in self._scalings:
-            X = read_only(scaling.learn_and_scale(X, block.offsets))
-        n, first = len(block), self._n_queries
-        judge = parse(self.measure)
-        judge.check_grades(block.relevance)
-        predicted = np.empty((len(self._members), block.n_documents))
-        masses, values = np.empty((len(self._members), n)), np.empty((len(self._members), n))
-        for place, member in enumerate(self._members):
-            member._learn_arrays(X, block.relevance, block.offsets, predicted[place], masses[place], n_before)
-            member._n_queries += n
-            values[place] = judge.per_query(predicted[place], block.relevance, block.offsets, first)
-        counts = self._n_judged + np.cumsum(np.concatenate([[0], ~np.isnan(values[0])]))
-        sums = np.cumsum(np.column_stack([self._sums, np.nan_to_num(values)]), axis=1)
-        chosen = self._choices(sums[:, :-1], counts[:-1], np.arange(first, first + n))
-        self._sums, self._n_judged = sums[:, -1].copy(), int(counts[-1])
-        self._n_queries += n
-        shown = predicted[np.repeat(chosen, np.diff(block.offsets)), np.arange(block.n_documents)]
-        recorded_values = {one: one.per_query(shown, block.relevance, block.offsets, first) for one in recorded}
-        return Trace(recorded_values, masses[chosen, np.arange(n)])
+    def _more_state(self, n_features: int) -> dict[str, Floats]:
+        return {"sums": np.zeros(len(self._members)), "judged": np.zeros(1)}
 
     def _pass(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
-        raise NotImplementedError("a tournament learns block by block")
+        """All members go over the block; then it is known who had done best before each query."""
+        n, first = len(offsets) - 1, self._n_queries
+        judge = parse(self.measure)
+        judge.check_grades(relevance)
+        scores, moved = np.empty((len(self._members), len(relevance))), np.empty((len(self._members), n))
+        values = np.empty((len(self._members), n))
+        for place, member in enumerate(self._members):
+            if member._state is None:
+                member._state = State.zero(X.shape[1], member._more_state(X.shape[1]))
+            done = member._pass(member._state, X, relevance, offsets, scores[place], moved[place])
+            if done < n:
+                return done
+            member._n_queries += n
+            values[place] = judge.per_query(scores[place], relevance, offsets, first)
+        counts = state.more["judged"][0] + np.cumsum(np.concatenate([[0], ~np.isnan(values[0])]))
+        sums = np.cumsum(np.column_stack([state.more["sums"], np.nan_to_num(values)]), axis=1)
+        chosen = self._choices(sums[:, :-1], counts[:-1], np.arange(first, first + n))
+        state.more["sums"][:], state.more["judged"][0] = sums[:, -1], counts[-1]
+        predicted[:] = scores[np.repeat(chosen, np.diff(offsets)), np.arange(len(relevance))]
+        masses[:] = moved[chosen, np.arange(n)]
+        return n
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        members, sums, n_judged = deepcopy(self._members), self._sums, self._n_judged
+        members = deepcopy(self._members)
         try:
             with super()._all_or_nothing():
                 yield
         except BaseException:
-            self._members, self._sums, self._n_judged = members, sums, n_judged
+            self._members = members
             raise
 
     # What was learned
 
-    def _has_learned(self) -> bool:
-        return self._members[0]._has_learned()
-
     def _learned(self) -> State:
+        super()._learned()
         return self.leader._learned()
 
     @property
@@ -225,24 +220,10 @@ class Tournament(Learner):
 
     def as_document(self) -> dict[str, Any]:
         """The model as a dictionary of plain values, as `save` writes it."""
-        members = [one.as_document() for one in self._members]
-        parameters = {
-            "learners": None if self.learners is None else [_fresh(one).as_document() for one in self._members],
-            "measure": str(parse(self.measure)),
-            "strategy": self.strategy,
-            "scaling": as_plain(self.scaling),
-            "seed": self.seed,
-        }
-        return {
-            "algorithm": self.algorithm,
-            "parameters": parameters,
-            "queries": self._n_queries,
-            "feature_names": list(self._feature_names) if self._feature_names else None,
-            "scalings": as_plain(self._scalings),
-            "members": members,
-            "sums": self._sums.tolist(),
-            "judged": self._n_judged,
-        }
+        document = super().as_document()
+        if self.learners is not None:
+            document["parameters"]["learners"] = [_fresh(one).as_document() for one in self._members]
+        return document | {"members": [one.as_document() for one in self._members]}
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
@@ -252,24 +233,16 @@ class Tournament(Learner):
         parameters = dict(document["parameters"])
         if parameters["learners"] is not None:
             parameters["learners"] = [from_document(one) for one in parameters["learners"]]
-        tournament = cls(**parameters | {"scaling": from_plain(parameters["scaling"])})
+        tournament = super().from_document(document | {"parameters": parameters})
         members = [from_document(one) for one in document["members"]]
         if [type(one) for one in members] != [type(one) for one in tournament._members]:
             raise ValueError("members must be of the kinds that the parameters name")
-        widths = {one.n_features_in_ if one._has_learned() else None for one in members}
-        if len(widths) > 1:
-            raise ValueError(f"members must have learned from as many features, got {sorted(map(str, widths))}")
+        width = None if tournament._state is None else len(tournament._state.weights)
+        for one in members:
+            found = one.n_features_in_ if one._has_learned() else None
+            if found != width:
+                raise ValueError(f"members must have learned from {width} features, got {found}")
         tournament._members = members
-        tournament._sums = persist.finite_numbers("sums", document["sums"], len(members))
-        tournament._n_judged = persist.whole_number("judged", document["judged"])
-        tournament._n_queries = persist.whole_number("queries", document["queries"])
-        names = document["feature_names"]
-        if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-            raise ValueError("feature_names must be a list of names, or null")
-        tournament._feature_names = tuple(names) if names else None
-        if names and widths != {len(names)}:
-            raise ValueError(f"{len(names)} feature names for {widths.pop()} features")
-        tournament._scalings = make_scalings(from_plain(document["scalings"]))
         return tournament
 
 
