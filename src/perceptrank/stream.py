@@ -405,6 +405,12 @@ class Scan:
 Blocks: TypeAlias = QueryStream | Iterable[QueryStream]
 
 
+def check_repeatable(stream: Blocks) -> None:
+    """Raise if a stream can be gone through only once."""
+    if not isinstance(stream, QueryStream) and iter(stream) is stream:
+        raise TypeError("the stream must be one that can be gone through again: a QueryStream, a Scan, or a list")
+
+
 def as_blocks(stream: Blocks) -> Iterator[QueryStream]:
     """The streams of an iterable, or the one stream there is, without those that have no queries."""
     if not isinstance(stream, Iterable):

@@ -16,8 +16,9 @@ import numpy as np
 
 from perceptrank.arrays import Floats
 from perceptrank.data.adversary import n_rounds
-from perceptrank.measures import AP, NDCG, MeasureLike, parse
+from perceptrank.measures import AP, NDCG, MeasureLike
 from perceptrank.stream import Blocks, as_blocks
+from perceptrank.surrogates import parse_learnable
 from perceptrank.validation import check_not_negative, check_positive, check_positive_whole
 
 
@@ -182,9 +183,7 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
     >>> lower(radius=1, margin=0.5, measure="ap")
     7.5
     """
-    chosen = parse(measure)
-    if not isinstance(chosen, (AP, NDCG)):
-        raise ValueError(f"measure must be ndcg, ndcg@k or ap, got {chosen}")
+    chosen = parse_learnable(measure)
     alone = isinstance(chosen, NDCG) and chosen.cutoff == 1
     per_round = 1.0 if alone else 0.5 if isinstance(chosen, AP) else 1 - 1 / math.log2(3)
     return n_rounds(radius, margin, version) * per_round
@@ -200,11 +199,9 @@ def weight_ratio(measure: MeasureLike, stream: Blocks) -> float:
     >>> weight_ratio("ndcg", QueryStream.from_arrays([[0.0]] * 3, [2, 1, 0]))  # (2^2 - 1) / 1 against 1 / log2(3)
     4.754887502163468
     """
-    chosen = parse(measure)
-    if isinstance(chosen, AP):
-        return 1.0
+    chosen = parse_learnable(measure)
     if not isinstance(chosen, NDCG):
-        raise ValueError(f"measure must be ndcg, ndcg@k or ap, got {chosen}")
+        return 1.0
     largest = 1.0
     for block in as_blocks(stream):
         for start, stop in zip(block.offsets[:-1], block.offsets[1:], strict=True):

@@ -6,8 +6,9 @@ import numpy.typing as npt
 from perceptrank.arrays import Floats
 from perceptrank.kernels.list_rules import MAX_PAIR, TOP
 from perceptrank.kernels.surrogate_pass import surrogate_pass
-from perceptrank.measures import AP, GAINS, NDCG, MeasureLike, discounts, parse
-from perceptrank.stream import Blocks, QueryStream, as_blocks
+from perceptrank.measures import GAINS, MeasureLike, discounts
+from perceptrank.stream import Blocks, as_blocks, check_repeatable
+from perceptrank.surrogates import parse_learnable
 from perceptrank.theory.bounds import Comparator
 from perceptrank.validation import (
     as_numbers,
@@ -78,8 +79,7 @@ def comparator(
     check_positive("penalty", penalty)
     check_positive("tolerance", tolerance)
     check_positive_whole("max_passes", max_passes)
-    if not isinstance(stream, QueryStream) and iter(stream) is stream:
-        raise TypeError("the stream must be one that can be gone through again: a QueryStream, a Scan, or a list")
+    check_repeatable(stream)
     first = next(iter(as_blocks(stream)), None)
     if first is None:
         raise ValueError("the stream has no queries")
@@ -123,9 +123,7 @@ def _highest_plane(slopes: Floats, heights: Floats) -> Floats:
 
 def _value_and_gradient(ranker: Floats, stream: Blocks, measure: MeasureLike, surrogate: str) -> tuple[float, Floats]:
     check_choice("surrogate", surrogate, SURROGATES)
-    chosen = parse(measure)
-    if not isinstance(chosen, (AP, NDCG)):
-        raise ValueError(f"measure must be ndcg, ndcg@k or ap, got {chosen}")
+    chosen = parse_learnable(measure)
     value, gradient = 0.0, np.zeros(len(ranker))
     for whole in as_blocks(stream):
         if whole.n_features != len(ranker):

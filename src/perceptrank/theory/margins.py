@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from perceptrank.arrays import Floats, Ints
 from perceptrank.kernels.worst_pairs import worst_pairs_pass
-from perceptrank.measures import AP, NDCG, MeasureLike, parse
-from perceptrank.stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks
+from perceptrank.measures import MeasureLike
+from perceptrank.stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks, check_repeatable
+from perceptrank.surrogates import parse_learnable
 from perceptrank.theory.geometry import lengths
 from perceptrank.validation import check_positive, check_positive_whole, read_only
 
@@ -86,11 +87,8 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
     check_positive("tolerance", tolerance)
     if check_positive_whole("max_passes", max_passes) < 2:
         raise ValueError(f"max_passes must be at least 2, got {max_passes}")
-    if not isinstance(stream, QueryStream) and iter(stream) is stream:
-        raise TypeError("the stream must be one that can be gone through again: a QueryStream, a Scan, or a list")
-    if not isinstance(parse(measure), (AP, NDCG)):
-        raise ValueError(f"measure must be ndcg, ndcg@k or ap, got {parse(measure)}")
-    code = parse(measure).kernel_code
+    check_repeatable(stream)
+    code = parse_learnable(measure).kernel_code
     first = _worst_pairs(code, stream, None)
     if first is None:
         raise ValueError("the stream has no two documents of one query with different grades")
