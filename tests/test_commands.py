@@ -189,6 +189,8 @@ def test_algorithms(run):
     found = json.loads(run("algorithms", "--json").stdout)["rows"]
     assert [row["name"] for row in found] == sorted(pr.algorithms())
     assert "learning_rate" in found[0]["settings"]
+    around = json.loads(run("algorithms", "--json").stdout)["wrappers"]
+    assert [row["name"] for row in around] == sorted(pr.wrappers())
     printed = run("algorithms").stdout
     assert all(name in printed for name in pr.algorithms())
     assert "(1 + 2ρ) D²/γ²" in printed
@@ -276,6 +278,32 @@ def test_resuming_needs_the_same_settings_and_records(run, files, tmp_path):
     pr.Trace.load(trace)[:5].save(trace)
     assert "too few queries" in run(*again, "--trace", trace, code=1).stderr
     assert pr.load(model).n_queries == 120
+
+
+def test_what_is_around_a_learner_is_named_before_it(run, files, stream, tmp_path):
+    model = tmp_path / "m.json"
+    wrapped = ["--algorithm", "bagging:adagrad:listnet", "--learning-rate", 0.1, "--set", "n_members=3"]
+    row = json.loads(run("learn", files, *wrapped, "--set", "steps=norm", "--save", model, "--json").stdout)["rows"][0]
+    expected = pr.Bagging(pr.AdaGrad(pr.OnlineListNet(0.1), steps="norm"), n_members=3)
+    expected.learn(stream)
+    assert row["algorithm"] == expected.name == "bagging:adagrad:listnet"
+    assert pr.load(model).as_document() == expected.as_document()
+    again = ["learn", files, "--save", model, "--resume"]
+    assert "is a bagging:adagrad:listnet, not a bagging:listnet" in (
+        run(*again, "--algorithm", "bagging:listnet", code=1).stderr
+    )
+    assert "learned with --learning-rate 0.1, not 0.2" in run(*again, "--learning-rate", 0.2, code=1).stderr
+    assert "no more than that" in run(*again, *wrapped, code=1).stderr
+    compared = ["compare", files, "--algorithm", "slam", "--algorithm", "bagging:slam", "--learning-rate", "0.1,1"]
+    rows = json.loads(run(*compared, "--set", "n_members=2", "--json").stdout)["rows"]
+    assert {one["name"] for one in rows} == {"slam 0.1", "slam 1", "bagging:slam 0.1", "bagging:slam 1"}
+    for wrong, message in {
+        "slam:slam": "around a learner must be one of 'adagrad', 'bagging', got 'slam'",
+        "bagging:": "algorithm must be one of",
+        "adagrad:prank": "must be one that has a",
+        "adagrad": "algorithm must be one of",
+    }.items():
+        assert message in run("learn", files, "--algorithm", wrong, code=1).stderr
 
 
 def test_a_setting_can_be_nothing(run, files, stream, tmp_path):

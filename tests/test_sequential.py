@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import streams
+from twins import AdaGradSteps
 
 import perceptrank as pr
 from perceptrank.kernels.chance import noise
@@ -80,9 +81,19 @@ def test_prank_keeps_its_bound(seed, n_grades, d):
     assert wrong <= n * (np.square(X).sum(axis=1).max() + 1) / gamma**2
 
 
-@given(stream=streams(max_queries=6), decay=st.sampled_from([0.0, 0.1]))
-def test_opauc_is_the_gradient_of_all_pairs_so_far(stream, decay):
-    learner = pr.Opauc(0.05, decay=decay)
+STEPS = st.sampled_from(["constant", "diagonal", "norm"])
+
+
+def with_steps(learner, steps):
+    """The learner, or AdaGrad around it, and what a twin does with its steps."""
+    if steps == "constant":
+        return learner, lambda step: step
+    return pr.AdaGrad(learner, steps=steps), AdaGradSteps(steps)
+
+
+@given(stream=streams(max_queries=6), decay=st.sampled_from([0.0, 0.1]), steps=STEPS)
+def test_opauc_is_the_gradient_of_all_pairs_so_far(stream, decay, steps):
+    learner, adapt = with_steps(pr.Opauc(0.05, decay=decay), steps)
     learner.learn(stream)
     w, seen = np.zeros(stream.n_features), {True: [], False: []}
     for x, grade in zip(stream.X.astype(float), stream.relevance, strict=True):
@@ -92,21 +103,21 @@ def test_opauc_is_the_gradient_of_all_pairs_so_far(stream, decay):
             for other in others:
                 apart = (x - other) if grade > 0 else (other - x)
                 gradient = gradient - (1 - w @ apart) * apart / len(others)
-            w = w - 0.05 * gradient
+            w = w - 0.05 * adapt(gradient)
         seen[bool(grade > 0)].append(x)
     np.testing.assert_allclose(learner.weights, w, rtol=1e-6, atol=1e-8)
 
 
-@given(stream=streams(), size=st.integers(1, 6), seed=st.integers(0, 99))
-def test_buffered_pairwise(stream, size, seed):
-    learner = pr.BufferedPairwise(0.3, buffer_size=size, margin=0.7, seed=seed)
+@given(stream=streams(), size=st.integers(1, 6), seed=st.integers(0, 99), steps=STEPS)
+def test_buffered_pairwise(stream, size, seed, steps):
+    learner, adapt = with_steps(pr.BufferedPairwise(0.3, buffer_size=size, margin=0.7, seed=seed), steps)
     learner.learn(stream)
     w, buffer = np.zeros(stream.n_features), []
     for number, (x, grade) in enumerate(zip(stream.X.astype(float), stream.relevance, strict=True)):
         pairs = [(x - y) if grade > other else (y - x) for y, other in buffer if other != grade]
         wrong = [apart for apart in pairs if w @ apart < 0.7]
         if wrong:
-            w = w + 0.3 * np.sum(wrong, axis=0) / len(pairs)
+            w = w + 0.3 * adapt(np.sum(wrong, axis=0) / len(pairs))
         if number < size:
             buffer.append((x, grade))
         elif (place := int(noise(seed, number, 0) * (number + 1))) < size:

@@ -24,11 +24,12 @@ SKIPPED = {
     "check_do_not_raise_errors_in_init_or_set_params": "a wrong parameter is reported at once, not when it is used",
 }
 
+WRAPPED = [pr.AdaGrad(pr.RankNet()), pr.Bagging(pr.ListwisePerceptron(), n_members=2)]
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # that we do not inherit from BaseEstimator is the point
     checks = parametrize_with_checks(
-        [kind() for kind in pr.algorithms().values()], expected_failed_checks=lambda estimator: SKIPPED
+        [kind() for kind in pr.algorithms().values()] + WRAPPED, expected_failed_checks=lambda estimator: SKIPPED
     )
 
 

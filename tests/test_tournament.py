@@ -104,7 +104,7 @@ def test_settings_take_part_and_what_was_learned_before_does_not(tmp_path):
         ({"learners": [1]}, "learners must be learners"),
         ({"learners": pr.SlamPerceptron()}, "list of learners"),
         ({"learners": [pr.Tournament()]}, "no tournaments"),
-        ({"learners": [pr.SlamPerceptron(scaling="running")]}, "given to the tournament"),
+        ({"learners": [pr.SlamPerceptron(scaling="running")]}, "given to Tournament"),
         ({"strategy": "best"}, "strategy"),
         ({"measure": "best"}, "best"),
         ({"seed": -1}, "seed"),

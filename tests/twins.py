@@ -232,6 +232,17 @@ def svm_map(scores, grades):
     return best, from_pairs([(i, j, 2 / (a * b)) for i, j in best_wrong], m)
 
 
+class AdaGradSteps:
+    """Divides each step by the root of the sum of squares so far, per feature or as a whole."""
+
+    def __init__(self, kind):
+        self.kind, self.squares = kind, 0.0
+
+    def __call__(self, step):
+        self.squares = self.squares + (step**2 if self.kind == "diagonal" else step @ step)
+        return step / (np.sqrt(self.squares) + 1e-10)
+
+
 class TwinLearner:
     """All list learners, straight from the definitions."""
 
@@ -250,10 +261,10 @@ class TwinLearner:
         pairs="uniform",
         loss="squared",
         target="grades",
-        steps="constant",
+        adagrad=None,
     ):
-        self.pairs, self.loss, self.target, self.steps = pairs, loss, target, steps
-        self.squares = 0.0
+        self.pairs, self.loss, self.target = pairs, loss, target
+        self.adagrad = adagrad and AdaGradSteps(adagrad)
         self.algorithm, self.name, self.k = algorithm, name, k
         self.learning_rate, self.margin, self.relative_margin = learning_rate, margin, relative_margin
         self.violators, self.class_order, self.average = violators, class_order, average
@@ -299,10 +310,9 @@ class TwinLearner:
                 g, mass = toppush(scores, grades, self.loss)
         if mass > 0:
             step = X.T @ g
-            self.reaches.append(step @ step / mass**2)
-            if self.steps != "constant":
-                self.squares = self.squares + (step**2 if self.steps == "adagrad" else step @ step)
-                step = step / (np.sqrt(self.squares) + 1e-10)
+            adapted = step if self.adagrad is None else self.adagrad(step)
+            self.reaches.append(step @ adapted / mass**2)
+            step = adapted
             self.weights = self.weights - self.learning_rate * step
             self.n_updates += 1
         self.iterates.append(self.weights)

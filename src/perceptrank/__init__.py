@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from perceptrank.data.store import Store, open_store, write_store
     from perceptrank.data.text import FormatError
     from perceptrank.evaluation import evaluate
-    from perceptrank.learners import algorithms, load
+    from perceptrank.learners import algorithms, load, wrappers
+    from perceptrank.learners.adagrad import AdaGrad
+    from perceptrank.learners.bagging import Bagging
     from perceptrank.learners.base import Learner
     from perceptrank.learners.buffered_pairwise import BufferedPairwise
     from perceptrank.learners.category_ranking import CategoryRanking
@@ -49,6 +51,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AP": "measures",
+    "AdaGrad": "learners.adagrad",
+    "Bagging": "learners.bagging",
     "BufferedPairwise": "learners.buffered_pairwise",
     "CategoryRanking": "learners.category_ranking",
     "CommitteePerceptron": "learners.committee",
@@ -109,6 +113,7 @@ _HOME = {
     "scan_parquet": "data.parquet",
     "separable": "data.separable",
     "separable_blocks": "data.separable",
+    "wrappers": "learners",
     "write_letor": "data.letor_writer",
     "write_parquet": "data.parquet",
     "write_store": "data.store",
@@ -118,6 +123,8 @@ __all__ = [
     "AP",
     "ERR",
     "NDCG",
+    "AdaGrad",
+    "Bagging",
     "BufferedPairwise",
     "CategoryRanking",
     "CommitteePerceptron",
@@ -177,6 +184,7 @@ __all__ = [
     "scan_parquet",
     "separable",
     "separable_blocks",
+    "wrappers",
     "write_letor",
     "write_parquet",
     "write_store",

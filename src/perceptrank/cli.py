@@ -93,7 +93,9 @@ Column = Annotated[
 ]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads to use; by default all processors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Algorithm = Annotated[str | None, typer.Option(help="Learner, one of those that 'perceptrank algorithms' lists.")]
+Algorithm = Annotated[
+    str | None, typer.Option(help="Learner, one of those that 'perceptrank algorithms' lists; bagging:slam wraps one.")
+]
 Measure = Annotated[str | None, typer.Option(help="Measure that the learner learns for, such as ndcg@10 or ap.")]
 Scaling = Annotated[
     list[str] | None, typer.Option(help="Scaling of features: running, query-zscore, query-minmax; may be repeated.")

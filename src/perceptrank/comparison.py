@@ -247,7 +247,7 @@ def _named(learners: Mapping[str, Learner] | Iterable[Learner]) -> dict[str, Lea
         named = dict(learners)
     else:
         given = list(learners)
-        kinds = [getattr(one, "algorithm", type(one).__name__) for one in given]
+        kinds = [getattr(one, "name", type(one).__name__) for one in given]
         named = {}
         for place, (kind, learner) in enumerate(zip(kinds, given, strict=True)):
             number = kinds[: place + 1].count(kind)

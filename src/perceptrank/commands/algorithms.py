@@ -1,7 +1,8 @@
 """Which learners there are."""
 
 from perceptrank.commands.tables import show
-from perceptrank.learners import algorithms
+from perceptrank.learners import algorithms, wrappers
+from perceptrank.learners.base import Learner
 
 
 def run(*, as_json: bool) -> None:
@@ -10,7 +11,7 @@ def run(*, as_json: bool) -> None:
         {
             "name": name,
             "class": kind.__name__,
-            "what it does": (kind.__doc__ or "").strip().splitlines()[0],
+            "what it does": _first_line(kind),
             "learns from": kind.takes,
             "cost of a query": kind.cost,
             "promise": kind.promise,
@@ -18,10 +19,25 @@ def run(*, as_json: bool) -> None:
         }
         for name, kind in sorted(algorithms().items())
     ]
+    around = [
+        {
+            "name": name,
+            "class": kind.__name__,
+            "what it makes of a learner": _first_line(kind),
+            "settings": ", ".join(one for one in kind.parameter_names if one != "learner"),
+        }
+        for name, kind in sorted(wrappers().items())
+    ]
     shown = [{key: row[key] for key in row if key not in ("class", "settings")} for row in rows]
-    show(rows, title="Learners, for --algorithm", as_json=as_json, shown=shown)
+    show(rows, title="Learners, for --algorithm", as_json=as_json, extra={"wrappers": around}, shown=shown)
     if not as_json:
+        shown = [{key: row[key] for key in row if key != "class"} for row in around]
+        show(around, title="To put around any of them, as in bagging:slam", as_json=False, shown=shown)
         print(
             "m documents, d features, g grades, N members, s documents in a buffer. D, R: largest distance and norm of "
             "documents, γ: margin. --json has classes and settings."
         )
+
+
+def _first_line(kind: type[Learner]) -> str:
+    return (kind.__doc__ or "").strip().splitlines()[0]

@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.live import Live
 
-from perceptrank.commands.making import make_learner
+from perceptrank.commands.making import kinds_of, make_learner, settings_of
 from perceptrank.commands.progress import ProgressBar
 from perceptrank.commands.reading import Reading
 from perceptrank.commands.tables import interval, is_wide, make_table, plain, show
@@ -21,7 +21,6 @@ from perceptrank.measures import parse_all
 from perceptrank.persist import check_writable
 from perceptrank.plots import check_drawable
 from perceptrank.trace import Trace
-from perceptrank.validation import check_choice
 
 _REFRESH_SECONDS = 0.25
 
@@ -80,18 +79,17 @@ def run(
 
 def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> dict[str, Learner]:
     """Each algorithm, once for every rate if its rankings depend on that."""
-    for name in chosen:
-        check_choice("algorithm", name, [*sorted(algorithms()), "all"])
     names = sorted(algorithms()) if "all" in chosen else list(dict.fromkeys(chosen))
-    kinds = [algorithms()[name] for name in names]
-    unknown = [key for key in settings if not any(key in kind.parameter_names for kind in kinds)]
+    known = {name: settings_of(name) for name in names}
+    unknown = [key for key in settings if not any(key in own for own in known.values())]
     if unknown:
         raise ValueError(f"none of {', '.join(names)} has a setting {', '.join(unknown)}")
     learners: dict[str, Learner] = {}
-    for name, kind in zip(names, kinds, strict=True):
-        own = {key: value for key, value in settings.items() if key in kind.parameter_names}
+    for name in names:
+        own = {key: value for key, value in settings.items() if key in known[name]}
         wanted = {name: own}
-        if rates and (kind.depends_on_rate or own.get("margin") is not None or len(names) == 1):
+        depends = any(kind.depends_on_rate for kind in kinds_of(name)) or own.get("margin") is not None
+        if rates and (depends or len(names) == 1):
             wanted = {f"{name} {rate:g}": own | {"learning_rate": rate} for rate in rates}
         try:
             learners |= {called: make_learner(name, one) for called, one in wanted.items()}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perceptrank.commands.making import make_learner
+from perceptrank.commands.making import make_learner, setting_in
 from perceptrank.commands.progress import ProgressBar
 from perceptrank.commands.reading import Reading
 from perceptrank.commands.tables import plain, show
@@ -71,7 +71,7 @@ def run(
         whole.plot(keeping.plot)
     seconds = time.perf_counter() - start
     n_queries = learner.n_queries - first
-    row: dict[str, Any] = {"algorithm": learner.algorithm}
+    row: dict[str, Any] = {"algorithm": learner.name}
     row |= {str(measure): plain(whole.mean(measure)) for measure in whole.measures}
     row |= {"queries": len(whole), "updates": whole.n_updates}
     extra = {
@@ -114,13 +114,13 @@ def _begin(
     learner = load(source)
     if keeping.start_from is not None and (algorithm is not None or settings):
         raise ValueError("--from goes on with a model as it is: give no algorithm and no settings")
-    if keeping.resume and algorithm not in (None, learner.algorithm):
-        raise ValueError(f"{source} is a {learner.algorithm}, not a {algorithm}")
-    fresh = make_learner(learner.algorithm, settings).as_document()["parameters"]
-    saved = learner.as_document()["parameters"]
-    changed = [name for name in settings if fresh[name] != saved[name]]
-    if changed:
-        raise ValueError(f"{source} was learned with {changed[0]} {saved[changed[0]]!r}, not {fresh[changed[0]]!r}")
+    if keeping.resume and algorithm not in (None, learner.name):
+        raise ValueError(f"{source} is a {learner.name}, not a {algorithm}")
+    fresh = make_learner(learner.name, settings)
+    for name in settings:
+        saved, wanted = setting_in(learner, name), setting_in(fresh, name)
+        if saved != wanted:
+            raise ValueError(f"{source} was learned with {name} {saved!r}, not {wanted!r}")
     if not keeping.resume or keeping.trace is None:
         return learner, []
     if not keeping.trace.exists():

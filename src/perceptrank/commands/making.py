@@ -5,19 +5,45 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.learners import algorithms
+from perceptrank.learners import algorithms, wrappers
 from perceptrank.learners.base import Learner
 from perceptrank.validation import check_choice, check_positive
 
 
-def make_learner(algorithm: str, settings: dict[str, Any]) -> Learner:
-    """A learner by name, with settings that it must have."""
+def kinds_of(name: str) -> list[type[Learner]]:
+    """What a name such as listnet, or bagging:adagrad:listnet, stands for, from the outermost to the innermost."""
+    *outer, algorithm = name.split(":")
+    for one in outer:
+        check_choice("what is around a learner", one, sorted(wrappers()))
     check_choice("algorithm", algorithm, sorted(algorithms()))
-    kind = algorithms()[algorithm]
-    unknown = [name for name in settings if name not in kind.parameter_names]
+    return [*(wrappers()[one] for one in outer), algorithms()[algorithm]]
+
+
+def settings_of(name: str) -> list[str]:
+    """What a learner of that name can be given: all settings of its parts but the learner inside."""
+    return [one for kind in kinds_of(name) for one in kind.parameter_names if not (kind.wraps and one == "learner")]
+
+
+def make_learner(name: str, settings: dict[str, Any]) -> Learner:
+    """A learner by name, with settings that it must have; each goes to the outermost part that has it."""
+    unknown = [one for one in settings if one not in settings_of(name)]
     if unknown:
-        raise ValueError(f"{algorithm} has no setting {', '.join(unknown)}; it has {', '.join(kind.parameter_names)}")
-    return kind(**settings)
+        raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(settings_of(name))}")
+    return _make(kinds_of(name), dict(settings))
+
+
+def _make(kinds: list[type[Learner]], settings: dict[str, Any]) -> Learner:
+    own = {one: settings.pop(one) for one in kinds[0].parameter_names if one in settings}
+    inside = {"learner": _make(kinds[1:], settings)} if len(kinds) > 1 else {}
+    return kinds[0](**own, **inside)
+
+
+def setting_in(learner: Learner, name: str) -> Any:
+    """The value of a setting as a model file has it, from the outermost part that has it."""
+    parameters = learner.as_document()["parameters"]
+    while name not in parameters:
+        parameters = parameters["learner"]["parameters"]
+    return parameters[name]
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:

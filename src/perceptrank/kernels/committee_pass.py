@@ -5,7 +5,7 @@ import numpy as np
 from perceptrank.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.list_pass import ROUNDS, longest_query
+from perceptrank.kernels.list_pass import ROUNDS, adapt, longest_query
 from perceptrank.kernels.scoring import score_rows
 from perceptrank.kernels.single_documents import close_round, is_grade
 
@@ -20,6 +20,7 @@ def committee_pass(
     weights: Floats,
     total: Floats,
     tally: Floats,
+    squares: Floats,
     members: FloatRows,
     successes: Floats,
     current: Floats,
@@ -34,7 +35,7 @@ def committee_pass(
     d = len(weights)
     longest = longest_query(offsets)
     pairs = np.empty((longest * longest // 2 + 1, 2), np.int64)
-    mean = np.empty(d)
+    mean, step = np.empty(d), np.empty(d)
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
         combine(weights, members, successes, current[0], mean)
@@ -55,7 +56,8 @@ def committee_pass(
             pairs[chosen, 0], pairs[chosen, 1] = pairs[p, 0], pairs[p, 1]
             lead = 0.0
             for k in range(d):
-                lead += weights[k] * (np.float64(X[i, k]) - np.float64(X[j, k]))
+                step[k] = np.float64(X[i, k]) - np.float64(X[j, k])
+                lead += weights[k] * step[k]
             if lead > 0.0:
                 current[0] += 1.0
                 continue
@@ -64,8 +66,9 @@ def committee_pass(
             offer(weights, current[0], members, successes)
             current[0] = 0.0
             n_moved += 1
+            adapt(step, squares)
             for k in range(d):
-                weights[k] += learning_rate * (np.float64(X[i, k]) - np.float64(X[j, k]))
+                weights[k] += learning_rate * step[k]
         masses[q] = n_moved
         if not close_round(masses[q], weights, total, tally):
             return q

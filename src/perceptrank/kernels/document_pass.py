@@ -6,7 +6,16 @@ import numpy as np
 
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.list_pass import LARGEST_REACH, MASS, ROUNDS, SQUARED_REACH, SQUARED_STEPS, UPDATES, take_step
+from perceptrank.kernels.list_pass import (
+    LARGEST_REACH,
+    MASS,
+    ROUNDS,
+    SQUARED_REACH,
+    SQUARED_STEPS,
+    UPDATES,
+    adapt,
+    take_step,
+)
 from perceptrank.kernels.scoring import score_rows, squared_norm
 
 
@@ -20,10 +29,11 @@ def perceptron_pass(
     weights: Floats,
     total: Floats,
     tally: Floats,
+    squares: Floats,
     predicted: Floats,
     masses: Floats,
 ) -> int:
-    """Algorithm 1 over the documents of every query; state, outputs and early stop as in `list_pass`.
+    """Algorithm 1 over the documents of every query; state, outputs and early stop as in `list_pass`, but for squares.
 
     A query is ranked as a whole before the first of its documents is learned from. A round is a document.
     """
@@ -52,6 +62,7 @@ def perceptron_pass(
                 for j in range(len(weights)):
                     step[j] = -label * X[i, j]
                 length = squared_norm(step)
+                adapt(step, squares)
                 sound = take_step(weights, step, learning_rate)
                 tally[UPDATES] += 1.0
                 tally[SQUARED_REACH] += length

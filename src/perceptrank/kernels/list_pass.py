@@ -93,8 +93,8 @@ def take_update(
 ) -> bool:
     """Move the weights against the coefficients g; returns False, with the weights unchanged, if that grows too large.
 
-    squares are sums of squares of earlier steps, one per feature or one in all, that AdaGrad divides by the root of; of
-    length 0 for steps of constant rate.
+    squares are those that AdaGrad adapts steps by, see `adapt`. An adapted step has the reach of its product with the
+    step before, so that a relative margin is in units of what a step does to the scores.
     """
     n_moved = 0
     for i in range(m):
@@ -108,7 +108,7 @@ def take_update(
     if not reach <= LARGEST_SQUARED_NORM:
         return False
     if len(squares) > 0:
-        divide_by_root_of_squares(step, length, squares)
+        reach = adapt(step, squares) / mass / mass
     if not take_step(weights, step, learning_rate):
         return False
     tally[UPDATES] += 1.0
@@ -120,17 +120,32 @@ def take_update(
 
 
 @compiled
-def divide_by_root_of_squares(step: Floats, length: float, squares: Floats) -> None:
-    """AdaGrad: add the step to the sums of squares, then divide it by their roots, per feature or as a whole."""
-    if len(squares) == len(step):
+def adapt(step: Floats, squares: Floats) -> float:
+    """AdaGrad: divide a step by the root of the sum of squares of all steps so far, itself among them.
+
+    squares is that sum for every feature, or one for all of them; if it is empty, the step stays as it is. A step that
+    is too long becomes infinite, for whoever takes it to notice. Returns the product of the step before and after.
+    """
+    length = squared_norm(step)
+    if len(squares) == 0:
+        return length
+    if not length <= LARGEST_SQUARED_NORM:
         for j in range(len(step)):
-            squares[j] += step[j] * step[j]
-            step[j] /= math.sqrt(squares[j]) + SMALLEST_ROOT
-        return
-    squares[0] += length
-    root = math.sqrt(squares[0]) + SMALLEST_ROOT
+            step[j] = math.inf
+        return math.inf
+    if len(squares) < len(step):
+        squares[0] += length
+        root = math.sqrt(squares[0]) + SMALLEST_ROOT
+        for j in range(len(step)):
+            step[j] /= root
+        return length / root
+    product = 0.0
     for j in range(len(step)):
-        step[j] /= root
+        squares[j] += step[j] * step[j]
+        adapted = step[j] / (math.sqrt(squares[j]) + SMALLEST_ROOT)
+        product += step[j] * adapted
+        step[j] = adapted
+    return product
 
 
 @compiled
@@ -149,9 +164,10 @@ def list_pass(
 ) -> int:
     """Rank, then learn, query after query; returns how many queries were learned.
 
-    weights, total (the sum of all iterates after the first) and tally are the learner's state. predicted receives
-    the scores that each query was ranked by before it was learned from, masses the weight that moved. The pass stops
-    early, before it changes anything for that query, where a grade is not sound or a score or weight not finite.
+    weights, total (the sum of all iterates after the first), tally and squares are the learner's state. predicted
+    receives the scores that each query was ranked by before it was learned from, masses the weight that moved. The pass
+    stops early, before it changes anything but squares for that query, where a grade is not sound or a score or weight
+    not finite.
     """
     longest = longest_query(offsets)
     floats, ints = allocate_floats(longest), allocate_ints(longest)

@@ -12,7 +12,7 @@ import numpy as np
 from perceptrank.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.list_pass import LARGEST_SQUARED_NORM, MASS, ROUNDS, UPDATES, longest_query, score_query
+from perceptrank.kernels.list_pass import LARGEST_SQUARED_NORM, MASS, ROUNDS, UPDATES, adapt, longest_query, score_query
 from perceptrank.kernels.scoring import score_rows, squared_norm
 
 
@@ -94,6 +94,7 @@ def opauc_pass(
     weights: Floats,
     total: Floats,
     tally: Floats,
+    squares: Floats,
     counts: Floats,
     centers: FloatRows,
     moments: Floats,
@@ -130,6 +131,7 @@ def opauc_pass(
                     for j in range(d):
                         covered += moments[other, k, j] * weights[j]
                     step[k] = decay * weights[k] - sign * apart[k] + apart[k] * lead + covered / counts[other]
+                adapt(step, squares)
                 for k in range(d):
                     weights[k] -= learning_rate * step[k]
             counts[own] += 1.0
@@ -157,6 +159,7 @@ def buffered_pass(
     weights: Floats,
     total: Floats,
     tally: Floats,
+    squares: Floats,
     kept: FloatRows,
     grades: Floats,
     predicted: Floats,
@@ -193,7 +196,10 @@ def buffered_pass(
                         step[k] += sign * (X[i, k] - kept[p, k])
             if moved:
                 for k in range(d):
-                    weights[k] += learning_rate * step[k] / n_pairs
+                    step[k] /= n_pairs
+                adapt(step, squares)
+                for k in range(d):
+                    weights[k] += learning_rate * step[k]
             place = n_seen if n_seen < size else int(noise(seed, n_seen, 0) * (n_seen + 1))
             if place < size:
                 grades[place] = relevance[i]

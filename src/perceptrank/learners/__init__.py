@@ -15,7 +15,7 @@ class UnknownAlgorithmError(ValueError):
 
 
 @cache
-def _found() -> dict[str, type[Learner]]:
+def _all_kinds() -> dict[str, type[Learner]]:
     found: dict[str, type[Learner]] = {}
     for module in pkgutil.iter_modules(__path__, f"{__name__}."):
         for value in vars(importlib.import_module(module.name)).values():
@@ -32,13 +32,22 @@ def algorithms() -> dict[str, type[Learner]]:
      'perceptron', 'prank', 'predtron', 'ranknet', 'slam', 'solar-1', 'solar-2', 'structured-ndcg', 'svm-map',
      'toppush', 'tournament', 'uneven-margins']
     """
-    return dict(_found())
+    return {name: kind for name, kind in _all_kinds().items() if not kind.wraps}
+
+
+def wrappers() -> dict[str, type[Learner]]:
+    """Name and class of everything that is put around one learner of any kind.
+
+    >>> list(wrappers())
+    ['adagrad', 'bagging']
+    """
+    return {name: kind for name, kind in _all_kinds().items() if kind.wraps}
 
 
 def from_document(document: dict[str, Any]) -> Learner:
     """The model of a dictionary that a learner's `as_document` made; raises if it does not hold together."""
     name = document.get("algorithm")
-    kind = algorithms().get(name) if isinstance(name, str) else None
+    kind = _all_kinds().get(name) if isinstance(name, str) else None
     if kind is None:
         raise UnknownAlgorithmError(f"a model of the unknown algorithm {name!r}")
     return kind.from_document(document)

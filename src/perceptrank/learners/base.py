@@ -42,6 +42,7 @@ class Learner(Guaranteed):
     cost: ClassVar[str]  # of a query, in documents m, features d, grades g, members N, a buffer's size s
     promise: ClassVar[str] = "-"  # what is certain, on a stream that has a margin
     depends_on_rate: ClassVar[bool] = True  # whether its rankings, with default settings, change with learning_rate
+    wraps: ClassVar[bool] = False  # whether it is around one other learner, and named together with it
     fixed: ClassVar[tuple[str, ...]] = ()  # settings that what was learned depends on, so that they cannot change later
     _by_blocks: ClassVar[bool] = False  # whether there is no pass that learns a single query faster
     average: bool
@@ -69,6 +70,11 @@ class Learner(Guaranteed):
     def _more_state(self, n_features: int) -> dict[str, Floats]:
         """What a learner carries beside weights and counts, as it is in the beginning."""
         return {}
+
+    @property
+    def name(self) -> str:
+        """What it is called on the command line."""
+        return self.algorithm
 
     def _own_measure(self) -> Measure:
         """What `learn` records and `score` returns unless told otherwise."""
@@ -119,9 +125,7 @@ class Learner(Guaranteed):
         masses: Floats,
         n_before: int = 0,
     ) -> None:
-        if self._state is None:
-            self._state = State.zero(X.shape[1], self._more_state(X.shape[1]))
-        done = self._pass(self._state, X, relevance, offsets, predicted, masses)
+        done = self._pass(self._begin(X.shape[1]), X, relevance, offsets, predicted, masses)
         if done < len(offsets) - 1:
             rows = slice(offsets[done], offsets[done + 1])
             as_grades(relevance[rows], len(relevance[rows]))
@@ -131,6 +135,12 @@ class Learner(Guaranteed):
                 f"scores or weights overflow at query number {n_before + done}: the features or the learning rate are "
                 "too large; scale the features, for example with scaling='running'"
             )
+
+    def _begin(self, n_features: int) -> State:
+        """What was learned so far, or the state to begin with."""
+        if self._state is None:
+            self._state = State.zero(n_features, self._more_state(n_features))
+        return self._state
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -157,7 +167,7 @@ class Learner(Guaranteed):
             raise ValueError("a query must have at least one document, got none")
         given = tuple(names) if names else None
         self._check_features(features.shape[1], given)
-        offsets = _one_query(m)
+        offsets = one_query(m)
         predicted, masses = np.empty(m), np.empty(1)
         if self._scalings or self._by_blocks:
             with self._all_or_nothing():
@@ -332,7 +342,9 @@ class Learner(Guaranteed):
     @property
     def coef_(self) -> Floats:
         """The weights that `predict` uses: the mean of all iterates after the first if averaging, else the current."""
-        state = self._learned()
+        return self._coefficients(self._learned())
+
+    def _coefficients(self, state: State) -> Floats:
         rounds = state.tally[ROUNDS]
         return state.total * (1.0 / rounds) if self.average and rounds > 0 else state.weights.copy()
 
@@ -393,10 +405,11 @@ class Learner(Guaranteed):
 
     def as_document(self) -> dict[str, Any]:
         """The model as a dictionary of plain values, as `save` writes it."""
-        parameters = self.get_params()
+        parameters = self.get_params(deep=False)
         if isinstance(parameters.get("measure"), Measure):
             parameters["measure"] = str(parameters["measure"])
-        parameters["scaling"] = as_plain(self.scaling)
+        if "scaling" in parameters:
+            parameters["scaling"] = as_plain(self.scaling)
         document: dict[str, Any] = {"algorithm": self.algorithm, "parameters": parameters, "queries": self._n_queries}
         document["feature_names"] = list(self._feature_names) if self._feature_names else None
         document["scalings"] = as_plain(self._scalings)
@@ -407,7 +420,9 @@ class Learner(Guaranteed):
     def from_document(cls, document: dict[str, Any]) -> Self:
         """The model of a dictionary that `as_document` made; raises if it does not hold together."""
         parameters = dict(document["parameters"])
-        learner = cls(**parameters | {"scaling": from_plain(parameters["scaling"])})
+        if "scaling" in parameters:
+            parameters["scaling"] = from_plain(parameters["scaling"])
+        learner = cls(**parameters)
         learner._n_queries = persist.whole_number("queries", document["queries"])
         names, state = document["feature_names"], document["state"]
         if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
@@ -436,6 +451,7 @@ class Learner(Guaranteed):
 
         Some, which what was learned depends on, can be changed only before anything was learned.
         """
+        parameters = self._with_nested(parameters)
         for name in self.fixed:
             if name in parameters and parameters[name] != getattr(self, name) and self._has_learned():
                 raise ValueError(
@@ -455,6 +471,7 @@ class Learner(Guaranteed):
 
 
 @cache
-def _one_query(m: int) -> Ints:
+def one_query(m: int) -> Ints:
+    """The offsets of a block that is a single query."""
     offsets: Ints = read_only(np.array([0, m]))
     return offsets

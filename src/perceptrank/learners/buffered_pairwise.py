@@ -84,6 +84,7 @@ class BufferedPairwise(SequentialLearner):
             relevance,
             offsets,
             *state.core,
+            state.squares,
             state.more["kept"],
             state.more["grades"],
             predicted,

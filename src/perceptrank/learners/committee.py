@@ -65,10 +65,7 @@ class CommitteePerceptron(SequentialLearner):
         members = np.zeros((self.n_members, n_features))
         return {"members": members, "successes": np.zeros(self.n_members), "current": np.zeros(1)}
 
-    @property
-    def coef_(self) -> Floats:
-        """The weights that `predict` uses: the mean of the committee and the current hypothesis."""
-        state = self._learned()
+    def _coefficients(self, state: State) -> Floats:
         mean = np.empty(len(state.weights))
         more = state.more
         combine(state.weights, more["members"], more["successes"], float(more["current"][0]), mean)
@@ -85,6 +82,7 @@ class CommitteePerceptron(SequentialLearner):
             relevance,
             offsets,
             *state.core,
+            state.squares,
             more["members"],
             more["successes"],
             more["current"],

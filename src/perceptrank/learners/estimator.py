@@ -4,6 +4,8 @@ import inspect
 from copy import deepcopy
 from typing import Any, ClassVar, Self
 
+_NOTHING = object()
+
 
 class Estimator:
     """Parameters that can be read, set and cloned, and routing of `qid` through pipelines and searches."""
@@ -15,11 +17,16 @@ class Estimator:
         cls.parameter_names = tuple(inspect.signature(cls).parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments and their values; `deep` makes no difference."""
-        return {name: getattr(self, name) for name in self.parameter_names}
+        """The constructor's arguments and their values; if `deep`, those of a learner among them as well, as a__b."""
+        parameters = {name: getattr(self, name) for name in self.parameter_names}
+        nested = {name: value for name, value in parameters.items() if deep and isinstance(value, Estimator)}
+        for outer, value in nested.items():
+            parameters |= {f"{outer}__{name}": one for name, one in value.get_params().items()}
+        return parameters
 
     def set_params(self, **parameters: Any) -> Self:
         """Change constructor arguments; if one is wrong, none is changed."""
+        parameters = self._with_nested(parameters)
         unknown = [name for name in parameters if name not in self.parameter_names]
         if unknown:
             raise ValueError(
@@ -38,6 +45,20 @@ class Estimator:
         self._parameters_changed(parameters)
         return self
 
+    def _with_nested(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of learners among the arguments, a__b, as new learners, which differ from the old ones in those."""
+        own = {name: value for name, value in parameters.items() if "__" not in name}
+        for name, value in parameters.items():
+            outer, _, inner = name.partition("__")
+            if not inner:
+                continue
+            one = own.get(outer, getattr(self, outer, None))
+            if not isinstance(one, Estimator):
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}")
+            if one.get_params().get(inner, _NOTHING) is not value:
+                own[outer] = type(one)(**one.get_params(deep=False)).set_params(**{inner: value})
+        return own
+
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         """Hook: these parameters were set, and are right."""
 
@@ -46,7 +67,7 @@ class Estimator:
 
     def __repr__(self) -> str:
         defaults = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
-        changed = {name: value for name, value in self.get_params().items() if value != defaults[name]}
+        changed = {name: value for name, value in self.get_params(deep=False).items() if value != defaults[name]}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     def __sklearn_tags__(self) -> Any:

@@ -2,14 +2,13 @@
 
 from perceptrank.kernels.list_rules import SOFTMAX, SOFTMAX_GAINS, ListRule
 from perceptrank.learners.lists import ListLearner
-from perceptrank.learners.steps import AdaptiveSteps
 from perceptrank.scaling import ScalingLike
 from perceptrank.validation import check_choice, check_positive
 
 TARGETS = {"grades": SOFTMAX, "gains": SOFTMAX_GAINS}
 
 
-class OnlineListNet(AdaptiveSteps, ListLearner):
+class OnlineListNet(ListLearner):
     """Online gradient descent on the cross entropy between softmax(grades) and softmax(scores).
 
     Every query whose grades differ: w -= learning_rate * X^T (softmax(X w) - softmax(R)). It has the regret bound of
@@ -20,8 +19,6 @@ class OnlineListNet(AdaptiveSteps, ListLearner):
     learning_rate : float, positive
     target : "grades" or "gains"
         What the target's softmax is taken of: grades R, or gains 2^R - 1.
-    steps : "constant", "adagrad" or "adagrad-norm"
-        AdaGrad divides each step by the root of the sum of squares of all steps so far, per feature or as a whole.
     average, scaling
         As in `SlamPerceptron`.
 
@@ -44,13 +41,11 @@ class OnlineListNet(AdaptiveSteps, ListLearner):
         learning_rate: float = 0.01,
         *,
         target: str = "grades",
-        steps: str = "constant",
         average: bool = False,
         scaling: ScalingLike = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.target = target
-        self.steps = steps
         self.average = average
         self.scaling = scaling
         self._start()

@@ -9,7 +9,6 @@ from perceptrank.kernels.list_pass import list_pass
 from perceptrank.kernels.list_rules import ListRule
 from perceptrank.learners.base import Learner
 from perceptrank.learners.state import State
-from perceptrank.learners.steps import squares_of
 from perceptrank.measures import discounts
 
 
@@ -39,5 +38,5 @@ class ListLearner(Learner):
     ) -> int:
         longest = len(relevance) if len(offsets) == 2 else int(np.diff(offsets).max())
         return list_pass(
-            self._rule, X, relevance, offsets, discounts(longest), *state.core, squares_of(state), predicted, masses
+            self._rule, X, relevance, offsets, discounts(longest), *state.core, state.squares, predicted, masses
         )

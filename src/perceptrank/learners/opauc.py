@@ -77,6 +77,7 @@ class Opauc(SequentialLearner):
             relevance,
             offsets,
             *state.core,
+            state.squares,
             more["counts"],
             more["centers"],
             more["moments"],

@@ -8,7 +8,6 @@ from perceptrank.kernels.pair_rules import PairRule
 from perceptrank.kernels.pairs_pass import pairs_pass
 from perceptrank.learners.base import Learner
 from perceptrank.learners.state import State
-from perceptrank.learners.steps import squares_of
 from perceptrank.measures import MeasureLike
 from perceptrank.surrogates import parse_learnable
 from perceptrank.validation import check_positive
@@ -44,4 +43,4 @@ class PairLearner(Learner):
     def _pass(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
-        return pairs_pass(self._rule, X, relevance, offsets, *state.core, squares_of(state), predicted, masses)
+        return pairs_pass(self._rule, X, relevance, offsets, *state.core, state.squares, predicted, masses)

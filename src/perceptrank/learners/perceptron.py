@@ -63,7 +63,15 @@ class Perceptron(Learner):
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         return perceptron_pass(
-            bool(self.average), float(self.learning_rate), X, relevance, offsets, *state.core, predicted, masses
+            bool(self.average),
+            float(self.learning_rate),
+            X,
+            relevance,
+            offsets,
+            *state.core,
+            state.squares,
+            predicted,
+            masses,
         )
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> bool:

@@ -2,11 +2,10 @@
 
 from perceptrank.kernels.pair_rules import LOGISTIC, PairRule
 from perceptrank.learners.pairs import PairLearner
-from perceptrank.learners.steps import AdaptiveSteps
 from perceptrank.scaling import ScalingLike
 
 
-class RankNet(AdaptiveSteps, PairLearner):
+class RankNet(PairLearner):
     """Online gradient descent on the mean of log(1 + exp(s_j - s_i)) over all pairs of grades R_i > R_j.
 
     One step for every query whose grades differ. Learns from lists, whatever the measure. It has the regret bound of
@@ -15,8 +14,6 @@ class RankNet(AdaptiveSteps, PairLearner):
     Parameters
     ----------
     learning_rate : float, positive
-    steps : "constant", "adagrad" or "adagrad-norm"
-        AdaGrad divides each step by the root of the sum of squares of all steps so far, per feature or as a whole.
     average, scaling
         As in `SlamPerceptron`.
 
@@ -38,12 +35,10 @@ class RankNet(AdaptiveSteps, PairLearner):
         self,
         learning_rate: float = 0.1,
         *,
-        steps: str = "constant",
         average: bool = False,
         scaling: ScalingLike = None,
     ) -> None:
         self.learning_rate = learning_rate
-        self.steps = steps
         self.average = average
         self.scaling = scaling
         self._start()

@@ -16,6 +16,7 @@ from perceptrank.kernels.list_pass import (
 )
 from perceptrank.persist import finite_numbers, whole_number
 
+_NONE: Floats = np.empty(0)
 _COUNTS = {"rounds": ROUNDS, "updates": UPDATES}
 _SUMS = {
     "mass": MASS,
@@ -42,6 +43,11 @@ class State(NamedTuple):
     def core(self) -> tuple[Floats, Floats, Floats]:
         """What all learners have."""
         return self.weights, self.total, self.tally
+
+    @property
+    def squares(self) -> Floats:
+        """Sums of squares of all steps, per feature or in all, empty unless steps are AdaGrad's."""
+        return self.more.get("squares", _NONE)
 
     def copy(self) -> "State":
         """A copy that later rounds leave alone."""

@@ -1,8 +1,6 @@
 """Several learners at once, ranking with the one that has done best."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from copy import deepcopy
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any, Self
 
@@ -12,6 +10,7 @@ from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.learners.base import Learner
 from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.learners.state import State
+from perceptrank.learners.wrapping import Ensemble, fresh
 from perceptrank.measures import MeasureLike, parse
 from perceptrank.scaling import ScalingLike
 from perceptrank.validation import check_choice, check_seed
@@ -20,7 +19,7 @@ STRATEGIES = ("leader", "hedge")
 _RELATIVE_MARGINS = (0.1, 0.3, 1.0, 3.0)
 
 
-class Tournament(Learner):
+class Tournament(Ensemble):
     """Run several learners on the stream at once, and rank each query with the one that has done best so far.
 
     All of them rank and learn from every query. Best is who has the largest sum of a measure over all queries so far,
@@ -56,9 +55,7 @@ class Tournament(Learner):
     fixed = ("learners",)
     cost = "that of its learners"
     promise = "hedge: expected loss ≤ the best's + √(2 T ln N) + √(ln N / 8)"
-    depends_on_rate = False
-    _by_blocks = True
-    average = False
+    wraps = False
 
     def __init__(
         self,
@@ -97,10 +94,6 @@ class Tournament(Learner):
         names, choices = list(settings), [list(values) for values in settings.values()]
         return cls([kind(**dict(zip(names, chosen, strict=True))) for chosen in product(*choices)], **tournament or {})
 
-    def _start(self) -> None:
-        super()._start()
-        self._members = [_fresh(one) for one in self._templates()]
-
     def _templates(self) -> list[Learner]:
         if self.learners is None:
             return [ListwisePerceptron(relative_margin=margin) for margin in _RELATIVE_MARGINS]
@@ -115,16 +108,15 @@ class Tournament(Learner):
             raise ValueError(f"learners must be a list of learners, got {self.learners!r}")
         if not self._templates():
             raise ValueError("learners must be at least one learner, got none")
-        for one in self._templates():
-            if not isinstance(one, Learner) or isinstance(one, Tournament):
-                raise ValueError(f"learners must be learners, and no tournaments, got {one!r}")
-            if one.scaling is not None:
-                raise ValueError(f"scaling must be given to the tournament, not to its learners, got {one!r}")
+        self._check_members(self._templates(), "learners")
+        if any(isinstance(one, Tournament) for one in self._templates()):
+            raise ValueError(f"learners must be no tournaments, got {self.learners!r}")
 
-    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        super()._parameters_changed(parameters)
-        if "learners" in parameters and not self._has_learned():
-            self._members = [_fresh(one) for one in self._templates()]
+    def _make_members(self) -> list[Learner]:
+        return [fresh(one) for one in self._templates()]
+
+    def _inside(self) -> dict[str, Any]:
+        return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in self._members]}
 
     # Who ranks
 
@@ -150,11 +142,6 @@ class Tournament(Learner):
             sums, judged = self._state.more["sums"], self._state.more["judged"]
         return self._members[int(self._choices(sums[:, None], judged, np.array([self._n_queries]))[0])]
 
-    @property
-    def members(self) -> list[Learner]:
-        """The learners as they are now."""
-        return list(self._members)
-
     # Learning
 
     def _more_state(self, n_features: int) -> dict[str, Floats]:
@@ -170,9 +157,7 @@ class Tournament(Learner):
         scores, moved = np.empty((len(self._members), len(relevance))), np.empty((len(self._members), n))
         values = np.empty((len(self._members), n))
         for place, member in enumerate(self._members):
-            if member._state is None:
-                member._state = State.zero(X.shape[1], member._more_state(X.shape[1]))
-            done = member._pass(member._state, X, relevance, offsets, scores[place], moved[place])
+            done = member._pass(member._begin(X.shape[1]), X, relevance, offsets, scores[place], moved[place])
             if done < n:
                 return done
             member._n_queries += n
@@ -184,16 +169,6 @@ class Tournament(Learner):
         predicted[:] = scores[np.repeat(chosen, np.diff(offsets)), np.arange(len(relevance))]
         masses[:] = moved[chosen, np.arange(n)]
         return n
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        members = deepcopy(self._members)
-        try:
-            with super()._all_or_nothing():
-                yield
-        except BaseException:
-            self._members = members
-            raise
 
     # What was learned
 
@@ -215,37 +190,3 @@ class Tournament(Learner):
     def n_updates(self) -> int:
         """Number of rounds with an update of the learner that ranks the next query."""
         return self.leader.n_updates
-
-    # Saving
-
-    def as_document(self) -> dict[str, Any]:
-        """The model as a dictionary of plain values, as `save` writes it."""
-        document = super().as_document()
-        if self.learners is not None:
-            document["parameters"]["learners"] = [_fresh(one).as_document() for one in self._members]
-        return document | {"members": [one.as_document() for one in self._members]}
-
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> Self:
-        """The model of a dictionary that `as_document` made; raises if it does not hold together."""
-        from perceptrank.learners import from_document
-
-        parameters = dict(document["parameters"])
-        if parameters["learners"] is not None:
-            parameters["learners"] = [from_document(one) for one in parameters["learners"]]
-        tournament = super().from_document(document | {"parameters": parameters})
-        members = [from_document(one) for one in document["members"]]
-        if [type(one) for one in members] != [type(one) for one in tournament._members]:
-            raise ValueError("members must be of the kinds that the parameters name")
-        width = None if tournament._state is None else len(tournament._state.weights)
-        for one in members:
-            found = one.n_features_in_ if one._has_learned() else None
-            if found != width:
-                raise ValueError(f"members must have learned from {width} features, got {found}")
-        tournament._members = members
-        return tournament
-
-
-def _fresh(learner: Learner) -> Learner:
-    """A learner of the same settings that has learned nothing."""
-    return type(learner)(**learner.get_params())

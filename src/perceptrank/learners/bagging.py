@@ -1,0 +1,107 @@
+"""Online bagging of any learner."""
+
+from typing import Any
+
+import numpy as np
+
+from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.chance import draw_repeats
+from perceptrank.kernels.scoring import score_rows
+from perceptrank.kernels.single_documents import close_round
+from perceptrank.learners.base import Learner, one_query
+from perceptrank.learners.state import State
+from perceptrank.learners.wrapping import Ensemble, fresh
+from perceptrank.measures import Measure
+from perceptrank.scaling import ScalingLike
+from perceptrank.validation import check_positive_whole, check_seed
+
+
+class Bagging(Ensemble):
+    """Several learners of one kind, each of a sample of the queries of its own; rank with the mean of their weights.
+
+    Every member learns from each query as many times as a draw of the Poisson distribution of mean 1 says: in the
+    limit, a sample drawn with replacement. The mean steadies learners that a single noisy query can throw far off.
+
+    Parameters
+    ----------
+    learner : learner
+        Its settings: each member is a fresh copy, with a seed of its own if it has one.
+    n_members : int
+    seed : int
+        Of the draws.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or several of them
+        What features go through first, once for all members; the learner must have none of its own.
+
+    Reference: N. C. Oza and S. Russell, "Online Bagging and Boosting".
+
+    >>> import perceptrank as pr
+    >>> ranker = Bagging(pr.MinimaxPerceptron(), n_members=5)
+    >>> trace = ranker.learn(pr.separable(200).stream)
+    >>> [one.n_rounds for one in ranker.members]
+    [183, 206, 199, 198, 182]
+    """
+
+    algorithm = "bagging"
+    fixed = ("learner", "n_members")
+    cost = "N times that of its learner"
+
+    def __init__(self, learner: Learner, *, n_members: int = 10, seed: int = 0, scaling: ScalingLike = None) -> None:
+        self.learner = learner
+        self.n_members = n_members
+        self.seed = seed
+        self.scaling = scaling
+        self._start()
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_positive_whole("n_members", self.n_members)
+        check_seed(self.seed)
+        self._check_members([self.learner], "learner")
+
+    def _make_members(self) -> list[Learner]:
+        members = [fresh(self.learner) for _ in range(self.n_members)]
+        for number, one in enumerate(members):
+            if "seed" in one.parameter_names:
+                one.set_params(seed=(one.get_params(deep=False)["seed"] + number) % 2**63)
+        return members
+
+    def _inside(self) -> dict[str, Any]:
+        return {"learner": fresh(self._members[0]).as_document()}
+
+    def _own_measure(self) -> Measure:
+        return self.learner._own_measure()
+
+    @property
+    def weights(self) -> Floats:
+        """The mean of the members' current iterates."""
+        self._learned()
+        weights: Floats = np.mean([member.weights for member in self._members], axis=0)
+        return weights
+
+    def _pass(
+        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+    ) -> int:
+        n = len(offsets) - 1
+        sound = (relevance >= 0) & np.isfinite(relevance)  # a query may be one that no member learns from
+        if not sound.all():
+            return int(np.searchsorted(offsets, np.argmin(sound), side="right")) - 1
+        repeats = draw_repeats(int(self.seed), self._n_queries, n, len(self._members))
+        states = [one._begin(X.shape[1]) for one in self._members]
+        mass = np.empty(1)
+        for q in range(n):
+            start, stop = offsets[q], offsets[q + 1]
+            if not score_rows(X, start, stop, state.weights, predicted, start):
+                return q
+            query = X[start:stop], relevance[start:stop], one_query(int(stop - start)), np.empty(stop - start), mass
+            moved = 0.0
+            for member, own, times in zip(self._members, states, repeats[q], strict=True):
+                for _ in range(times):
+                    if not member._pass(own, *query):
+                        return q
+                    member._n_queries += 1
+                    moved += mass[0]
+            np.mean([member.coef_ for member in self._members], axis=0, out=state.weights)
+            masses[q] = moved / len(self._members)
+            if not close_round(masses[q], *state.core):
+                return q
+        return n

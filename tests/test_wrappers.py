@@ -1,0 +1,216 @@
+"""AdaGrad and bagging around other learners; what every learner must pass is in test_learners.py."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import streams
+
+import perceptrank as pr
+from perceptrank.kernels.chance import draw_repeats
+
+pytestmark = pytest.mark.kernel
+
+
+def test_the_wrappers_are_not_among_the_algorithms():
+    assert pr.wrappers() == {"adagrad": pr.AdaGrad, "bagging": pr.Bagging}
+    assert not set(pr.wrappers()) & set(pr.algorithms())
+
+
+# AdaGrad
+
+
+def test_adagrad_by_hand():
+    diagonal, norm = pr.AdaGrad(pr.RankNet(1.0)), pr.AdaGrad(pr.RankNet(1.0), steps="norm")
+    for learner in (diagonal, norm):
+        learner.learn_one([[6.0, 8.0], [0.0, 0.0]], [1, 0])  # the gradient is half of (6, 8)
+    np.testing.assert_allclose(diagonal.weights, [1.0, 1.0])
+    np.testing.assert_allclose(norm.weights, [0.6, 0.8])
+    for learner in (diagonal, norm):
+        learner.learn_one([[0.0, 0.0], [0.0, 1.0]], [1, 0])
+    wrong = 1 / (1 + np.exp(-1.0))  # the lead of the wrong document is 1
+    np.testing.assert_allclose(diagonal.weights, [1.0, 1 - wrong / np.sqrt(16 + wrong**2)])
+    wrong = 1 / (1 + np.exp(-0.8))
+    np.testing.assert_allclose(norm.weights, [0.6, 0.8 - wrong / np.sqrt(25 + wrong**2)])
+
+
+def test_adagrad_around_learners_of_single_documents_by_hand():
+    perceptron = pr.AdaGrad(pr.Perceptron(0.5))
+    perceptron.learn_one([[3.0]], [1])  # squares 9, step 3/3
+    perceptron.learn_one([[4.0]], [0])  # a mistake: squares 25, step -4/5
+    np.testing.assert_allclose(perceptron.weights, [0.5 * (1 - 0.8)])
+    committee = pr.AdaGrad(pr.CommitteePerceptron(2), steps="norm")
+    committee.learn_one([[3.0], [0.0]], [1, 0])  # a step of 3/3
+    committee.learn_one([[1.0], [0.0]], [1, 0])  # right once
+    committee.learn_one([[0.0], [4.0]], [1, 0])  # wrong: 1 joins with one success; a step of -4/5
+    np.testing.assert_allclose(committee.weights, [0.2])
+    np.testing.assert_allclose(committee.coef_, [1.0])
+
+
+@given(stream=streams(), exponent=st.integers(0, 30), steps=st.sampled_from(["diagonal", "norm"]))
+def test_adagrad_around_the_listwise_perceptron_does_not_depend_on_scale_or_rate(stream, exponent, steps):
+    """But for the smallest root, which is far below the steps."""
+    plain = pr.AdaGrad(pr.ListwisePerceptron(), steps=steps)
+    scaled = pr.AdaGrad(pr.ListwisePerceptron(learning_rate=4.0), steps=steps)
+    plain.learn(stream)
+    scaled.learn(stream.with_features(stream.X.astype(np.float64) * 2.0**exponent))
+    assert scaled.n_updates == plain.n_updates
+    np.testing.assert_allclose(scaled.coef_, 4 * plain.coef_, rtol=1e-4, atol=1e-4)
+
+
+def test_each_feature_has_its_own_rate():
+    """With constant steps a feature of small numbers is hardly learned beside one of large numbers."""
+    stream = pr.separable(300, seed=1).stream
+    units = np.logspace(-3, 3, stream.n_features)
+    bent = stream.with_features(stream.X * units)
+    constant, adaptive = pr.OnlineListNet(1e-4), pr.AdaGrad(pr.OnlineListNet(0.1))
+    straight = pr.AdaGrad(pr.OnlineListNet(0.1))
+    means = [one.learn(bent, "ndcg@10").mean("ndcg@10") for one in (constant, adaptive)]
+    assert means[0] < means[1] - 0.02
+    straight.learn(stream)
+    assert np.count_nonzero(straight.coef_) == stream.n_features
+
+
+def test_adagrad_takes_average_scaling_and_measure_from_its_learner():
+    inner = pr.SlamPerceptron("ap", average=True, scaling="running")
+    learner = pr.AdaGrad(inner)
+    assert (learner.average, learner.scaling, learner.name) == (True, "running", "adagrad:slam")
+    assert [str(measure) for measure in learner.learn(pr.separable(5).stream).measures] == ["ap"]
+    assert len(learner.scalings_) == 1
+    assert inner.n_queries == 0
+    with pytest.raises(ValueError, match="adagrad has no theorem"):
+        learner.guarantee(radius=1.0, margin=1.0)
+
+
+@pytest.mark.parametrize("inner", [pr.SolarI(), pr.PRank(), pr.Tournament(), pr.AdaGrad(pr.RankNet()), "slam", None])
+def test_adagrad_needs_a_learner_with_a_rate(inner):
+    with pytest.raises(ValueError, match="learner must be"):
+        pr.AdaGrad(inner)
+    with pytest.raises(ValueError, match=r"steps must be one of 'diagonal', 'norm', got 'full'"):
+        pr.AdaGrad(pr.RankNet(), steps="full")
+
+
+# Bagging
+
+
+def test_repeats_are_drawn_from_the_poisson_distribution():
+    repeats = draw_repeats(3, 0, 20000, 5)
+    assert np.array_equal(draw_repeats(3, 100, 50, 5), repeats[100:150])
+    assert not np.array_equal(draw_repeats(4, 0, 100, 5), repeats[:100])
+    for value, chance in enumerate([0.367879, 0.367879, 0.183940, 0.061313, 0.015328]):
+        deviation = np.sqrt(chance * (1 - chance) / 20000)
+        assert np.abs((repeats == value).mean(axis=0) - chance).max() < 4 * deviation
+    correlations = np.corrcoef(repeats.T)[~np.eye(5, dtype=bool)]
+    assert np.abs(correlations).max() < 4 / np.sqrt(20000)
+
+
+@pytest.mark.parametrize("inner", [pr.ListwisePerceptron("ap"), pr.OnlineListNet(0.1), pr.Tournament()])
+@given(stream=streams(), members=st.integers(1, 4), seed=st.integers(0, 99))
+def test_bagging_is_what_its_definition_says(inner, stream, members, seed):
+    learner = pr.Bagging(inner, n_members=members, seed=seed)
+    trace = learner.learn(stream, "ndcg")
+    twins = [type(inner)(**inner.get_params(deep=False)) for _ in range(members)]
+    for number, query in enumerate(stream):
+        mean = np.mean([twin.predict(query.X) for twin in twins], axis=0)
+        value = pr.NDCG()(mean, query.relevance) if query.relevance.any() else np.nan
+        if not np.isclose(value, trace.values("ndcg")[number], equal_nan=True):
+            assert np.diff(np.sort(mean)).min() < 1e-9  # scores that differ by rounding only
+        for twin, times in zip(twins, draw_repeats(seed, number, 1, members)[0], strict=True):
+            for _ in range(times):
+                twin.learn_one(query.X, query.relevance)
+    learned = [twin.coef_ if twin.n_queries else np.zeros(stream.n_features) for twin in twins]
+    np.testing.assert_allclose(learner.coef_, np.mean(learned, axis=0), rtol=1e-12, atol=1e-15)
+    assert [one.n_queries for one in learner.members] == [one.n_queries for one in twins]
+
+
+def test_bagging_by_hand():
+    learner = pr.Bagging(pr.MinimaxPerceptron(), n_members=4, seed=1)
+    draws = draw_repeats(1, 0, 2, 4)
+    assert (draws == 0).any()  # someone does not learn
+    learner.learn_one([[1.0], [0.0]], [1, 0])  # whoever learns goes to 1, once: then all is right
+    assert learner.coef_[0] == np.mean(draws[0] > 0)
+    learner.learn_one([[0.0], [3.0]], [1, 0])
+    moved = [(3 if times else 0) for times in draws[1]]
+    assert learner.coef_[0] == np.mean([(1 if first else 0) - 3 * (then > 0) for first, then in draws.T.tolist()])
+    assert learner.n_updates == 1 + any(moved)
+
+
+def test_members_have_seeds_of_their_own():
+    learner = pr.Bagging(pr.CommitteePerceptron(seed=2**63 - 2), n_members=3)
+    assert [one.seed for one in learner.members] == [2**63 - 2, 2**63 - 1, 0]
+
+
+def test_bagging_refuses_what_cannot_be():
+    with pytest.raises(ValueError, match="learner must be a learner, got 'slam'"):
+        pr.Bagging("slam")
+    with pytest.raises(ValueError, match="n_members must be"):
+        pr.Bagging(pr.RankNet(), n_members=0)
+    with pytest.raises(ValueError, match="scaling must be given to Bagging, not to its learners"):
+        pr.Bagging(pr.RankNet(scaling="running"))
+
+
+def test_a_grade_that_is_wrong_is_noticed_even_if_no_member_learns_from_it():
+    seed = next(seed for seed in range(99) if draw_repeats(seed, 0, 1, 1)[0, 0] == 0)
+    learner = pr.Bagging(pr.RankNet(), n_members=1, seed=seed)
+    for wrong in (np.nan, -1.0, np.inf):
+        with pytest.raises(ValueError, match="relevance"):
+            learner.learn_one(np.eye(2), np.array([0.0, wrong]))
+    assert learner.n_queries == 0
+
+
+def test_bagging_steadies_a_learner_that_is_thrown_about():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(4000, 8))
+    grades = (X @ rng.normal(size=8) + 2 * rng.normal(size=4000) > 1.5).astype(float)
+    stream = pr.QueryStream.from_arrays(X, grades, group=np.full(400, 10))
+    alone = pr.SlamPerceptron(learning_rate=1.0).learn(stream, "ndcg@10").mean("ndcg@10")
+    together = pr.Bagging(pr.SlamPerceptron(learning_rate=1.0)).learn(stream, "ndcg@10").mean("ndcg@10")
+    assert together > alone + 0.02
+
+
+# Settings and files
+
+
+def test_settings_of_the_learner_inside_can_be_reached():
+    learner = pr.Bagging(pr.AdaGrad(pr.OnlineListNet(0.1)), n_members=2)
+    assert learner.get_params()["learner__learner__learning_rate"] == 0.1
+    assert "learner__learner" not in learner.get_params(deep=False)
+    inside = learner.learner
+    learner.set_params(learner__learner__learning_rate=0.5, learner__steps="norm", n_members=3)
+    assert (learner.learner.learner.learning_rate, learner.learner.steps, len(learner.members)) == (0.5, "norm", 3)
+    assert (inside.learner.learning_rate, inside.steps) == (0.1, "diagonal")  # the one that was given is left alone
+    assert [one.learner.learning_rate for one in learner.members] == [0.5] * 3
+    for wrong in (
+        {"learner__foo": 1},
+        {"foo__learner": 1},
+        {"n_members__x": 1},
+        {"learner__learner__learning_rate": 0},
+    ):
+        with pytest.raises(ValueError, match=r"has no parameter|learning_rate must be"):
+            learner.set_params(**wrong)
+    learner.learn(pr.separable(5).stream)
+    learner.set_params(**learner.get_params())
+    with pytest.raises(ValueError, match="learner cannot be changed once something was learned"):
+        learner.set_params(learner__steps="diagonal")
+
+
+def test_damaged_files_are_refused(tmp_path):
+    learner = pr.Bagging(pr.AdaGrad(pr.RankNet()), n_members=2)
+    learner.learn(pr.separable(5).stream)
+    learner.save(tmp_path / "model.json")
+    document = json.loads((tmp_path / "model.json").read_text())
+    for damage in (
+        lambda one: one["parameters"].update(learner=None),
+        lambda one: one["parameters"]["learner"].update(algorithm="foo"),
+        lambda one: one["parameters"].update(n_members=3),
+        lambda one: one["members"][0]["state"].update(squares=[1.0]),
+        lambda one: one["members"][0].update(state=None),
+        lambda one: one.pop("members"),
+    ):
+        damaged = json.loads(json.dumps(document))
+        damage(damaged)
+        (tmp_path / "damaged.json").write_text(json.dumps(damaged))
+        with pytest.raises(ValueError, match=r"damaged\.json"):
+            pr.load(tmp_path / "damaged.json")
