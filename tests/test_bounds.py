@@ -155,6 +155,37 @@ def test_slam_separable_as_in_the_paper(data, measure):
     assert losses <= bounds.slam_as_in_the_paper(**needed, margin=data.margin) * SLACK
 
 
+@given(stream=streams(), measure=MEASURES, seed=st.integers(0, 99))
+def test_slam_noisy_as_in_the_paper(stream, measure, seed):
+    """Sum of RML <= L + U sqrt(C L) + U^2 C at the best rate in hindsight, b / C with L b^2 + U^2 C (b - 1) = 0.
+
+    Weights by index do not depend on the learner, so that L is known before its rate is.
+    """
+    name, k = measure
+    longest = int(np.diff(stream.offsets).max())
+    needed = {
+        "radius": radius(stream),
+        "n_documents": min(k, longest) if k else longest,
+        "weight_ratio": bounds.weight_ratio(named(name, k), stream),
+    }
+    if needed["radius"] == 0:
+        return
+    constant = bounds.slam_as_in_the_paper(**needed, margin=1)
+    for u in comparators(stream, seed):
+        surrogate = 0.0
+        for query in stream:
+            scores, grades = query.X.astype(float) @ u, twins.judged(query.relevance, name)
+            v = twins.slam_weights(scores, query.relevance, name, k, class_order="index")
+            surrogate += twins.slam(scores, grades, v, 1.0)[0]
+        size = u @ u * constant
+        root = np.sqrt(size**2 + 4 * size * surrogate)
+        share = 2 * size / (size + root) if size > 0 else 1e-6
+        learner = pr.SlamPerceptron(named(name, k), learning_rate=share / constant, class_order="index")
+        losses = sum(one[3] for one in play(learner, stream, name, k))
+        against = float(np.linalg.norm(u)), surrogate
+        assert losses <= bounds.slam_as_in_the_paper(**needed, comparator=against) * SLACK + 1e-9
+
+
 @given(stream=streams(), measure=MEASURES, rate=st.sampled_from([0.01, 0.1, 1.0]), seed=st.integers(0, 99))
 def test_slam_noisy(stream, measure, rate, seed):
     """S <= L + U sqrt(C L) + U^2 C with C = D^2 + 2 / rate, for every comparator u."""

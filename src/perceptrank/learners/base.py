@@ -100,17 +100,14 @@ class Learner(Guaranteed):
             measure.check_grades(stream.relevance)
         with self._all_or_nothing():
             self._feature_names = stream.feature_names or self._feature_names
-            before = self._n_queries
-            blocks = stream.blocks()
-            return Trace.concatenate(self._learn_block(block, recorded, self._n_queries - before) for block in blocks)
+            return Trace.concatenate(self._learn_block(block, recorded) for block in stream.blocks())
 
-    def _learn_block(self, block: QueryStream, recorded: list[Measure], n_before: int = 0) -> Trace:
-        """Learn a block that comes after n_before queries of the stream that the user gave."""
+    def _learn_block(self, block: QueryStream, recorded: list[Measure]) -> Trace:
         X = block.X
         for scaling in self._scalings:
             X = read_only(scaling.learn_and_scale(X, block.offsets))
         predicted, masses = np.empty(block.n_documents), np.empty(len(block))
-        self._learn_arrays(X, block.relevance, block.offsets, predicted, masses, n_before)
+        self._learn_arrays(X, block.relevance, block.offsets, predicted, masses)
         first = self._n_queries
         self._n_queries += len(block)
         values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
@@ -123,7 +120,6 @@ class Learner(Guaranteed):
         offsets: Ints,
         predicted: Floats,
         masses: Floats,
-        n_before: int = 0,
     ) -> None:
         done = self._pass(self._begin(X.shape[1]), X, relevance, offsets, predicted, masses)
         if done < len(offsets) - 1:
@@ -132,8 +128,9 @@ class Learner(Guaranteed):
             if not np.isfinite(X[rows]).all():
                 raise ValueError(describe_bad_feature(X[rows], 0, self._feature_names))
             raise ValueError(
-                f"scores or weights overflow at query number {n_before + done}: the features or the learning rate are "
-                "too large; scale the features, for example with scaling='running'"
+                f"scores or weights overflow at query number {self._n_queries + done}, counted from the first that was "
+                "ever learned: the features or the learning rate are too large; scale the features, for example with "
+                "scaling='running'"
             )
 
     def _begin(self, n_features: int) -> State:
