@@ -196,6 +196,12 @@ def test_settings_of_the_learner_inside_can_be_reached():
         learner.set_params(learner__steps="diagonal")
 
 
+def nest(document, times):
+    """Put it into AdaGrad again and again."""
+    for _ in range(times):
+        document["parameters"]["learner"] = {"algorithm": "adagrad", "parameters": dict(document["parameters"])}
+
+
 def test_damaged_files_are_refused(tmp_path):
     learner = pr.Bagging(pr.AdaGrad(pr.RankNet()), n_members=2)
     learner.learn(pr.separable(5).stream)
@@ -205,6 +211,9 @@ def test_damaged_files_are_refused(tmp_path):
         lambda one: one["parameters"].update(learner=None),
         lambda one: one["parameters"]["learner"].update(algorithm="foo"),
         lambda one: one["parameters"].update(n_members=3),
+        lambda one: one["parameters"].update(n_members=10**12),
+        lambda one: nest(one, 100),
+        lambda one: nest(one, 450),
         lambda one: one["members"][0]["state"].update(squares=[1.0]),
         lambda one: one["members"][0].update(state=None),
         lambda one: one.pop("members"),

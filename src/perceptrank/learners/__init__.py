@@ -9,6 +9,17 @@ from typing import Any
 from perceptrank import persist
 from perceptrank.learners.base import Learner
 
+_DAMAGE = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
 
 class UnknownAlgorithmError(ValueError):
     """There is no learner of that name."""
@@ -60,6 +71,6 @@ def load(path: str | Path) -> Learner:
         return from_document(document)
     except UnknownAlgorithmError as error:
         raise ValueError(f"{path} holds {error}") from None
-    except (AttributeError, IndexError, KeyError, MemoryError, OverflowError, TypeError, ValueError) as error:
+    except _DAMAGE as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path} is damaged: {reason}") from None

@@ -1,6 +1,6 @@
 """Online bagging of any learner."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -67,6 +67,14 @@ class Bagging(Ensemble):
 
     def _inside(self) -> dict[str, Any]:
         return {"learner": fresh(self._members[0]).as_document()}
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Self:
+        """The model of a dictionary that `as_document` made; raises if it does not hold together."""
+        given, found = document["parameters"]["n_members"], len(document["members"])
+        if given != found:
+            raise ValueError(f"there must be {given} members, got {found}")
+        return super().from_document(document)
 
     def _own_measure(self) -> Measure:
         return self.learner._own_measure()
