@@ -2,15 +2,17 @@
 
 python benchmarks/quality.py [--shuffles 5] [--json FILE]
 Progressive NDCG@10, one pass, mean over shuffles. Learners whose rankings depend on a learning rate, limit or
-regularization run with nine values of it, averaged and not, and the best for the mean is taken: hindsight that no one
-has in practice. Then the default listwise perceptron minus that learner, with a 95 % interval from resampling
-queries, each query's difference being averaged over the shuffles first. What diverges is left out. PERCEPTRANK_DATA
-names the folder that holds the files listed in real_streams.py. MSLR's raw features are z-scored query by query.
+regularization run with nine values of it, averaged and not (around ListNet and RankNet also with both of AdaGrad's
+steps), and the best for the mean is taken: hindsight that no one has in practice. Then each of our two minus that
+learner, with a 95 % interval from resampling queries, each query's difference being averaged over the shuffles first.
+What diverges is left out. PERCEPTRANK_DATA names the folder that holds the files listed in real_streams.py. MSLR's raw
+features are z-scored query by query.
 """
 
 import argparse
 import json
 from collections import defaultdict
+from itertools import product
 
 import numpy as np
 import real_streams
@@ -23,6 +25,7 @@ TUNED = {
 }
 RATES = [10.0**e for e in range(-5, 4)]
 OURS = ("listwise", "tournament")
+AVERAGED = {"": False, ", averaged": True}
 
 
 def settings() -> dict[tuple[str, str], pr.Learner]:
@@ -33,12 +36,17 @@ def settings() -> dict[tuple[str, str], pr.Learner]:
             parameter, values = TUNED[name]
             learners |= {(name, f"{value:g}"): kind(**{parameter: value}) for value in values}
         elif kind.depends_on_rate:
-            learners |= {(name, f"{rate:g}"): kind(learning_rate=rate) for rate in RATES}
-            learners |= {(name, f"{rate:g}, averaged"): kind(learning_rate=rate, average=True) for rate in RATES}
+            for rate, (suffix, average) in product(RATES, AVERAGED.items()):
+                learners[name, f"{rate:g}{suffix}"] = kind(learning_rate=rate, average=average)
         else:
             learners[name, ""] = kind()
             if name not in OURS and "average" in kind.parameter_names:
                 learners[name, "averaged"] = kind(average=True)
+    for kind, steps, rate in product((pr.OnlineListNet, pr.RankNet), ("diagonal", "norm"), RATES):
+        for suffix, average in AVERAGED.items():
+            learner = pr.AdaGrad(kind(rate, average=average), steps=steps)
+            learners[learner.name, f"{steps} {rate:g}{suffix}"] = learner
+    learners["bagging:listwise", ""] = pr.Bagging(pr.ListwisePerceptron())
     return learners
 
 
@@ -82,19 +90,23 @@ def main() -> None:
         values = per_query(stream, arguments.shuffles)
         counted = ~np.isnan(next(iter(values.values()))[0])
         means = {key: float(rows_[:, counted].mean()) for key, rows_ in values.items()}
-        ours = values["listwise", ""][:, counted].mean(axis=0)
+        ours = {name: values[name, ""][:, counted].mean(axis=0) for name in OURS}
         print(f"\n{name}: {len(stream)} queries, {counted.sum()} count, {arguments.shuffles} shuffles")
-        print(f"{'learner':20}{'best in hindsight':>20}{'ndcg@10':>10}{'listwise ahead by':>20}   95 % interval")
+        headings = "".join(f"{name + ' ahead by':>22}{'95 % interval':>20}{'':8}" for name in OURS)
+        print(f"{'learner':20}{'best in hindsight':>24}{'ndcg@10':>10}{headings}")
         best = {kind: max((key for key in means if key[0] == kind), key=means.get) for kind, _ in means}
         for kind in sorted(best, key=lambda kind: -means[best[kind]]):
             key = best[kind]
-            ahead = ours - values[key][:, counted].mean(axis=0)
-            low, high = interval(ahead)
-            verdict = "" if kind == "listwise" else "ahead" if low > 0 else "BEHIND" if high < 0 else "level"
-            shown = f"{kind:20}{key[1] or '-':>20}{means[key]:10.4f}{ahead.mean():+20.4f}"
-            print(f"{shown}   {low:+.4f} to {high:+.4f}  {verdict}")
             row = {"stream": name, "learner": kind, "setting": key[1], "ndcg@10": means[key]}
-            rows.append(row | {"ahead": float(ahead.mean()), "low": low, "high": high})
+            shown = f"{kind:20}{key[1] or '-':>24}{means[key]:10.4f}"
+            for own in OURS:
+                ahead = ours[own] - values[key][:, counted].mean(axis=0)
+                low, high = interval(ahead)
+                verdict = "" if kind == own else "ahead" if low > 0 else "BEHIND" if high < 0 else "level"
+                shown += f"{ahead.mean():+22.4f}{f'{low:+.4f} to {high:+.4f}':>20}  {verdict:6}"
+                row[own] = {"ahead": float(ahead.mean()), "low": low, "high": high}
+            print(shown)
+            rows.append(row)
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump(rows, file, indent=1)
