@@ -2,7 +2,8 @@
 
 python benchmarks/progressive.py [--shuffles 5]
 PERCEPTRANK_DATA names the folder that holds the files listed in real_streams.py. "tuned" is the best of six learning
-rates in hindsight. MSLR's raw features are z-scored query by query. Queries without a relevant document are skipped.
+rates in hindsight; "uniform" is the listwise perceptron with uniform violators. MSLR's raw features are z-scored query
+by query. Queries without a relevant document are skipped.
 """
 
 import argparse
@@ -17,9 +18,12 @@ COLUMNS = {
     "slam, tuned": [pr.SlamPerceptron(learning_rate=rate) for rate in RATES],
     "minimax": [pr.MinimaxPerceptron()],
     "listnet, tuned": [pr.OnlineListNet(rate) for rate in RATES],
-    "listwise rho=0, last": [pr.ListwisePerceptron(relative_margin=0, average=False)],
-    "listwise rho=0": [pr.ListwisePerceptron(relative_margin=0)],
-    "listwise margin=1, tuned": [pr.ListwisePerceptron(margin=1.0, learning_rate=rate) for rate in RATES],
+    "uniform rho=0, last": [pr.ListwisePerceptron(violators="uniform", relative_margin=0, average=False)],
+    "uniform rho=0": [pr.ListwisePerceptron(violators="uniform", relative_margin=0)],
+    "uniform margin=1, tuned": [
+        pr.ListwisePerceptron(violators="uniform", margin=1.0, learning_rate=rate) for rate in RATES
+    ],
+    "uniform": [pr.ListwisePerceptron(violators="uniform")],
     "listwise (default)": [pr.ListwisePerceptron()],
 }
 

@@ -225,7 +225,9 @@ def test_minimax_noisy(stream, measure, seed):
         assert mistakes <= bounds.minimax(radius=largest, comparator=against) * SLACK
 
 
-LISTWISE = st.sampled_from([("uniform", 0.0), ("uniform", 1.0), ("top", 0.0), ("top", 0.5), ("uniform", 3.0)])
+LISTWISE = st.sampled_from(
+    [(kind, rho) for kind in ("places", "uniform", "top") for rho in (0.0, 0.5, 1.0, 3.0)],
+)
 
 
 @given(data=separable_streams(), measure=MEASURES, setting=LISTWISE)
@@ -242,10 +244,10 @@ def test_listwise_separable(data, measure, setting):
     assert masses <= np.linalg.norm(learner.weights) / data.margin * SLACK
 
 
-@given(data=separable_streams(), measure=MEASURES, rate=st.sampled_from([0.01, 0.1, 1.0]))
-def test_listwise_separable_with_an_absolute_margin(data, measure, rate):
+@given(data=separable_streams(), measure=MEASURES, rate=st.sampled_from([0.01, 0.1, 1.0]), setting=LISTWISE)
+def test_listwise_separable_with_an_absolute_margin(data, measure, rate, setting):
     name, k = measure
-    learner = pr.ListwisePerceptron(named(name, k), margin=1.0, learning_rate=rate, average=False)
+    learner = pr.ListwisePerceptron(named(name, k), violators=setting[0], margin=1.0, learning_rate=rate, average=False)
     masses = sum(one[4] for one in play(learner, data.stream, name, k))
     bound = bounds.slam(diameter=diameter(data.stream, name), learning_rate=rate, margin=data.margin)
     assert masses <= bound * SLACK
@@ -261,7 +263,10 @@ def test_listwise_noisy(stream, measure, setting, seed):
     masses = sum(one[4] for one in rounds)
     largest = diameter(stream, name)
     for u in comparators(stream, seed):
-        surrogate = sum(twins.slam(X @ u, grades, v, 1.0)[0] for X, grades, v, _, mass in rounds if mass > 0)
+        if violators == "places":
+            surrogate = sum(mass * twins.level_pair(X @ u, grades) for X, grades, _, _, mass in rounds if mass > 0)
+        else:
+            surrogate = sum(twins.slam(X @ u, grades, v, 1.0)[0] for X, grades, v, _, mass in rounds if mass > 0)
         against = float(np.linalg.norm(u)), surrogate
         assert masses <= bounds.listwise(diameter=largest, relative_margin=rho, comparator=against) * SLACK
 
@@ -344,12 +349,14 @@ def test_the_stream_on_which_small_rates_are_costly():
         pr.SlamPerceptron("ap", learning_rate=1.0),
         pr.ListwisePerceptron("ap", average=False),
         pr.ListwisePerceptron("ap", average=False, relative_margin=0),
+        pr.ListwisePerceptron("ap", average=False, violators="uniform"),
+        pr.ListwisePerceptron("ap", average=False, violators="uniform", relative_margin=0),
     ):
         values = learner.learn(stream, "ap").values("ap")
         errors[repr(learner)] = int((values < 1).sum())
         gamma = 0.2 / np.sqrt(1.9**2 + 0.2**2)
         assert (1 - values).sum() <= learner.guarantee(diameter=1, margin=gamma)
-    assert list(errors.values()) == [n, 31, 20, 20]
+    assert list(errors.values()) == [n, 31, 24, 10, 20, 20]
 
 
 def test_losses_stop_on_a_long_separable_stream():

@@ -564,7 +564,7 @@ def test_at_most_one_margin():
     for name in ("margin", "relative_margin"):
         with pytest.raises(ValueError, match=f"{name} must be a number >= 0 or None, got -1"):
             pr.ListwisePerceptron(**{name: -1})
-    with pytest.raises(ValueError, match="violators must be one of 'uniform', 'top'"):
+    with pytest.raises(ValueError, match="violators must be one of 'places', 'uniform', 'top'"):
         pr.ListwisePerceptron(violators="all")
 
 

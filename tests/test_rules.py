@@ -34,6 +34,18 @@ SETTINGS = {
     "listnet": (pr.OnlineListNet(0.2), {"learning_rate": 0.2}),
     "listnet averaged": (pr.OnlineListNet(0.2, average=True), {"learning_rate": 0.2, "average": True}),
     "listwise": (pr.ListwisePerceptron(), {"relative_margin": 1.0, "average": True}),
+    "listwise uniform": (
+        pr.ListwisePerceptron(violators="uniform"),
+        {"relative_margin": 1.0, "average": True, "violators": "uniform"},
+    ),
+    "listwise uniform mean": (
+        pr.ListwisePerceptron("ndcg@3", violators="uniform", class_order="mean", relative_margin=2.0),
+        {"k": 3, "relative_margin": 2.0, "average": True, "class_order": "mean", "violators": "uniform"},
+    ),
+    "listwise uniform margin": (
+        pr.ListwisePerceptron("ap", violators="uniform", class_order="index", margin=0.5),
+        {"name": "ap", "margin": 0.5, "average": True, "class_order": "index", "violators": "uniform"},
+    ),
     "listwise no margin": (pr.ListwisePerceptron(relative_margin=0, average=False), {}),
     "listwise margin": (
         pr.ListwisePerceptron("ndcg@4", margin=0.5, learning_rate=0.2),
@@ -148,7 +160,34 @@ def test_minimax_by_hand():
 
 
 def test_listwise_by_hand():
-    ranker = pr.ListwisePerceptron("ap", relative_margin=1.0, average=True)
+    ranker = pr.ListwisePerceptron("ap")
+    X = np.array([[4.0], [1.0], [0.0]])
+    # equal scores: lower grades first, so 0, 2, 1; document 1 goes from place 3 to 1, 0 from 1 to 2, 2 from 2 to 3
+    ranker.learn_one(X, [0, 1, 0])
+    part = np.log(2) / np.log(3)
+    first = 1 - 4 * part
+    np.testing.assert_allclose(ranker.weights, [first])
+    # margin first^2 = 2.3; scores -6.1, -1.5, 0: document 0 goes from place 3 to 1, 2 from 1 to 2, 1 from 2 to 3
+    ranker.learn_one(X, [1, 0, 0])
+    second = 4 - (1 - part)
+    np.testing.assert_allclose(ranker.weights, [first + second])
+    np.testing.assert_allclose(ranker.coef_, [first + second / 2])
+    # margin (first^2 + second^2) / 2 = 7.8; scores 8.4, 2.1, 0: only document 1 is too near document 0
+    ranker.learn_one(X, [1, 0, 0])
+    np.testing.assert_allclose(ranker.weights, [first + second + 4 - 1])
+
+
+def test_listwise_by_hand_with_three_grades():
+    ranker = pr.ListwisePerceptron("ndcg", average=False)
+    ranker.learn_one(np.eye(3), [0, 1, 2])  # equal scores: ranked 0, 1, 2
+    two, three = np.log(2), np.log(3)
+    # grade 2 gains 3 - 1 over 1: 2 goes from place 3 to 1, the others one down. Grade 1 gains 1: 1 to 1, 2 to 2, 0 to 3
+    up = np.array([-2 * two - three, 2 * (two - three) + two, 2 * three + (three - two)])
+    np.testing.assert_allclose(ranker.weights, up / (2 * three + two + three - two))
+
+
+def test_listwise_by_hand_with_uniform_violators():
+    ranker = pr.ListwisePerceptron("ap", violators="uniform", relative_margin=1.0, average=True)
     X = np.array([[4.0], [1.0], [0.0]])
     ranker.learn_one(X, [0, 1, 0])  # document 1 against documents 0 and 2, half each
     assert ranker.weights.tolist() == [1.0 - (4.0 + 0.0) / 2]
@@ -161,8 +200,8 @@ def test_listwise_by_hand():
     assert ranker.coef_.tolist() == [(-1.0 + 2.5 + 2.5) / 3]
 
 
-def test_listwise_by_hand_with_ndcg():
-    ranker = pr.ListwisePerceptron("ndcg", relative_margin=0, average=False)
+def test_listwise_by_hand_with_ndcg_and_uniform_violators():
+    ranker = pr.ListwisePerceptron("ndcg", violators="uniform", relative_margin=0, average=False)
     X = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     ranker.learn_one(X, [0, 1, 2])
     first, second = 3.0, 1 / np.log2(3)

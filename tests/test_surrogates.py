@@ -129,7 +129,14 @@ def test_the_weight_of_outranked_documents_bounds_the_loss(query, measure, order
 @given(
     query=judged_scores(min_size=2, max_size=10),
     surrogate=st.sampled_from(
-        [pr.Slam(class_order="index"), pr.Slam("ndcg@2", class_order="mean"), pr.Slam("ap"), pr.MaxPair(), pr.ListNet()]
+        [
+            pr.Slam(class_order="index"),
+            pr.Slam("ndcg@2", class_order="mean"),
+            pr.Slam("ap"),
+            pr.MaxPair(),
+            pr.LevelPair(),
+            pr.ListNet(),
+        ]
     ),
     seed=st.integers(0, 1000),
 )
@@ -174,9 +181,41 @@ def test_gradient_norm_lemma(query, measure, seed):
     assert np.linalg.norm(step) <= diameter * v[active].sum() + 1e-9
 
 
+@given(query=judged_scores(min_size=2, max_size=10), measure=MEASURES, seed=st.integers(0, 1000))
+def test_places_lemma(query, measure, seed):
+    """What the theorem on places needs of the coefficients c = -g: see docs/theory.md."""
+    scores, grades = query
+    name, k = measure
+    rng = np.random.default_rng(seed)
+    margin = rng.choice([0.0, 0.3, 2.0])
+    judged, v = twins.judged(grades, name), twins.slam_weights(scores, grades, name, k)
+    g, active = twins.places(scores, judged, v, margin)
+    up, level, mass = -g, twins.levels(judged), v[active].sum()
+    assert mass >= 1 - pr.parse(named(name, k))(scores, grades) - 1e-9
+    assume(mass > 0)
+    gap = up @ level  # V times the mean level gap of its pairs
+    assert gap >= mass - 1e-9
+    assert up @ scores <= margin * gap + 1e-9 * (1 + np.abs(scores).max())
+    X = rng.normal(size=(len(scores), 3))
+    apart = np.greater.outer(judged, judged)
+    assert np.linalg.norm(X.T @ up) <= np.linalg.norm(X[:, None] - X[None, :], axis=2)[apart].max() * mass + 1e-9
+    comparator = rng.normal(size=len(scores)) * rng.choice([0.1, 1.0, 10.0])
+    assert up @ comparator >= gap - mass * twins.level_pair(comparator, judged) - 1e-9
+
+
+@given(query=judged_scores(max_size=10), measure=MEASURES, margin=st.sampled_from([0.5, 1.0]))
+def test_level_pair(query, measure, margin):
+    scores, grades = query
+    found = pr.LevelPair(named(*measure), margin=margin)
+    judged = twins.judged(grades, measure[0])
+    expected = margin * twins.level_pair(scores / margin, judged)
+    assert found.value(scores, grades) == pytest.approx(expected, abs=1e-9)
+    assert found.value(scores, grades) >= pr.MaxPair(named(*measure), margin=margin).value(scores, grades) - 1e-9
+
+
 @pytest.mark.parametrize("wrong", [0, -1.0, float("nan"), float("inf"), "1", None, True])
 def test_wrong_margins(wrong):
-    for kind in (pr.Slam, pr.MaxPair):
+    for kind in (pr.Slam, pr.MaxPair, pr.LevelPair):
         with pytest.raises(ValueError, match="margin must be a number > 0"):
             kind(margin=wrong)
 

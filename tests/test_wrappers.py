@@ -49,15 +49,17 @@ def test_adagrad_around_learners_of_single_documents_by_hand():
     np.testing.assert_allclose(committee.coef_, [1.0])
 
 
-@given(stream=streams(), exponent=st.integers(0, 30), steps=st.sampled_from(["diagonal", "norm"]))
-def test_adagrad_around_the_listwise_perceptron_does_not_depend_on_scale_or_rate(stream, exponent, steps):
+@given(seed=st.integers(0, 10**6), exponent=st.integers(-8, 20), steps=st.sampled_from(["diagonal", "norm"]))
+def test_adagrad_around_the_listwise_perceptron_does_not_depend_on_scale_or_rate(seed, exponent, steps):
     """But for the smallest root, which is far below the steps."""
+    rng = np.random.default_rng(seed)
+    stream = pr.QueryStream.from_arrays(rng.normal(size=(90, 3)), rng.integers(0, 4, size=90), group=[6] * 15)
     plain = pr.AdaGrad(pr.ListwisePerceptron(), steps=steps)
     scaled = pr.AdaGrad(pr.ListwisePerceptron(learning_rate=4.0), steps=steps)
     plain.learn(stream)
-    scaled.learn(stream.with_features(stream.X.astype(np.float64) * 2.0**exponent))
+    scaled.learn(stream.with_features(stream.X * 2.0**exponent))
     assert scaled.n_updates == plain.n_updates
-    np.testing.assert_allclose(scaled.coef_, 4 * plain.coef_, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(scaled.coef_, 4 * plain.coef_, rtol=1e-5, atol=1e-5)
 
 
 def test_each_feature_has_its_own_rate():

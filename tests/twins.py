@@ -128,8 +128,39 @@ def is_mistake(scores, grades, name, k):
     return not np.array_equal(ranked[:cut], np.sort(grades)[::-1][:cut])
 
 
+def levels(grades):
+    """For each document, the number of lower grades in its query."""
+    return np.unique(grades, return_inverse=True)[1]
+
+
+def level_pair(scores, grades):
+    """The largest (l_i - l_j) + s_j - s_i, or 0, over pairs R_i > R_j."""
+    level = levels(grades)
+    return max([0.0] + [level[i] - level[j] + scores[j] - scores[i] for i, j in pairs_of(grades)])
+
+
+def places(scores, grades, v, margin):
+    """(coefficients, active documents) of the listwise perceptron by places."""
+    level = levels(grades)
+    demoted = scores - margin * level
+    ranking = sorted(range(len(scores)), key=lambda i: (-demoted[i], grades[i], i))
+    active = [i for p, i in enumerate(ranking) if v[i] > 0 and any(grades[j] < grades[i] for j in ranking[:p])]
+    up, risen = np.zeros(len(scores)), 0.0
+    distinct = np.unique(grades)
+    for lower, grade in itertools.pairwise(distinct):
+        gain = gains(np.array([lower, grade]))
+        target = sorted(ranking, key=lambda i: grades[i] < grade)  # keeps the order otherwise
+        for i in range(len(scores)):
+            move = (gain[1] - gain[0]) * (np.log(1 + ranking.index(i)) - np.log(1 + target.index(i)))
+            up[i] += move
+            risen += move if grades[i] >= grade else 0.0
+    return (-up * v[active].sum() / risen if active else np.zeros(len(scores))), active
+
+
 def listwise(scores, grades, v, margin, violators):
     """(coefficients, active documents) of the listwise perceptron, for grades as the measure sees them."""
+    if violators == "places":
+        return places(scores, grades, v, margin)
     m = len(scores)
     g, active = np.zeros(m), []
     for i in range(m):
@@ -255,7 +286,7 @@ class TwinLearner:
         learning_rate=1.0,
         margin=0.0,
         relative_margin=0.0,
-        violators="uniform",
+        violators="places",
         class_order="score",
         average=False,
         pairs="uniform",

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from perceptrank.measures import AP, ERR, NDCG, Measure, Precision, ReciprocalRank, parse, preset
     from perceptrank.scaling import QueryMinMax, QueryZScore, RunningStandardizer, Scaling
     from perceptrank.stream import Query, QueryStream, Scan
-    from perceptrank.surrogates import ListNet, MaxPair, Slam, Surrogate
+    from perceptrank.surrogates import LevelPair, ListNet, MaxPair, Slam, Surrogate
     from perceptrank.trace import Trace
 
 __version__ = "0.1.0"
@@ -61,6 +61,7 @@ _HOME = {
     "ERR": "measures",
     "FormatError": "data.text",
     "Learner": "learners.base",
+    "LevelPair": "surrogates",
     "ListNet": "surrogates",
     "ListwisePerceptron": "learners.listwise",
     "MaxPair": "surrogates",
@@ -132,6 +133,7 @@ __all__ = [
     "DataSet",
     "FormatError",
     "Learner",
+    "LevelPair",
     "ListNet",
     "ListwisePerceptron",
     "MaxPair",

@@ -113,6 +113,22 @@ class MaxPair(_Hinge):
         self._rule = make_rule(kernel.MAX_PAIR, self.measure, margin=self.margin)
 
 
+class LevelPair(_Hinge):
+    """phi(s, R) = the largest max(0, (l_i - l_j) Delta + s_j - s_i) over pairs with R_i > R_j.
+
+    l_i is the number of grades in the query that are lower than R_i, so documents must be the further apart, the more
+    grades lie between them. Subgradient: e_j - e_i of the first maximal pair. With two grades it is `MaxPair`.
+
+    >>> LevelPair().value([0.5, 0.0, 2.0], [0, 1, 2])
+    1.5
+    """
+
+    def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0) -> None:
+        self.measure = parse_learnable(measure)
+        self.margin = check_positive("margin", margin)
+        self._rule = make_rule(kernel.LEVEL_PAIR, self.measure, margin=self.margin)
+
+
 class ListNet(Surrogate):
     """phi(s, R) = cross entropy of softmax(R) and softmax(s); gradient: softmax(s) - softmax(R).
 

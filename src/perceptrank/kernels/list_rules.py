@@ -11,6 +11,7 @@ from perceptrank.arrays import FloatRows, Floats, IntRows
 from perceptrank.kernels.compiled import compiled, compiled_extrema
 from perceptrank.kernels.levels import NO_GRADE, highest_below, order_by_grade, order_ideally
 from perceptrank.kernels.ordering import sort_by_key
+from perceptrank.kernels.places import against_places, raise_lower_grades
 from perceptrank.kernels.scratch import (
     BEST,
     COEFFICIENTS,
@@ -32,7 +33,7 @@ from perceptrank.kernels.scratch import (
 )
 from perceptrank.kernels.weights import BY_INDEX, BY_MEAN, BY_SCORE, EXP2, gain_of, judge, lay_weights
 
-TOP, UNIFORM, MAX_PAIR, SOFTMAX, SOFTMAX_GAINS = range(5)
+TOP, UNIFORM, PLACES, MAX_PAIR, LEVEL_PAIR, SOFTMAX, SOFTMAX_GAINS = range(7)
 
 
 class ListRule(NamedTuple):
@@ -79,6 +80,9 @@ def list_coefficients(
         return against_softmax(m, rule.kind == SOFTMAX_GAINS, floats)
     if rule.kind == UNIFORM:
         return against_all(rule, margin, m, n_relevant, discounts, floats, ints)
+    if rule.kind == PLACES:
+        weighing = rule.measure, rule.cutoff, rule.gain, rule.class_order
+        return against_places(*weighing, margin, m, n_relevant, discounts, floats, ints)
     mass, _ = against_best(rule, margin, m, n_relevant, discounts, floats, ints)
     return mass
 
@@ -93,7 +97,7 @@ def grades_differ(floats: FloatRows, m: int, n_relevant: int) -> bool:
 
 @compiled
 def hinge_surrogate(rule: ListRule, scores: Floats, relevance: Floats, discounts: Floats, g: Floats) -> float:
-    """Value of SLAM or max-pair for a single query, whose grades are sound; g receives a subgradient."""
+    """Value of SLAM, max-pair or level-pair for a single query, whose grades are sound; g receives a subgradient."""
     m = len(scores)
     floats, ints = allocate_floats(m), allocate_ints(m)
     for i in range(m):
@@ -102,7 +106,11 @@ def hinge_surrogate(rule: ListRule, scores: Floats, relevance: Floats, discounts
     n_relevant = judge(rule.measure, relevance, 0, m, floats)
     value = 0.0
     if grades_differ(floats, m, n_relevant):
-        _, value = against_best(rule, rule.margin, m, n_relevant, discounts, floats, ints)
+        margin = rule.margin
+        if rule.kind == LEVEL_PAIR:
+            raise_lower_grades(margin, m, SCORES, floats)
+            margin = 0.0
+        _, value = against_best(rule, margin, m, n_relevant, discounts, floats, ints)
     for i in range(m):
         g[i] = floats[COEFFICIENTS, i]
     return value
@@ -112,7 +120,7 @@ def hinge_surrogate(rule: ListRule, scores: Floats, relevance: Floats, discounts
 def against_best(
     rule: ListRule, margin: float, m: int, n_relevant: int, discounts: Floats, floats: FloatRows, ints: IntRows
 ) -> tuple[float, float]:
-    """SLAM and max-pair: each relevant document against the best-scored document of a lower grade.
+    """SLAM, max-pair and level-pair: each relevant document against the best-scored document of a lower grade.
 
     Returns the weight that moved and the surrogate's value.
     """
@@ -129,14 +137,14 @@ def against_best(
             return 0.0, 0.0
         ordered = n == counted and rule.class_order != BY_INDEX
     if not ordered:
-        if rule.kind == MAX_PAIR or rule.class_order == BY_INDEX:
+        if rule.kind != TOP or rule.class_order == BY_INDEX:
             for i in range(m):
                 ints[ORDER, i] = i
             order_by_grade(floats, ints, m)
         else:
             order_ideally(floats, ints, m, n)
         find_best_below(floats, ints, m, n)
-    if rule.kind == MAX_PAIR:
+    if rule.kind != TOP:
         return move_widest_pair(n, margin, floats, ints)
     lay_weights(rule.measure, rule.cutoff, rule.gain, rule.class_order, n, discounts, floats, ints)
     mass, value = 0.0, 0.0

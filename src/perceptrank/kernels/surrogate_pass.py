@@ -6,7 +6,8 @@ from perceptrank.arrays import Features, FloatRows, Floats, IntRows, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import order_ideally
 from perceptrank.kernels.list_pass import longest_query
-from perceptrank.kernels.list_rules import MAX_PAIR, find_best_below, grades_differ, move_widest_pair
+from perceptrank.kernels.list_rules import LEVEL_PAIR, TOP, find_best_below, grades_differ, move_widest_pair
+from perceptrank.kernels.places import raise_lower_grades
 from perceptrank.kernels.scoring import add_rows, score_rows
 from perceptrank.kernels.scratch import (
     BEST,
@@ -49,7 +50,7 @@ def surrogate_pass(
     weights: Floats,
     gradient: Floats,
 ) -> float:
-    """The sum over queries of max-pair (MAX_PAIR) or SLAM (TOP), margin 1, SLAM's weights laid so that it is largest.
+    """The sum over queries of SLAM (TOP), MAX_PAIR or LEVEL_PAIR, margin 1, SLAM's weights laid so that it is largest.
 
     In each relevance class the documents of the smallest scores have the largest weights. That is a maximum of convex
     functions of the ranker, hence convex, and at least as large as with any other order inside the classes. Adds a
@@ -75,10 +76,12 @@ def surrogate_pass(
         order_ideally(floats, ints, m, n_relevant)
         for i in range(m):
             scores[i] = -scores[i]
+        if kind == LEVEL_PAIR:
+            raise_lower_grades(1.0, m, SCORES, floats)
         find_best_below(floats, ints, m, n_relevant)
         lay_weights(measure, cutoff, gain, BY_SCORE, n_relevant, discounts, floats, ints)
-        if kind == MAX_PAIR:
-            total += move_widest_pair(n_relevant, 1.0, floats, ints)[1]
+        if kind != TOP:
+            total += move_widest_pair(n_relevant, 0.0 if kind == LEVEL_PAIR else 1.0, floats, ints)[1]
         else:
             total += add_hinges(n_relevant, floats, ints)
         n_moved = 0

@@ -4,24 +4,30 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.kernels.list_rules import TOP, UNIFORM, ListRule
+from perceptrank.kernels.list_rules import PLACES, TOP, UNIFORM, ListRule
 from perceptrank.learners.lists import ListLearner, squared_diameter
 from perceptrank.measures import MeasureLike
 from perceptrank.scaling import ScalingLike
 from perceptrank.surrogates import make_rule
 from perceptrank.validation import as_number, check_choice, check_positive
 
-VIOLATORS = {"uniform": UNIFORM, "top": TOP}
+VIOLATORS = {"places": PLACES, "uniform": UNIFORM, "top": TOP}
 
 
 class ListwisePerceptron(ListLearner):
-    """Move every outranked document against the documents that outrank it, by its weight in the measure.
+    """Move outranked documents against those that outrank them, in all by their weight in the measure.
 
-    A document i is active if some document j of a lower grade violates it: s_j > s_i - margin (s_j >= s_i without a
-    margin). w += learning_rate * the sum over active i of v_i times the mean of x_i - x_j over its violators, v being
-    the weights of `perceptrank.surrogates.Slam`. There is nothing to tune: the margin is relative, relative_margin
-    times learning_rate times the mean of past squared step lengths, each step taken per weight it moved, so neither the
-    learning rate nor the scale of the features matters.
+    A pair of grades R_i > R_j is violated, and i active, if s_j >= s_i - margin * (the number of grades in the query
+    from R_j up to R_i, without R_j). w += learning_rate * V * a weighted mean of x_i - x_j over violated pairs, where V
+    is the sum of the weights v_i, those of `perceptrank.surrogates.Slam`, of the active documents. There is nothing to
+    tune: the margin is relative, relative_margin times learning_rate times the mean of past squared step lengths, each
+    step taken per weight it moved, so neither the learning rate nor the scale of the features matters.
+
+    How pairs are weighted is what `violators` says. "places": take the ranking by s_i - margin * (the number of lower
+    grades in the query), lower grades first among equals. For each grade but the lowest, let the documents that have it
+    or a higher one go before all others. Each document's coefficient is the logarithm of its place minus that of the
+    place it goes to, times the gain of this grade over the next lower one, summed over grades. These coefficients are
+    scaled by V over the sum of all that goes up.
 
     Cumulative loss on a stream that a unit vector ranks with margin gamma: at most (1 + 2 relative_margin) D^2 /
     gamma^2, with D the largest distance between two differently graded documents of a query, whatever the number of
@@ -31,8 +37,10 @@ class ListwisePerceptron(ListLearner):
     Parameters
     ----------
     measure : "ndcg", "ndcg@k" or "ap", or a Measure
-    violators : "uniform" or "top"
-        Move against all violators in equal parts, or against the best-scored one.
+    violators : "places", "uniform" or "top"
+        As above; or each active document, by its own weight, against all that violate it in equal parts, or against the
+        best-scored one of them. With these two the margin is the same for all grades (s_j > s_i - margin violates, and
+        s_j >= s_i).
     relative_margin : float or None
         0 or None for no margin.
     margin : float or None
@@ -54,14 +62,14 @@ class ListwisePerceptron(ListLearner):
     algorithm = "listwise"
     cost = "m (d + log m + g)"
     promise = "loss ≤ (1 + 2ρ) D²/γ²"
-    compared_by = "slam"
+    compared_by = "level-pair"
     depends_on_rate = False
 
     def __init__(
         self,
         measure: MeasureLike = "ndcg",
         *,
-        violators: str = "uniform",
+        violators: str = "places",
         relative_margin: float | None = 1.0,
         margin: float | None = None,
         learning_rate: float = 1.0,

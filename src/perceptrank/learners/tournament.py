@@ -16,7 +16,7 @@ from perceptrank.scaling import ScalingLike
 from perceptrank.validation import check_choice, check_seed
 
 STRATEGIES = ("leader", "hedge")
-_RELATIVE_MARGINS = (0.1, 0.3, 1.0, 3.0)
+_RELATIVE_MARGINS = (1.0, 0.5, 2.0)
 
 
 class Tournament(Ensemble):

@@ -137,8 +137,8 @@ def listwise(
 ) -> float:
     """Cumulative loss of the listwise perceptron, last iterate, any violators: C = (1 + 2 relative_margin) D^2.
 
-    The surrogate of a comparator is SLAM with margin 1, summed over the rounds with an update. With an absolute margin
-    the constant is that of `slam`.
+    The surrogate of a comparator, summed over the rounds with an update, is level-pair with margin 1 if violators are
+    weighted by places, SLAM with margin 1 otherwise. With an absolute margin the constant is that of `slam`.
 
     >>> listwise(diameter=2, relative_margin=0, margin=1)
     4.0

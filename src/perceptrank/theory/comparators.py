@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.arrays import Floats
-from perceptrank.kernels.list_rules import MAX_PAIR, TOP
+from perceptrank.kernels.list_rules import LEVEL_PAIR, MAX_PAIR, TOP
 from perceptrank.kernels.surrogate_pass import surrogate_pass
 from perceptrank.measures import GAINS, MeasureLike, discounts
 from perceptrank.stream import Blocks, as_blocks, check_repeatable
@@ -19,7 +19,7 @@ from perceptrank.validation import (
 )
 
 _ROUNDING = 1e-13  # of a plane's height, in parts of what it is the sum of
-SURROGATES = {"slam": TOP, "max-pair": MAX_PAIR}
+SURROGATES = {"slam": TOP, "max-pair": MAX_PAIR, "level-pair": LEVEL_PAIR}
 
 
 def cumulative_surrogate(
@@ -27,9 +27,10 @@ def cumulative_surrogate(
 ) -> float:
     """The sum of a fixed ranker's surrogates with margin 1 over all queries of a stream.
 
-    `surrogate` is "slam", which Algorithm 2 and the listwise perceptron are compared by, or "max-pair" for Algorithm 3.
-    Where SLAM leaves open in which order weights are laid inside a relevance class, the worst is taken. So it is at
-    least what the theorems call L, whatever a learner's `class_order` and the rounds in which it made updates.
+    `surrogate` is "slam", which Algorithm 2 is compared by, "max-pair" for Algorithm 3, or "level-pair" for the
+    listwise perceptron as it is by default; with violators "uniform" or "top" it is compared by "slam". Where SLAM
+    leaves open in which order weights are laid inside a relevance class, the worst is taken. So it is at least what the
+    theorems call L, whatever a learner's `class_order` and the rounds in which it made updates.
 
     >>> from perceptrank import QueryStream
     >>> cumulative_surrogate([1.0, 0.0], QueryStream.from_arrays([[0.5, 9.0], [0.0, 0.0]], [1, 0]))
@@ -61,7 +62,7 @@ def comparator(
     stream : QueryStream, or anything that gives blocks each time it is gone through
     measure : "ndcg", "ndcg@k" or "ap", or a Measure
     penalty : float, positive
-    surrogate : {"slam", "max-pair"}
+    surrogate : {"slam", "max-pair", "level-pair"}
     tolerance : float
         Stop when the minimum is known to be at most this part below what was found.
     max_passes : int
