@@ -13,6 +13,7 @@ from perceptrank.kernels.scratch import (
     IDEAL,
     ORDER,
     RANKED,
+    RANKED_GRADES,
     SCORES,
     SHARE,
     SUMS,
@@ -54,8 +55,8 @@ def against_places(
         moved = move_by_places(gain, m, discounts, floats, ints)
         if not moved > 0.0:  # gains that differ by less than rounding
             return 0.0
-        for i in range(m):
-            floats[COEFFICIENTS, i] = -weight * (floats[COEFFICIENTS, i] / moved)
+        for p in range(m):
+            floats[COEFFICIENTS, ints[ORDER, p]] = -weight * (floats[SUMS, p] / moved)
     return weight
 
 
@@ -99,10 +100,11 @@ def weigh_outranked(m: int, n_relevant: int, floats: FloatRows, ints: IntRows) -
 
 @compiled
 def move_by_places(gain: int, m: int, discounts: Floats, floats: FloatRows, ints: IntRows) -> float:
-    """Add to row COEFFICIENTS how far each document of row ORDER should go up; returns how far all do that go up."""
-    floats[BEST, 0] = 0.0
-    for p in range(1, m):
-        floats[BEST, p] = 1.0 / discounts[p - 1]  # the logarithm of place p + 1
+    """Row SUMS = how far the document at each place of row ORDER should go up; returns how far all do that go up."""
+    for p in range(m):
+        floats[BEST, p] = 1.0 / discounts[p - 1] if p > 0 else 0.0  # the logarithm of place p + 1
+        floats[RANKED_GRADES, p] = floats[GRADES, ints[ORDER, p]]
+        floats[SUMS, p] = 0.0
     grade = highest_below(floats, GRADES, m, math.inf)
     shift = gain_shift(gain, grade)
     highest = gain_of(gain, grade, shift)
@@ -112,15 +114,12 @@ def move_by_places(gain: int, m: int, discounts: Floats, floats: FloatRows, ints
         step = (gain_of(gain, grade, shift) - gain_of(gain, below, shift)) / highest
         high, low = 0, count_at_least(floats, m, grade)
         for p in range(m):
-            i = ints[ORDER, p]
-            if floats[GRADES, i] >= grade:
-                rise = step * (floats[BEST, p] - floats[BEST, high])
-                high += 1
-                total += rise
-            else:
-                rise = step * (floats[BEST, p] - floats[BEST, low])
-                low += 1
-            floats[COEFFICIENTS, i] += rise
+            is_high = floats[RANKED_GRADES, p] >= grade
+            rise = step * (floats[BEST, p] - floats[BEST, high if is_high else low])
+            floats[SUMS, p] += rise
+            total += rise if is_high else 0.0
+            high += 1 if is_high else 0
+            low += 0 if is_high else 1
         grade = below
         below = highest_below(floats, GRADES, m, grade)
     return total
