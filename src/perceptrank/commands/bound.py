@@ -178,20 +178,16 @@ class _Facts:
             return (
                 f"best margin: {self.best.lower:.6g} to {self.best.upper:.6g}; {sizes}. With the paper's constant, "
                 f"Algorithm 2 at its rate: {_shown(self._paper())}. What any learner can be made to lose on some "
-                f"stream of "
-                f"this radius and margin: {_shown(self._lower())}.\n"
+                f"stream of this radius and margin: {_shown(self._lower())}.\n"
                 "S: weight moved, at least the loss. a posteriori: |w| / (rate margin). from the steps: the longest "
-                "step per "
-                "weight in place of D. a priori: the theorem."
+                "step per weight in place of D. a priori: the theorem."
             )
         verdict = "not separable" if self.best.separable is False else "not found to be separable"
         proof = f": {len(self.best.shares)} pairs combine to a vector of length {self.best.upper:.2g}"
         return (
             f"{verdict}{proof if self.best.separable is False else ''}; {sizes}. Bounds compare with the best fixed "
-            f"ranker "
-            "in hindsight.\nA bound near the number of queries says nothing: then ranking all documents alike is the "
-            "best "
-            "comparator for the surrogate."
+            "ranker in hindsight.\nA bound near or above the number of queries says nothing: then ranking all documents "
+            "alike is the best comparator for the surrogate."
         )
 
 
