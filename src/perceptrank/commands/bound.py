@@ -186,8 +186,8 @@ class _Facts:
         proof = f": {len(self.best.shares)} pairs combine to a vector of length {self.best.upper:.2g}"
         return (
             f"{verdict}{proof if self.best.separable is False else ''}; {sizes}. Bounds compare with the best fixed "
-            "ranker in hindsight.\nA bound near or above the number of queries says nothing: then ranking all documents "
-            "alike is the best comparator for the surrogate."
+            "ranker in hindsight.\nA bound near or above the number of queries says nothing: then ranking all "
+            "documents alike is the best comparator for the surrogate."
         )
 
 

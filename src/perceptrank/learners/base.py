@@ -142,14 +142,20 @@ class Learner(Guaranteed):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Put everything back if an error is raised, or the user interrupts."""
-        state = self._state.copy() if self._state is not None else None
-        scalings = make_scalings(self._scalings)
-        n_queries, names = self._n_queries, self._feature_names
+        kept = self._keep()
         try:
             yield
         except BaseException:
-            self._state, self._scalings, self._n_queries, self._feature_names = state, scalings, n_queries, names
+            self._put_back(kept)
             raise
+
+    def _keep(self) -> tuple[Any, ...]:
+        """All that was learned, for `_put_back`."""
+        state = self._state.copy() if self._state is not None else None
+        return state, make_scalings(self._scalings), self._n_queries, self._feature_names
+
+    def _put_back(self, kept: tuple[Any, ...]) -> None:
+        self._state, self._scalings, self._n_queries, self._feature_names = kept
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> bool:
         """Learn from one query: documents x features and a grade per document. Returns whether there was an update."""

@@ -1,9 +1,7 @@
 """Learners made of other learners."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from copy import deepcopy
+from collections.abc import Sequence
 from typing import Any, Self
 
 from perceptrank.learners.base import Learner
@@ -89,15 +87,15 @@ class Ensemble(Wrapper):
         """The learners as they are now."""
         return list(self._members)
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        members = deepcopy(self._members)
-        try:
-            with super()._all_or_nothing():
-                yield
-        except BaseException:
-            self._members = members
-            raise
+    def _keep(self) -> tuple[Any, ...]:
+        return super()._keep(), [(one, one._keep()) for one in self._members]
+
+    def _put_back(self, kept: tuple[Any, ...]) -> None:
+        own, members = kept
+        super()._put_back(own)
+        self._members = [one for one, _ in members]
+        for one, learned in members:
+            one._put_back(learned)
 
     def as_document(self) -> dict[str, Any]:
         """The model as a dictionary of plain values, as `save` writes it."""
