@@ -271,6 +271,17 @@ def test_listwise_noisy(stream, measure, setting, seed):
         assert masses <= bounds.listwise(diameter=largest, relative_margin=rho, comparator=against) * SLACK
 
 
+@pytest.mark.parametrize("violators", ["places", "uniform", "top"])
+@pytest.mark.parametrize(("k", "n"), [(1, 10), (3, 20), (10, 100)])
+def test_what_is_beyond_the_cut_off_does_not_matter(k, n, violators):
+    """The k best documents can be ranked first, the others not rightly: it takes one query to learn that."""
+    X, grades = np.array([[1.0]] * k + [[-5.0]] * n + [[0.0]] * n), [2] * k + [1] * n + [0] * n
+    stream = pr.QueryStream.from_arrays(np.tile(X, (300, 1)), grades * 300, group=[len(X)] * 300)
+    for average in (True, False):
+        learner = pr.ListwisePerceptron(f"ndcg@{k}", violators=violators, average=average)
+        assert learner.learn(stream, f"ndcg@{k}").losses(f"ndcg@{k}").sum() == pytest.approx(1)
+
+
 @given(data=separable_streams())
 def test_perceptron_separable(data):
     """At most R^2 / gamma^2 mistakes, for examples classified with margin gamma."""

@@ -189,7 +189,7 @@ def test_places_lemma(query, measure, seed):
     rng = np.random.default_rng(seed)
     margin = rng.choice([0.0, 0.3, 2.0])
     judged, v = twins.judged(grades, name), twins.slam_weights(scores, grades, name, k)
-    g, active = twins.places(scores, judged, v, margin)
+    g, active = twins.places(scores, judged, v, margin, k)
     up, level, mass = -g, twins.levels(judged), v[active].sum()
     assert mass >= 1 - pr.parse(named(name, k))(scores, grades) - 1e-9
     assume(mass > 0)

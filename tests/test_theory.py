@@ -499,6 +499,28 @@ def test_who_promises_nothing_and_what_is_missing():
         learner.guarantee(diameter=-1, margin=1)
 
 
+def test_comparators_must_be_by_the_surrogate_of_the_theorem():
+    stream = pr.separable(5).stream
+    listwise, uniform = pr.ListwisePerceptron(), pr.ListwisePerceptron(violators="uniform")
+    found = {name: pr.theory.comparator(stream, penalty=1.0, surrogate=name) for name in bounds.SURROGATES}
+    for learner, wrong in (
+        (listwise, ("slam", "max-pair")),
+        (pr.MinimaxPerceptron(), ("slam",)),
+        (uniform, ()),
+        (pr.SlamPerceptron(), ()),
+    ):
+        learner.learn(stream)
+        for name, one in found.items():
+            if name in wrong:
+                with pytest.raises(ValueError, match=f"comparator must be one by surrogate='{learner.compared_by}'"):
+                    learner.guarantee(diameter=1, radius=1, comparator=one)
+                with pytest.raises(ValueError, match=f"got '{name}'"):
+                    learner.certificate(comparator=one)
+            else:
+                assert learner.certificate(comparator=one).holds
+                learner.guarantee(diameter=1, radius=1, comparator=one)
+
+
 def test_guarantees_are_the_bounds():
     given = {"diameter": 3.0, "margin": 0.5}
     assert pr.SlamPerceptron(learning_rate=0.1, margin=2.0).guarantee(**given) == bounds.slam(

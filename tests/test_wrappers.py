@@ -140,8 +140,12 @@ def test_bagging_by_hand():
 
 
 def test_members_have_seeds_of_their_own():
-    learner = pr.Bagging(pr.CommitteePerceptron(seed=2**63 - 2), n_members=3)
-    assert [one.seed for one in learner.members] == [2**63 - 2, 2**63 - 1, 0]
+    largest = pr.Bagging(pr.CommitteePerceptron(seed=2**63 - 1), n_members=3, seed=2**63 - 1)
+    assert len({one.seed for one in largest.members}) == 3
+    wrapped = pr.Bagging(pr.AdaGrad(pr.CommitteePerceptron(seed=3)), n_members=3)
+    assert len({one.learner.seed for one in wrapped.members}) == 3
+    nested = pr.Bagging(pr.Bagging(pr.SlamPerceptron(), n_members=2, seed=7), n_members=3, seed=7)
+    assert len({one.seed for one in nested.members} | {7}) == 4
 
 
 def test_bagging_refuses_what_cannot_be():
@@ -149,6 +153,11 @@ def test_bagging_refuses_what_cannot_be():
         pr.Bagging("slam")
     with pytest.raises(ValueError, match="n_members must be"):
         pr.Bagging(pr.RankNet(), n_members=0)
+    with pytest.raises(MemoryError, match="1000000000 members takes"):
+        pr.Bagging(pr.RankNet(), n_members=10**9)
+    many = pr.Bagging(pr.Opauc(), n_members=10**4)
+    with pytest.raises(MemoryError, match="10000 members takes"):
+        many.learn_one(np.ones((2, 3000)), [0, 1])
     with pytest.raises(ValueError, match="scaling must be given to Bagging, not to its learners"):
         pr.Bagging(pr.RankNet(scaling="running"))
 
@@ -188,14 +197,52 @@ def test_settings_of_the_learner_inside_can_be_reached():
         {"learner__foo": 1},
         {"foo__learner": 1},
         {"n_members__x": 1},
+        {"n_members__": 1},
+        {"learner__": 1},
         {"learner__learner__learning_rate": 0},
     ):
         with pytest.raises(ValueError, match=r"has no parameter|learning_rate must be"):
             learner.set_params(**wrong)
     learner.learn(pr.separable(5).stream)
     learner.set_params(**learner.get_params())
-    with pytest.raises(ValueError, match="learner cannot be changed once something was learned"):
+    with pytest.raises(ValueError, match=r"learner cannot be changed to .* once something was learned"):
         learner.set_params(learner__steps="diagonal")
+    before = learner.as_document()
+    learner.set_params(learner__steps=str(np.array("norm")), learner__learner__learning_rate=float("0.5"))
+    assert learner.as_document() == before
+    learner.set_params(learner__learner__learning_rate=0.25)  # takes effect at once, as without the wrappers
+    assert [one._copy.learning_rate for one in learner.members] == [0.25] * 3
+
+
+@pytest.mark.parametrize("around", [pr.AdaGrad, lambda learner: pr.Bagging(learner, n_members=2)])
+def test_the_given_learner_is_copied(around, tmp_path):
+    stream = pr.separable(8, n_features=3).stream
+    given = pr.CommitteePerceptron(n_members=5)
+    learner, undisturbed = around(given), around(pr.CommitteePerceptron(n_members=5))
+    learner.learn(stream[:4])
+    given.n_members = 3
+    with pytest.raises(ValueError, match="overflow"):
+        learner.fit(stream.with_features(stream.X.astype(float) * 1e200))
+    learner.learn(stream[4:])
+    undisturbed.learn(stream)
+    assert np.array_equal(learner.coef_, undisturbed.coef_)
+    learner.save(tmp_path / "model.json")
+    assert np.array_equal(pr.load(tmp_path / "model.json").coef_, undisturbed.coef_)
+    learner.fit(stream)  # begins with the learner as it is now
+    assert np.array_equal(learner.coef_, around(pr.CommitteePerceptron(n_members=3)).fit(stream).coef_)
+    with pytest.raises(ValueError, match="learner cannot be changed"):
+        learner.set_params(learner__n_members=4)
+
+
+@pytest.mark.parametrize("around", [pr.AdaGrad, lambda learner: pr.Bagging(learner, n_members=2)])
+def test_around_the_classification_perceptron(around):
+    X, labels = np.random.default_rng(0).normal(size=(60, 3)), np.tile([-1, 1], 30)
+    learner = around(pr.Perceptron()).fit(X, labels)
+    assert learner.n_queries == 60
+    one_by_one = around(pr.Perceptron())
+    for x, label in zip(X, labels, strict=True):
+        one_by_one.learn_one(x, label)
+    assert np.array_equal(one_by_one.coef_, learner.coef_)
 
 
 def nest(document, times):
@@ -218,6 +265,7 @@ def test_damaged_files_are_refused(tmp_path):
         lambda one: nest(one, 450),
         lambda one: one["members"][0]["state"].update(squares=[1.0]),
         lambda one: one["members"][0].update(state=None),
+        lambda one: one["members"][0]["parameters"]["learner"]["parameters"].update(learning_rate=5.0),
         lambda one: one.pop("members"),
     ):
         damaged = json.loads(json.dumps(document))

@@ -139,8 +139,9 @@ def level_pair(scores, grades):
     return max([0.0] + [level[i] - level[j] + scores[j] - scores[i] for i, j in pairs_of(grades)])
 
 
-def places(scores, grades, v, margin):
+def places(scores, grades, v, margin, k=None):
     """(coefficients, active documents) of the listwise perceptron by places."""
+    k = k or len(scores)
     level = levels(grades)
     demoted = scores - margin * level
     ranking = sorted(range(len(scores)), key=lambda i: (-demoted[i], grades[i], i))
@@ -148,19 +149,24 @@ def places(scores, grades, v, margin):
     up, risen = np.zeros(len(scores)), 0.0
     distinct = np.unique(grades)
     for lower, grade in itertools.pairwise(distinct):
+        if np.count_nonzero(grades > grade) >= k:  # of no document among the k best
+            continue
         gain = gains(np.array([lower, grade]))
         target = sorted(ranking, key=lambda i: grades[i] < grade)  # keeps the order otherwise
         for i in range(len(scores)):
-            move = (gain[1] - gain[0]) * (np.log(1 + ranking.index(i)) - np.log(1 + target.index(i)))
+            place, better = min(ranking.index(i), k) + 1, min(target.index(i), k) + 1
+            move = (gain[1] - gain[0]) * (np.log(place) - np.log(better))
             up[i] += move
             risen += move if grades[i] >= grade else 0.0
-    return (-up * v[active].sum() / risen if active else np.zeros(len(scores))), active
+    if risen == 0:
+        return np.zeros(len(scores)), []
+    return -up * v[active].sum() / risen, active
 
 
-def listwise(scores, grades, v, margin, violators):
+def listwise(scores, grades, v, margin, violators, k=None):
     """(coefficients, active documents) of the listwise perceptron, for grades as the measure sees them."""
     if violators == "places":
-        return places(scores, grades, v, margin)
+        return places(scores, grades, v, margin, k)
     m = len(scores)
     g, active = np.zeros(m), []
     for i in range(m):
@@ -327,7 +333,7 @@ class TwinLearner:
                 margin = self.margin
                 if self.relative_margin and self.reaches:
                     margin = self.relative_margin * self.learning_rate * np.mean(self.reaches)
-                g, active = listwise(scores, grades, v, margin, self.violators)
+                g, active = listwise(scores, grades, v, margin, self.violators, self.k)
                 mass = v[active].sum()
             elif self.algorithm == "category-ranking":
                 g, mass = category_ranking(scores, grades, self.pairs)

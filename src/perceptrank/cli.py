@@ -445,7 +445,8 @@ def rank(
 def compare(
     files: Files,
     algorithm: Annotated[
-        list[str] | None, typer.Option(help="Learner, or all; may be repeated. By default all.")
+        list[str] | None,
+        typer.Option(help="Learner (bagging:slam wraps one), or all; may be repeated. By default all."),
     ] = None,
     learning_rate: Annotated[
         str | None,
@@ -593,7 +594,9 @@ def bound(
 
 @app.command()
 def adversary(
-    algorithm: Annotated[str, typer.Option("--algorithm", "--learner", help="Learner to play against.")] = "listwise",
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "--learner", help="Learner to play against; bagging:slam wraps one.")
+    ] = "listwise",
     radius: Annotated[float, typer.Option(help="Norm of every document.")] = 1.0,
     margin: Annotated[float, typer.Option(help="Margin that the stream is to have.")] = 0.1,
     documents: Annotated[int, typer.Option(min=2, help="Documents of a query.")] = 3,

@@ -117,7 +117,8 @@ class LevelPair(_Hinge):
     """phi(s, R) = the largest max(0, (l_i - l_j) Delta + s_j - s_i) over pairs with R_i > R_j.
 
     l_i is the number of grades in the query that are lower than R_i, so documents must be the further apart, the more
-    grades lie between them. Subgradient: e_j - e_i of the first maximal pair. With two grades it is `MaxPair`.
+    grades lie between them. Subgradient: e_j - e_i of the first maximal pair. With two grades its value is
+    that of `MaxPair`. `measure="ap"` takes grades as relevant or not.
 
     >>> LevelPair().value([0.5, 0.0, 2.0], [0, 1, 2])
     1.5

@@ -32,7 +32,7 @@ def run(*, as_json: bool) -> None:
     show(rows, title="Learners, for --algorithm", as_json=as_json, extra={"wrappers": around}, shown=shown)
     if not as_json:
         shown = [{key: row[key] for key in row if key != "class"} for row in around]
-        show(around, title="To put around any of them, as in bagging:slam", as_json=False, shown=shown)
+        show(around, title="To put around a learner, as in bagging:slam", as_json=False, shown=shown)
         print(
             "m documents, d features, g grades, N members, s documents in a buffer. D, R: largest distance and norm of "
             "documents, γ: margin. --json has classes and settings."

@@ -124,7 +124,7 @@ class _Facts:
         best = comparator(self.stream, self.measure, penalty=max(constant, 1e-12), surrogate=surrogate)
         nothing = np.zeros(next(iter(self.stream)).n_features)
         alike = cumulative_surrogate(nothing, self.stream, self.measure, surrogate=surrogate)
-        return [best, Comparator(0.0, alike, nothing)]
+        return [best, Comparator(0.0, alike, nothing, surrogate=surrogate)]
 
     def row(self, name: str, learner: Learner, loss: float) -> dict[str, Any]:
         """A learner's loss and promises."""

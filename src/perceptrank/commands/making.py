@@ -13,6 +13,8 @@ from perceptrank.validation import check_choice, check_positive
 def kinds_of(name: str) -> list[type[Learner]]:
     """What a name such as listnet, or bagging:adagrad:listnet, stands for, from the outermost to the innermost."""
     *outer, algorithm = name.split(":")
+    if algorithm in wrappers():
+        raise ValueError(f"{algorithm} goes around a learner: say {name}:listwise, for example")
     for one in outer:
         check_choice("what is around a learner", one, sorted(wrappers()))
     check_choice("algorithm", algorithm, sorted(algorithms()))
@@ -21,7 +23,14 @@ def kinds_of(name: str) -> list[type[Learner]]:
 
 def settings_of(name: str) -> list[str]:
     """What a learner of that name can be given: all settings of its parts but the learner inside."""
-    return [one for kind in kinds_of(name) for one in kind.parameter_names if not (kind.wraps and one == "learner")]
+    return _settings(kinds_of(name))
+
+
+def _settings(kinds: list[type[Learner]]) -> list[str]:
+    """Those of a part inside as learner__…, if the part around it has a setting of that name too."""
+    own = [one for one in kinds[0].parameter_names if not (kinds[0].wraps and one == "learner")]
+    inside = _settings(kinds[1:]) if len(kinds) > 1 else []
+    return own + [f"learner__{one}" if one in own or one.startswith("learner__") else one for one in inside]
 
 
 def make_learner(name: str, settings: dict[str, Any]) -> Learner:
@@ -34,7 +43,8 @@ def make_learner(name: str, settings: dict[str, Any]) -> Learner:
 
 def _make(kinds: list[type[Learner]], settings: dict[str, Any]) -> Learner:
     own = {one: settings.pop(one) for one in kinds[0].parameter_names if one in settings}
-    inside = {"learner": _make(kinds[1:], settings)} if len(kinds) > 1 else {}
+    left = {one.removeprefix("learner__"): value for one, value in settings.items()}
+    inside = {"learner": _make(kinds[1:], left)} if len(kinds) > 1 else {}
     return kinds[0](**own, **inside)
 
 
@@ -42,7 +52,7 @@ def setting_in(learner: Learner, name: str) -> Any:
     """The value of a setting as a model file has it, from the outermost part that has it."""
     parameters = learner.as_document()["parameters"]
     while name not in parameters:
-        parameters = parameters["learner"]["parameters"]
+        parameters, name = parameters["learner"]["parameters"], name.removeprefix("learner__")
     return parameters[name]
 
 

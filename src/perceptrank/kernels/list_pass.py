@@ -124,11 +124,12 @@ def adapt(step: Floats, squares: Floats) -> float:
     """AdaGrad: divide a step by the root of the sum of squares of all steps so far, itself among them.
 
     squares is that sum for every feature, or one for all of them; if it is empty, the step stays as it is. A step that
-    is too long becomes infinite, for whoever takes it to notice. Returns the product of the step before and after.
+    is too long becomes infinite, for whoever takes it to notice. Returns the product of the step before and after, 0 if
+    it stays as it is.
     """
-    length = squared_norm(step)
     if len(squares) == 0:
-        return length
+        return 0.0
+    length = squared_norm(step)
     if not length <= LARGEST_SQUARED_NORM:
         for j in range(len(step)):
             step[j] = math.inf

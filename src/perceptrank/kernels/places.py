@@ -40,7 +40,8 @@ def against_places(
     Documents are ranked with the margin against them, see `rank_with_margin`. For every grade but the lowest, those
     that have at least that grade should stand before all others, otherwise in the order they are in. On the way there,
     each document moves by the difference of the logarithms of its two places, times what that grade gains over the
-    next.
+    next. Under a cut-off k, all places after k count as place k + 1, and only grades of the k best documents are
+    considered.
     """
     if class_order == BY_INDEX:
         for i in range(m):
@@ -52,8 +53,8 @@ def against_places(
     lay_weights(measure, cutoff, gain, class_order, n_relevant, discounts, floats, ints)
     weight = weigh_outranked(m, n_relevant, floats, ints)
     if weight > 0.0:
-        moved = move_by_places(gain, m, discounts, floats, ints)
-        if not moved > 0.0:  # gains that differ by less than rounding
+        moved = move_by_places(gain, cutoff if cutoff > 0 else m, m, discounts, floats, ints)
+        if not moved > 0.0:  # the first k places are right, or gains differ by less than rounding
             return 0.0
         for p in range(m):
             floats[COEFFICIENTS, ints[ORDER, p]] = -weight * (floats[SUMS, p] / moved)
@@ -99,10 +100,10 @@ def weigh_outranked(m: int, n_relevant: int, floats: FloatRows, ints: IntRows) -
 
 
 @compiled
-def move_by_places(gain: int, m: int, discounts: Floats, floats: FloatRows, ints: IntRows) -> float:
+def move_by_places(gain: int, k: int, m: int, discounts: Floats, floats: FloatRows, ints: IntRows) -> float:
     """Row SUMS = how far the document at each place of row ORDER should go up; returns how far all do that go up."""
     for p in range(m):
-        floats[BEST, p] = 1.0 / discounts[p - 1] if p > 0 else 0.0  # the logarithm of place p + 1
+        floats[BEST, p] = 1.0 / discounts[min(p, k) - 1] if p > 0 else 0.0  # the logarithm of place p + 1
         floats[RANKED_GRADES, p] = floats[GRADES, ints[ORDER, p]]
         floats[SUMS, p] = 0.0
     grade = highest_below(floats, GRADES, m, math.inf)
@@ -112,7 +113,8 @@ def move_by_places(gain: int, m: int, discounts: Floats, floats: FloatRows, ints
     below = highest_below(floats, GRADES, m, grade)
     while below != NO_GRADE:
         step = (gain_of(gain, grade, shift) - gain_of(gain, below, shift)) / highest
-        high, low = 0, count_at_least(floats, m, grade)
+        n_high = count_at_least(floats, m, grade)
+        high, low = 0, n_high
         for p in range(m):
             is_high = floats[RANKED_GRADES, p] >= grade
             rise = step * (floats[BEST, p] - floats[BEST, high if is_high else low])
@@ -120,6 +122,8 @@ def move_by_places(gain: int, m: int, discounts: Floats, floats: FloatRows, ints
             total += rise if is_high else 0.0
             high += 1 if is_high else 0
             low += 0 if is_high else 1
+        if n_high >= k:
+            break
         grade = below
         below = highest_below(floats, GRADES, m, grade)
     return total

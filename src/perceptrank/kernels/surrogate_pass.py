@@ -29,7 +29,7 @@ def add_hinges(n: int, floats: FloatRows, ints: IntRows) -> float:
     value = 0.0
     for p in range(n):
         i, rival, weight = ints[IDEAL, p], ints[RIVAL, p], floats[WEIGHTS, p]
-        hinge = 1.0 + floats[BEST, p] - floats[SCORES, i] if rival >= 0 else 0.0
+        hinge = 1.0 + (floats[BEST, p] - floats[SCORES, i]) if rival >= 0 else 0.0
         if hinge > 0.0:
             value += weight * hinge
             floats[COEFFICIENTS, i] -= weight

@@ -47,7 +47,7 @@ def algorithms() -> dict[str, type[Learner]]:
 
 
 def wrappers() -> dict[str, type[Learner]]:
-    """Name and class of everything that is put around one learner of any kind.
+    """Name and class of everything that is put around one learner.
 
     >>> list(wrappers())
     ['adagrad', 'bagging']

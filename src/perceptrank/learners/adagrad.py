@@ -7,8 +7,7 @@ import numpy as np
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.learners.base import Learner
 from perceptrank.learners.state import State
-from perceptrank.learners.wrapping import Wrapper, fresh
-from perceptrank.measures import Measure
+from perceptrank.learners.wrapping import Wrapper
 from perceptrank.scaling import ScalingLike
 from perceptrank.validation import check_choice
 
@@ -18,16 +17,17 @@ STEPS = ("diagonal", "norm")
 class AdaGrad(Wrapper):
     """A learner whose steps become smaller as they add up, per feature or as a whole.
 
-    Wherever the learner would take a step, w += learning_rate * z, it takes w += learning_rate * z / sqrt(Z) instead,
-    with Z the sum of squares of all steps so far, z among them: for every feature ("diagonal"), or of the step as a
-    whole ("norm"). Rare features then learn faster, and the rate hardly depends on the scale of the features. What the
-    learner promises with steps of constant rate is not promised any more.
+    Wherever the learner would take a step, w += learning_rate * z, it takes w += learning_rate * z / (sqrt(Z) + 1e-10)
+    instead, with Z the sum of squares of all steps so far, z among them: for every feature ("diagonal"), or of the step
+    as a whole ("norm"). Rare features then learn faster, and the rate hardly depends on the scale of the features. A
+    relative margin goes by the product of z and the step taken, in place of the square of z. What the learner promises
+    with steps of constant rate is not promised any more.
 
     Parameters
     ----------
     learner : learner
         Its settings, among them `learning_rate`, which it must have: SOLAR and PRank set the length of their steps
-        themselves. Its `average` and `scaling` are those of the whole.
+        themselves; bagging and tournaments go around AdaGrad. Its `average` and `scaling` are those of the whole.
     steps : "diagonal" or "norm"
 
     Reference: J. Duchi, E. Hazan and Y. Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic
@@ -42,8 +42,7 @@ class AdaGrad(Wrapper):
     """
 
     algorithm = "adagrad"
-    fixed = ("learner", "steps")
-    _inner: Learner
+    fixed = ("steps",)
 
     def __init__(self, learner: Learner, *, steps: str = "diagonal") -> None:
         self.learner = learner
@@ -52,40 +51,30 @@ class AdaGrad(Wrapper):
 
     def _check_parameters(self) -> None:
         check_choice("steps", self.steps, STEPS)
-        if not isinstance(self.learner, Learner):
-            raise ValueError(f"learner must be a learner, got {self.learner!r}")
+        super()._check_parameters()
         if "learning_rate" not in self.learner.parameter_names:
-            raise ValueError(f"learner must be one that has a learning_rate to adapt, got {self.learner!r}")
-        self._inner = fresh(self.learner)
+            raise ValueError(f"learner must be one whose steps have a rate, got {self.learner!r}")
+
+    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
+        super()._parameters_changed(parameters | {"scaling": self.learner.scaling})
 
     @property
     def average(self) -> bool:  # type: ignore[override]
         """Whether rankings are by the mean of all iterates, as the learner says."""
-        return self._inner.average
+        return self._copy.average
 
     @property
     def scaling(self) -> ScalingLike:  # type: ignore[override]
         """What features go through first, as the learner says."""
-        return self._inner.scaling
-
-    def _inside(self) -> dict[str, Any]:
-        return {"learner": self._inner.as_document()}
-
-    def _own_measure(self) -> Measure:
-        return self._inner._own_measure()
+        return self._copy.scaling
 
     def _more_state(self, n_features: int) -> dict[str, Floats]:
-        return self._inner._more_state(n_features) | {
-            "squares": np.zeros(n_features if self.steps == "diagonal" else 1)
-        }
+        return self._copy._more_state(n_features) | {"squares": np.zeros(n_features if self.steps == "diagonal" else 1)}
 
     def _coefficients(self, state: State) -> Floats:
-        return self._inner._coefficients(state)
+        return self._copy._coefficients(state)
 
     def _pass(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
-        return self._inner._pass(state, X, relevance, offsets, predicted, masses)
-
-    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        super()._parameters_changed({"scaling": self.scaling})
+        return self._copy._pass(state, X, relevance, offsets, predicted, masses)

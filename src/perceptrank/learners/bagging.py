@@ -5,18 +5,20 @@ from typing import Any, Self
 import numpy as np
 
 from perceptrank.arrays import Features, Floats, Ints
-from perceptrank.kernels.chance import draw_repeats
+from perceptrank.kernels.chance import draw_repeats, noise
 from perceptrank.kernels.scoring import score_rows
 from perceptrank.kernels.single_documents import close_round
 from perceptrank.learners.base import Learner, one_query
+from perceptrank.learners.sequential import check_room
 from perceptrank.learners.state import State
-from perceptrank.learners.wrapping import Ensemble, fresh
-from perceptrank.measures import Measure
+from perceptrank.learners.wrapping import Ensemble, Wrapper
 from perceptrank.scaling import ScalingLike
 from perceptrank.validation import check_positive_whole, check_seed
 
+_LEAST_SIZE = 250  # of a member, in numbers, before it has learned anything
 
-class Bagging(Ensemble):
+
+class Bagging(Wrapper, Ensemble):
     """Several learners of one kind, each of a sample of the queries of its own; rank with the mean of their weights.
 
     Every member learns from each query as many times as a draw of the Poisson distribution of mean 1 says: in the
@@ -42,7 +44,7 @@ class Bagging(Ensemble):
     """
 
     algorithm = "bagging"
-    fixed = ("learner", "n_members")
+    fixed = ("n_members", "seed")
     cost = "N times that of its learner"
 
     def __init__(self, learner: Learner, *, n_members: int = 10, seed: int = 0, scaling: ScalingLike = None) -> None:
@@ -54,19 +56,35 @@ class Bagging(Ensemble):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_positive_whole("n_members", self.n_members)
+        check_room(f"{self.n_members!r} members", _LEAST_SIZE * check_positive_whole("n_members", self.n_members))
         check_seed(self.seed)
         self._check_members([self.learner], "learner")
 
     def _make_members(self) -> list[Learner]:
-        members = [fresh(self.learner) for _ in range(self.n_members)]
-        for number, one in enumerate(members):
-            if "seed" in one.parameter_names:
-                one.set_params(seed=(one.get_params(deep=False)["seed"] + number) % 2**63)
-        return members
+        return [self._reseeded(self._copy, number) for number in range(self.n_members)]
 
-    def _inside(self) -> dict[str, Any]:
-        return {"learner": fresh(self._members[0]).as_document()}
+    def _reseeded(self, learner: Learner, number: int) -> Learner:
+        """A fresh copy whose seeds, also of what it is around, depend on the member's number."""
+        settings = learner.get_params(deep=False)
+        if "seed" in settings:
+            settings["seed"] = int(2**53 * noise(int(self.seed), int(settings["seed"]), number))
+        if isinstance(settings.get("learner"), Learner):
+            settings["learner"] = self._reseeded(settings["learner"], number)
+        return type(learner)(**settings)
+
+    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
+        super()._parameters_changed(parameters)
+        made = self._make_members()
+        if not self._has_learned():
+            self._members = made
+        elif "learner" in parameters:
+            for one, other in zip(self._members, made, strict=True):
+                one.set_params(**other.get_params(deep=False))
+
+    def _more_state(self, n_features: int) -> dict[str, Floats]:
+        size = sum(values.size for values in self._copy._more_state(n_features).values()) + 2 * n_features
+        check_room(f"{self.n_members} members", self.n_members * size)
+        return {}
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
@@ -75,9 +93,6 @@ class Bagging(Ensemble):
         if given != found:
             raise ValueError(f"there must be {given} members, got {found}")
         return super().from_document(document)
-
-    def _own_measure(self) -> Measure:
-        return self.learner._own_measure()
 
     @property
     def weights(self) -> Floats:

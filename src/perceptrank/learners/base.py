@@ -159,6 +159,7 @@ class Learner(Guaranteed):
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> bool:
         """Learn from one query: documents x features and a grade per document. Returns whether there was an update."""
+        X, relevance = self._as_query(X, relevance)
         names = column_names(X)
         features = as_features(X)
         m = features.shape[0]
@@ -187,6 +188,10 @@ class Learner(Guaranteed):
             self._feature_names = given
         self.__dict__["_n_queries"] += 1  # past __setattr__, which takes longer than the rest of this method
         return bool(masses[0] > 0.0)
+
+    def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+        """What `learn_one` was given, as documents and grades."""
+        return X, relevance
 
     # Predicting
 
@@ -449,18 +454,13 @@ class Learner(Guaranteed):
         else:
             self.set_params(**{name: value})
 
-    def set_params(self, **parameters: Any) -> Self:
-        """Change constructor arguments; if one is wrong, none is changed.
-
-        Some, which what was learned depends on, can be changed only before anything was learned.
-        """
-        parameters = self._with_nested(parameters)
+    def _check_change(self, parameters: dict[str, Any]) -> None:
+        """Some, which what was learned depends on, can be changed only before anything was learned."""
         for name in self.fixed:
             if name in parameters and parameters[name] != getattr(self, name) and self._has_learned():
                 raise ValueError(
                     f"{name} cannot be changed once something was learned: make a new {type(self).__name__}"
                 )
-        return super().set_params(**parameters)
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         if "scaling" in parameters and not self._has_learned():

@@ -33,6 +33,7 @@ class Estimator:
                 f"{type(self).__name__} has no parameter {', '.join(map(repr, unknown))}; "
                 f"it has {', '.join(self.parameter_names)}"
             )
+        self._check_change(parameters)
         before = {name: getattr(self, name) for name in parameters}
         try:
             for name, value in parameters.items():
@@ -49,15 +50,18 @@ class Estimator:
         """Arguments of learners among the arguments, a__b, as new learners, which differ from the old ones in those."""
         own = {name: value for name, value in parameters.items() if "__" not in name}
         for name, value in parameters.items():
-            outer, _, inner = name.partition("__")
-            if not inner:
+            outer, separator, inner = name.partition("__")
+            if not separator:
                 continue
             one = own.get(outer, getattr(self, outer, None))
-            if not isinstance(one, Estimator):
+            if not inner or not isinstance(one, Estimator):
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}")
-            if one.get_params().get(inner, _NOTHING) is not value:
+            if one.get_params().get(inner, _NOTHING) != value:
                 own[outer] = type(one)(**one.get_params(deep=False)).set_params(**{inner: value})
         return own
+
+    def _check_change(self, parameters: dict[str, Any]) -> None:
+        """Hook: raise if these parameters cannot be changed any more."""
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         """Hook: these parameters were set, and are right."""

@@ -8,7 +8,7 @@ import numpy as np
 from perceptrank.kernels.list_pass import LARGEST_REACH, MASS, ROUNDS, SQUARED_STEPS, UPDATES
 from perceptrank.learners.estimator import Estimator
 from perceptrank.learners.state import State
-from perceptrank.theory.bounds import AnyComparator, from_constant
+from perceptrank.theory.bounds import AnyComparator, check_surrogate, from_constant
 from perceptrank.theory.certificates import Certificate, Promise
 from perceptrank.validation import check_not_negative, check_positive
 
@@ -42,6 +42,7 @@ class Guaranteed(Estimator):
         for name, value in given.items():
             if value is not None:
                 check_not_negative(name, value)
+        check_surrogate(comparator, self.compared_by)
         constant, _ = self._constant(diameter, radius)
         return from_constant(constant, margin, comparator)
 
@@ -64,6 +65,7 @@ class Guaranteed(Estimator):
         S, the weight moved in all rounds, is at least the cumulative loss. All this is about features after scaling,
         and about settings that have not been changed since the learning began.
         """
+        check_surrogate(comparator, self.compared_by)
         state = self._learned()
         rate = float(getattr(self, "learning_rate", 1.0))
         mass, norm = float(state.tally[MASS]), float(np.linalg.norm(state.weights))

@@ -27,7 +27,8 @@ class ListwisePerceptron(ListLearner):
     grades in the query), lower grades first among equals. For each grade but the lowest, let the documents that have it
     or a higher one go before all others. Each document's coefficient is the logarithm of its place minus that of the
     place it goes to, times the gain of this grade over the next lower one, summed over grades. These coefficients are
-    scaled by V over the sum of all that goes up.
+    scaled by V over the sum of all that goes up. With a measure cut off at k, places after k count as place k + 1, and
+    only grades of the k best documents are considered; if nothing moves then, there is no update.
 
     Cumulative loss on a stream that a unit vector ranks with margin gamma: at most (1 + 2 relative_margin) D^2 /
     gamma^2, with D the largest distance between two differently graded documents of a query, whatever the number of
@@ -62,7 +63,6 @@ class ListwisePerceptron(ListLearner):
     algorithm = "listwise"
     cost = "m (d + log m + g)"
     promise = "loss ≤ (1 + 2ρ) D²/γ²"
-    compared_by = "level-pair"
     depends_on_rate = False
 
     def __init__(
@@ -86,6 +86,11 @@ class ListwisePerceptron(ListLearner):
         self.average = average
         self.scaling = scaling
         self._start()
+
+    @property
+    def compared_by(self) -> str:  # type: ignore[override]
+        """The surrogate of comparators in its theorem."""
+        return "level-pair" if self.violators == "places" else "slam"
 
     def _constant(self, diameter: float | None, radius: float | None) -> tuple[float, str]:
         squared = squared_diameter(diameter, radius)

@@ -74,11 +74,10 @@ class Perceptron(Learner):
             masses,
         )
 
-    def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> bool:
-        """Learn from one example and its label, or from a query's documents one after the other."""
+    def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+        """One example and its label, or a query's documents."""
         one_example = not hasattr(X, "columns") and np.ndim(X) == 1
-        labels = _as_grades(relevance)
-        return super().learn_one(np.reshape(X, (1, -1)) if one_example else X, np.atleast_1d(labels))
+        return np.reshape(X, (1, -1)) if one_example else X, np.atleast_1d(_as_grades(relevance))
 
     def _as_stream(
         self,

@@ -55,7 +55,6 @@ class Tournament(Ensemble):
     fixed = ("learners",)
     cost = "that of its learners"
     promise = "hedge: expected loss ≤ the best's + √(2 T ln N) + √(ln N / 8)"
-    wraps = False
 
     def __init__(
         self,
@@ -114,6 +113,11 @@ class Tournament(Ensemble):
 
     def _make_members(self) -> list[Learner]:
         return [fresh(one) for one in self._templates()]
+
+    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
+        super()._parameters_changed(parameters)
+        if not self._has_learned():
+            self._members = self._make_members()
 
     def _inside(self) -> dict[str, Any]:
         return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in self._members]}

@@ -4,8 +4,12 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
+import numpy.typing as npt
+
 from perceptrank.learners.base import Learner
 from perceptrank.learners.state import State
+from perceptrank.measures import Measure
+from perceptrank.stream import QueryStream
 
 
 def fresh(learner: Learner) -> Learner:
@@ -13,13 +17,13 @@ def fresh(learner: Learner) -> Learner:
     return type(learner)(**learner.get_params(deep=False))
 
 
-class Wrapper(Learner):
-    """A learner that is given others: their settings, not what they have learned."""
+class Composite(Learner):
+    """A learner that is given others, as `learner` or `learners`: their settings, not what they have learned.
 
-    wraps = True
-    depends_on_rate = False  # more than its learner does
-    learner: Learner
-    cost = "that of its learner"
+    It works with copies. What is done to the given ones later has no effect before the next `fit`.
+    """
+
+    depends_on_rate = False  # more than what it is made of
     _by_blocks = True
 
     def as_document(self) -> dict[str, Any]:
@@ -30,7 +34,7 @@ class Wrapper(Learner):
 
     @abstractmethod
     def _inside(self) -> dict[str, Any]:
-        """The parameters that are learners, as documents; as they were given, whatever has become of them since."""
+        """The parameters that are learners, as documents of the copies."""
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
@@ -45,14 +49,84 @@ class Wrapper(Learner):
                 parameters[name] = [from_document(one) for one in value]
         return super().from_document(document | {"parameters": parameters})
 
+
+class Wrapper(Composite):
+    """What can be put around any one learner."""
+
+    wraps = True
+    cost = "that of its learner"
+    learner: Learner
+    _copy: Learner
+
+    def _start(self) -> None:
+        self._take_over()
+        super()._start()
+
+    def _take_over(self) -> None:
+        if isinstance(self.learner, Learner):
+            self._copy = fresh(self.learner)
+
+    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
+        if "learner" in parameters:
+            self._take_over()
+        super()._parameters_changed(parameters)
+
+    def _keep(self) -> tuple[Any, ...]:
+        return super()._keep(), self._copy
+
+    def _put_back(self, kept: tuple[Any, ...]) -> None:
+        own, self._copy = kept
+        super()._put_back(own)
+
     @property
     def name(self) -> str:
         """What it is called on the command line, together with what it is around."""
-        return f"{self.algorithm}:{self.learner.name}" if self.wraps else self.algorithm
+        return f"{self.algorithm}:{self._copy.name}"
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.learner, Learner):
+            raise ValueError(f"learner must be a learner, got {self.learner!r}")
+        super()._check_parameters()
+
+    def _check_change(self, parameters: dict[str, Any]) -> None:
+        """Once something was learned, the learner may change in what the copies can take over."""
+        super()._check_change(parameters)
+        given = parameters.get("learner", self.learner)
+        if given is not self.learner and self._has_learned() and not _can_take_over(given, self._copy):
+            raise ValueError(
+                f"learner cannot be changed to {given!r} once something was learned: make a new {type(self).__name__}"
+            )
+
+    def _inside(self) -> dict[str, Any]:
+        return {"learner": self._copy.as_document()}
+
+    def _own_measure(self) -> Measure:
+        return self._copy._own_measure()
+
+    def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+        return self._copy._as_query(X, relevance)
+
+    def _as_stream(
+        self,
+        X: npt.ArrayLike | QueryStream,
+        y: npt.ArrayLike | None,
+        qid: npt.ArrayLike | None,
+        group: npt.ArrayLike | None,
+    ) -> QueryStream:
+        return self._copy._as_stream(X, y, qid, group)
 
 
-class Ensemble(Wrapper):
-    """A wrapper whose members learn side by side, each with a state of its own."""
+def _can_take_over(learner: Any, other: Learner) -> bool:
+    """Whether a learner could go on from what the other has learned."""
+    if type(learner) is not type(other) or any(getattr(learner, name) != getattr(other, name) for name in other.fixed):
+        return False
+    if isinstance(learner, Wrapper) and isinstance(other, Wrapper):
+        return _can_take_over(learner.learner, other.learner)
+    return True
+
+
+class Ensemble(Composite):
+    """Members that learn side by side, each with a state of its own."""
 
     average = False
     _members: list[Learner]
@@ -70,11 +144,6 @@ class Ensemble(Wrapper):
             one._begin(n_features)
         return super()._begin(n_features)
 
-    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        super()._parameters_changed(parameters)
-        if not self._has_learned():
-            self._members = self._make_members()
-
     def _check_members(self, members: Sequence[Any], name: str) -> None:
         for one in members:
             if not isinstance(one, Learner):
@@ -84,7 +153,7 @@ class Ensemble(Wrapper):
 
     @property
     def members(self) -> list[Learner]:
-        """The learners as they are now."""
+        """The learners as they are now, not copies of them: to look at, not to learn with."""
         return list(self._members)
 
     def _keep(self) -> tuple[Any, ...]:
@@ -108,8 +177,8 @@ class Ensemble(Wrapper):
 
         ensemble = super().from_document(document)
         members = [from_document(one) for one in document["members"]]
-        if [type(one) for one in members] != [type(one) for one in ensemble._members]:
-            raise ValueError("members must be of the kinds that the parameters name")
+        if [_settings(one) for one in members] != [_settings(one) for one in ensemble._members]:
+            raise ValueError("members must be those that the parameters name")
         width = None if ensemble._state is None else len(ensemble._state.weights)
         for one in members:
             found = one.n_features_in_ if one._has_learned() else None
@@ -117,3 +186,7 @@ class Ensemble(Wrapper):
                 raise ValueError(f"members must have learned from {width} features, got {found}")
         ensemble._members = members
         return ensemble
+
+
+def _settings(learner: Learner) -> tuple[str, dict[str, Any]]:
+    return learner.algorithm, learner.as_document()["parameters"]

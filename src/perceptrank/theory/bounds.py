@@ -25,16 +25,28 @@ from perceptrank.validation import check_not_negative, check_positive, check_pos
 class Comparator(NamedTuple):
     """A fixed ranker to compare with: its norm U, its cumulative surrogate L, and, where known, itself.
 
-    `excess` is by how much, at most, it misses the minimum of what it was chosen by.
+    `excess` is by how much, at most, it misses the minimum of what it was chosen by; `surrogate` says what L is the sum
+    of, where known.
     """
 
     norm: float
     loss: float
     ranker: Floats | None = None
     excess: float | None = None
+    surrogate: str | None = None
 
 
 AnyComparator = Comparator | tuple[float, float]
+SURROGATES = ("slam", "max-pair", "level-pair")  # of any ranker, none is larger than the next
+
+
+def check_surrogate(comparator: AnyComparator | None, needed: str | None) -> None:
+    """Raise if what a comparator lost is counted in a surrogate that may be smaller than the one a theorem is about."""
+    found = comparator.surrogate if isinstance(comparator, Comparator) else None
+    if found is not None and needed is not None and SURROGATES.index(found) < SURROGATES.index(needed):
+        raise ValueError(
+            f"comparator must be one by surrogate={needed!r}, which this learner is compared by, got {found!r}"
+        )
 
 
 def from_constant(constant: float, margin: float | None, comparator: AnyComparator | None) -> float:

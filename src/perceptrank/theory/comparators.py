@@ -9,7 +9,7 @@ from perceptrank.kernels.surrogate_pass import surrogate_pass
 from perceptrank.measures import GAINS, MeasureLike, discounts
 from perceptrank.stream import Blocks, as_blocks, check_repeatable
 from perceptrank.surrogates import parse_learnable
-from perceptrank.theory.bounds import Comparator
+from perceptrank.theory.bounds import SURROGATES, Comparator
 from perceptrank.validation import (
     as_numbers,
     check_choice,
@@ -19,7 +19,7 @@ from perceptrank.validation import (
 )
 
 _ROUNDING = 1e-13  # of a plane's height, in parts of what it is the sum of
-SURROGATES = {"slam": TOP, "max-pair": MAX_PAIR, "level-pair": LEVEL_PAIR}
+_KINDS = dict(zip(SURROGATES, (TOP, MAX_PAIR, LEVEL_PAIR), strict=True))
 
 
 def cumulative_surrogate(
@@ -99,7 +99,7 @@ def comparator(
         least = max(least, float(shares @ heights) - penalty * float(ranker @ ranker))
         if best_value - least <= tolerance * best_value:
             break
-    return Comparator(float(np.linalg.norm(best)), best_loss, best, max(0.0, best_value - least))
+    return Comparator(float(np.linalg.norm(best)), best_loss, best, max(0.0, best_value - least), surrogate)
 
 
 def _highest_plane(slopes: Floats, heights: Floats) -> Floats:
@@ -131,7 +131,7 @@ def _value_and_gradient(ranker: Floats, stream: Blocks, measure: MeasureLike, su
             raise ValueError(f"ranker must have {whole.n_features} weights, one per feature, got {len(ranker)}")
         for block in whole.blocks():
             value += surrogate_pass(
-                SURROGATES[surrogate],
+                _KINDS[surrogate],
                 chosen.kernel_code,
                 chosen.cutoff or 0,
                 GAINS[getattr(chosen, "gain", "exp2")],
