@@ -46,6 +46,7 @@ def settings() -> dict[tuple[str, str], pr.Learner]:
         for suffix, average in AVERAGED.items():
             learner = pr.AdaGrad(kind(rate, average=average), steps=steps)
             learners[learner.name, f"{steps} {rate:g}{suffix}"] = learner
+    learners["listwise, uniform", ""] = pr.ListwisePerceptron(violators="uniform")
     learners["bagging:listwise", ""] = pr.Bagging(pr.ListwisePerceptron())
     return learners
 

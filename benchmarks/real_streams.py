@@ -13,6 +13,8 @@ FOLDER = Path(os.environ.get("PERCEPTRANK_DATA", Path(__file__).resolve().parent
 FILES = {
     "MSLR sample": "mslr-sample/mslr_sample.txt.gz",
     "MQ2008 Fold1 train": "mq2008-fold1/train.txt.gz",
+    "MQ2008 Fold1 vali": "mq2008-fold1/vali.txt.gz",
+    "MQ2008 Fold1 test": "mq2008-fold1/test.txt.gz",
     "Yahoo sample": "yahoo-sample/train.txt.gz",
     "Yandex IMAT2009 sample": "imat2009-sample/imat2009_learning.txt.gz",
 }
