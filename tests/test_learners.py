@@ -24,10 +24,10 @@ VARIANTS["tournament hedge"] = lambda: pr.Tournament(strategy="hedge", seed=3)
 VARIANTS["tournament of all kinds"] = lambda: pr.Tournament(
     [pr.SlamPerceptron(), pr.OnlineListNet(), pr.Perceptron(), pr.ListwisePerceptron("ap")], measure="ap"
 )
-for algorithm, kind in pr.algorithms().items():
-    VARIANTS[f"bagging:{algorithm}"] = lambda kind=kind: pr.Bagging(kind(), n_members=3)
-    if "learning_rate" in kind.parameter_names:
-        VARIANTS[f"adagrad:{algorithm}"] = lambda kind=kind: pr.AdaGrad(kind())
+for kind in (pr.Perceptron, pr.CommitteePerceptron, pr.RankNet, pr.Opauc, pr.BufferedPairwise):
+    VARIANTS[f"adagrad:{kind.algorithm}"] = lambda kind=kind: pr.AdaGrad(kind())
+for kind in (pr.Perceptron, pr.ListwisePerceptron, pr.SolarI, pr.Tournament):
+    VARIANTS[f"bagging:{kind.algorithm}"] = lambda kind=kind: pr.Bagging(kind(), n_members=3)
 VARIANTS["adagrad norm"] = lambda: pr.AdaGrad(pr.ListwisePerceptron(), steps="norm")
 VARIANTS["adagrad scaled"] = lambda: pr.AdaGrad(pr.OnlineListNet(0.1, target="gains", scaling="running"), steps="norm")
 VARIANTS["bagging scaled"] = lambda: pr.Bagging(pr.SlamPerceptron(), scaling="running")

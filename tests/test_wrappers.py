@@ -19,6 +19,26 @@ def test_the_wrappers_are_not_among_the_algorithms():
     assert not set(pr.wrappers()) & set(pr.algorithms())
 
 
+WRAPPED = [pr.Bagging(kind(), n_members=3) for kind in pr.algorithms().values()]
+WRAPPED += [pr.AdaGrad(kind()) for kind in pr.algorithms().values() if "learning_rate" in kind.parameter_names]
+
+
+@pytest.mark.parametrize("template", WRAPPED, ids=lambda one: one.name)
+def test_around_every_learner(template, tmp_path):
+    """In one go, query by query, and stopped, saved and resumed, it learns the same; and it learns something."""
+    stream = pr.separable(40, n_documents=6, n_features=3, seed=1).stream
+    whole, single, resumed = (type(template)(**template.get_params(deep=False)) for _ in range(3))
+    trace = whole.learn(stream, "ap")
+    for query in stream:
+        single.learn_one(query.X, query.relevance)
+    resumed.learn(stream[:15])
+    resumed.save(tmp_path / "model.json")
+    resumed = pr.load(tmp_path / "model.json")
+    resumed.learn(stream[15:])
+    assert whole.as_document() == single.as_document() == resumed.as_document()
+    assert trace.values("ap")[20:].mean() > 0.7
+
+
 # AdaGrad
 
 
