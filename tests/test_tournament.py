@@ -38,6 +38,53 @@ def test_it_ranks_with_the_one_that_has_done_best(stream, measure):
     assert tournament.n_updates == best.n_updates
 
 
+def scaled_rivals():
+    return [pr.ListwisePerceptron(scaling=one) for one in (None, "query-zscore", ["query-minmax", "running"])]
+
+
+@given(stream=streams(), outer=st.sampled_from([None, "query-minmax"]))
+def test_learners_may_scale_features_each_in_its_way(stream, outer):
+    tournament = pr.Tournament(scaled_rivals(), scaling=outer)
+    trace = tournament.learn(stream, "ndcg@10")
+    given = stream if outer is None else pr.QueryMinMax().transform(stream)
+    learners = scaled_rivals()
+    values = np.array([one.learn(given, "ndcg@10").values("ndcg@10") for one in learners])
+    sums = np.cumsum(np.nan_to_num(values), axis=1)
+    before = np.column_stack([np.zeros(3), sums[:, :-1]])
+    expected = values[np.argmax(before, axis=0), np.arange(len(stream))]
+    np.testing.assert_array_equal(trace.values("ndcg@10"), expected)
+    best = learners[int(np.argmax(sums[:, -1]))]
+    assert repr(tournament.leader) == repr(best)
+    np.testing.assert_array_equal(tournament.scores(stream), best.scores(given))
+    np.testing.assert_array_equal(tournament.predict(stream[0].X), best.predict(given[0].X))
+    assert len(tournament.scalings_) == (outer is not None) + len(best.scalings_)
+
+
+def test_the_default_copes_with_features_as_they_come():
+    """Features of very different sizes, and each query on a level of its own."""
+    stream = pr.separable(200, margin=0.3, seed=4).stream
+    rng = np.random.default_rng(0)
+    levels = np.repeat(rng.normal(size=(200, stream.n_features)), np.diff(stream.offsets), axis=0)
+    raw = stream.with_features((stream.X + 3 * levels) * np.logspace(-3, 5, stream.n_features))
+    alone = pr.ListwisePerceptron().learn(raw, "ndcg@10").mean("ndcg@10")
+    tournament = pr.Tournament()
+    assert tournament.learn(raw, "ndcg@10").mean("ndcg@10") > alone + 0.05
+    assert tournament.leader.scaling == "query-zscore"
+
+
+def test_an_interrupted_tournament_forgets_what_its_learners_scalings_saw():
+    stream = pr.separable(30, seed=1).stream
+    tournament, undisturbed = pr.Tournament(), pr.Tournament()
+    tournament.learn(stream[:10])
+    with pytest.raises(ValueError, match=r"NaN|infinite|finite"):
+        tournament.learn_one(np.full((2, stream.n_features), np.inf), [0, 1])
+    with pytest.raises(ValueError, match=r"NaN|infinite|finite|overflow"):
+        tournament.learn_one(np.full((2, stream.n_features), 1e300), np.array([0.0, np.nan]))
+    tournament.learn(stream[10:])
+    undisturbed.learn(stream)
+    assert tournament.as_document() == undisturbed.as_document()
+
+
 def test_hedge_draws_with_its_chances():
     """After a round that one of two learners won by 1, chances are 1 : exp(-rate), rate = sqrt(8 ln 2)."""
     tournament = pr.Tournament([pr.SlamPerceptron(), pr.SlamPerceptron()], strategy="hedge")
@@ -104,7 +151,6 @@ def test_settings_take_part_and_what_was_learned_before_does_not(tmp_path):
         ({"learners": [1]}, "learners must be learners"),
         ({"learners": pr.SlamPerceptron()}, "list of learners"),
         ({"learners": [pr.Tournament()]}, "no tournaments"),
-        ({"learners": [pr.SlamPerceptron(scaling="running")]}, "given to Tournament"),
         ({"strategy": "best"}, "strategy"),
         ({"measure": "best"}, "best"),
         ({"seed": -1}, "seed"),

@@ -19,7 +19,9 @@ def test_the_wrappers_are_not_among_the_algorithms():
     assert not set(pr.wrappers()) & set(pr.algorithms())
 
 
-WRAPPED = [pr.Bagging(kind(), n_members=3) for kind in pr.algorithms().values()]
+MARGINS = pr.Tournament.over(pr.ListwisePerceptron, relative_margin=[0.5, 1])
+WRAPPED = [pr.Bagging(kind(), n_members=3) for kind in pr.algorithms().values() if kind is not pr.Tournament]
+WRAPPED += [pr.Bagging(MARGINS, n_members=3)]
 WRAPPED += [pr.AdaGrad(kind()) for kind in pr.algorithms().values() if "learning_rate" in kind.parameter_names]
 
 
@@ -128,7 +130,7 @@ def test_repeats_are_drawn_from_the_poisson_distribution():
     assert np.abs(correlations).max() < 4 / np.sqrt(20000)
 
 
-@pytest.mark.parametrize("inner", [pr.ListwisePerceptron("ap"), pr.OnlineListNet(0.1), pr.Tournament()])
+@pytest.mark.parametrize("inner", [pr.ListwisePerceptron("ap"), pr.OnlineListNet(0.1), MARGINS])
 @given(stream=streams(), members=st.integers(1, 4), seed=st.integers(0, 99))
 def test_bagging_is_what_its_definition_says(inner, stream, members, seed):
     learner = pr.Bagging(inner, n_members=members, seed=seed)
@@ -178,8 +180,10 @@ def test_bagging_refuses_what_cannot_be():
     many = pr.Bagging(pr.Opauc(), n_members=10**4)
     with pytest.raises(MemoryError, match="10000 members takes"):
         many.learn_one(np.ones((2, 3000)), [0, 1])
-    with pytest.raises(ValueError, match="scaling must be given to Bagging, not to its learners"):
+    with pytest.raises(ValueError, match="scaling must be given to Bagging, not to its learner"):
         pr.Bagging(pr.RankNet(scaling="running"))
+    with pytest.raises(ValueError, match="scaling must be given to Bagging, not to its learner"):
+        pr.Bagging(pr.Tournament())
 
 
 def test_a_grade_that_is_wrong_is_noticed_even_if_no_member_learns_from_it():

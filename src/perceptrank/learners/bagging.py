@@ -58,7 +58,8 @@ class Bagging(Wrapper, Ensemble):
         super()._check_parameters()
         check_room(f"{self.n_members!r} members", _LEAST_SIZE * check_positive_whole("n_members", self.n_members))
         check_seed(self.seed)
-        self._check_members([self.learner], "learner")
+        if self.learner._scales_features:
+            raise ValueError(f"scaling must be given to Bagging, not to its learner, got {self.learner!r}")
 
     def _make_members(self) -> list[Learner]:
         return [self._reseeded(self._copy, number) for number in range(self.n_members)]

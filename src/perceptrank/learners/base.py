@@ -103,15 +103,18 @@ class Learner(Guaranteed):
             return Trace.concatenate(self._learn_block(block, recorded) for block in stream.blocks())
 
     def _learn_block(self, block: QueryStream, recorded: list[Measure]) -> Trace:
-        X = block.X
-        for scaling in self._scalings:
-            X = read_only(scaling.learn_and_scale(X, block.offsets))
+        X = self._learn_scaling(block.X, block.offsets)
         predicted, masses = np.empty(block.n_documents), np.empty(len(block))
         self._learn_arrays(X, block.relevance, block.offsets, predicted, masses)
         first = self._n_queries
         self._n_queries += len(block)
         values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
         return Trace(values, masses)
+
+    def _learn_scaling(self, X: Features, offsets: Ints) -> Features:
+        for scaling in self._scalings:
+            X = read_only(scaling.learn_and_scale(X, offsets))
+        return X
 
     def _learn_arrays(
         self,
@@ -213,7 +216,7 @@ class Learner(Guaranteed):
             identifiers = as_identifiers(qid)
             if identifiers.shape != (len(features),):
                 raise ValueError(f"qid must have one entry per document ({len(features)}), got {identifiers.shape}")
-        if len(features) == 0 or (not self._scalings and group is None):
+        if len(features) == 0 or (not self.scalings_ and group is None):
             return self._scores(features)
         if qid is None:
             return self.scores(QueryStream.from_arrays(features, np.zeros(len(features)), group=group))
@@ -231,7 +234,7 @@ class Learner(Guaranteed):
         start = 0
         for block in stream.blocks():
             X = block.X
-            for scaling in self._scalings:
+            for scaling in self.scalings_:
                 X = scaling.scale(X, block.offsets)
             scores[start : start + block.n_documents] = self._scores(X)
             start += block.n_documents
@@ -390,6 +393,11 @@ class Learner(Guaranteed):
         They follow `scaling` until something is learned; a `scaling` set later waits for the next `fit`.
         """
         return self._scalings
+
+    @property
+    def _scales_features(self) -> bool:
+        """Whether its weights are for other features than those it is given."""
+        return self.scaling is not None
 
     def _check_features(self, n_features: int, names: tuple[str, ...] | None) -> None:
         if self._has_learned() and n_features != self.n_features_in_:

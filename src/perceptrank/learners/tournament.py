@@ -12,11 +12,11 @@ from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.learners.state import State
 from perceptrank.learners.wrapping import Ensemble, fresh
 from perceptrank.measures import MeasureLike, parse
-from perceptrank.scaling import ScalingLike
+from perceptrank.scaling import Scaling, ScalingLike
 from perceptrank.validation import check_choice, check_seed
 
 STRATEGIES = ("leader", "hedge")
-_RELATIVE_MARGINS = (1.0, 0.5, 2.0)
+_SCALINGS = (None, "query-zscore", "running")
 
 
 class Tournament(Ensemble):
@@ -27,18 +27,20 @@ class Tournament(Ensemble):
     exponentially with what each has lost: then the expected loss after T queries is at most that of the best of N
     learners plus sqrt(2 T ln N) + sqrt(ln N / 8), whatever the stream (`perceptrank.theory.bounds.hedge`).
 
-    It is what to use if there is a setting that one would have to guess, such as a learning rate.
+    It is what to use if there is a setting that one would have to guess, such as a learning rate, or how to scale
+    features.
 
     Parameters
     ----------
     learners : list of learners, optional
-        Settings, not what they have learned: each takes part with a fresh copy. By default listwise perceptrons with
-        several relative margins. `Tournament.over` makes a list out of all combinations of settings.
+        Settings, not what they have learned: each takes part with a fresh copy. By default three listwise perceptrons:
+        on features as they are, z-scored query by query, and standardised as they come. `Tournament.over` makes a list
+        out of all combinations of settings.
     measure : str or Measure
         What they are judged by.
     strategy : "leader" or "hedge"
     scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or several of them
-        What features go through first, once for all learners; they must have none of their own.
+        What features go through first, once for all learners, before the scaling that each may have of its own.
     seed : int
         Of the draws of "hedge".
 
@@ -95,7 +97,7 @@ class Tournament(Ensemble):
 
     def _templates(self) -> list[Learner]:
         if self.learners is None:
-            return [ListwisePerceptron(relative_margin=margin) for margin in _RELATIVE_MARGINS]
+            return [ListwisePerceptron(scaling=scaling) for scaling in _SCALINGS]
         return list(self.learners)
 
     def _check_parameters(self) -> None:
@@ -107,7 +109,9 @@ class Tournament(Ensemble):
             raise ValueError(f"learners must be a list of learners, got {self.learners!r}")
         if not self._templates():
             raise ValueError("learners must be at least one learner, got none")
-        self._check_members(self._templates(), "learners")
+        for one in self._templates():
+            if not isinstance(one, Learner):
+                raise ValueError(f"learners must be learners, got {one!r}")
         if any(isinstance(one, Tournament) for one in self._templates()):
             raise ValueError(f"learners must be no tournaments, got {self.learners!r}")
 
@@ -161,7 +165,8 @@ class Tournament(Ensemble):
         scores, moved = np.empty((len(self._members), len(relevance))), np.empty((len(self._members), n))
         values = np.empty((len(self._members), n))
         for place, member in enumerate(self._members):
-            done = member._pass(member._begin(X.shape[1]), X, relevance, offsets, scores[place], moved[place])
+            own = member._learn_scaling(X, offsets)
+            done = member._pass(member._begin(X.shape[1]), own, relevance, offsets, scores[place], moved[place])
             if done < n:
                 return done
             member._n_queries += n
@@ -182,8 +187,17 @@ class Tournament(Ensemble):
 
     @property
     def coef_(self) -> Floats:
-        """The weights that `predict` uses: those of the learner that ranks the next query."""
+        """The weights that `predict` uses, on features as `scalings_` makes them: the leader's."""
         return self.leader.coef_
+
+    @property
+    def scalings_(self) -> list[Scaling]:
+        """The transforms that features go through: the tournament's own, then those of the leader."""
+        return self._scalings + self.leader._scalings
+
+    @property
+    def _scales_features(self) -> bool:
+        return super()._scales_features or any(one._scales_features for one in self._templates())
 
     @property
     def n_rounds(self) -> int:

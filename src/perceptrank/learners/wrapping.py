@@ -1,7 +1,6 @@
 """Learners made of other learners."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy.typing as npt
@@ -143,13 +142,6 @@ class Ensemble(Composite):
         for one in self._members:
             one._begin(n_features)
         return super()._begin(n_features)
-
-    def _check_members(self, members: Sequence[Any], name: str) -> None:
-        for one in members:
-            if not isinstance(one, Learner):
-                raise ValueError(f"{name} must be {'a learner' if name == 'learner' else 'learners'}, got {one!r}")
-            if one.scaling is not None:
-                raise ValueError(f"scaling must be given to {type(self).__name__}, not to its learners, got {one!r}")
 
     @property
     def members(self) -> list[Learner]:
