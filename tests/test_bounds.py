@@ -274,7 +274,7 @@ def test_listwise_noisy(stream, measure, setting, seed):
 @pytest.mark.parametrize("violators", ["places", "uniform", "top"])
 @pytest.mark.parametrize(("k", "n"), [(1, 10), (3, 20), (10, 100)])
 def test_what_is_beyond_the_cut_off_does_not_matter(k, n, violators):
-    """The k best documents can be ranked first, the others not rightly: it takes one query to learn that."""
+    """The k best documents, all of their grade, can be ranked first, the others not rightly: one query teaches that."""
     X, grades = np.array([[1.0]] * k + [[-5.0]] * n + [[0.0]] * n), [2] * k + [1] * n + [0] * n
     stream = pr.QueryStream.from_arrays(np.tile(X, (300, 1)), grades * 300, group=[len(X)] * 300)
     for average in (True, False):

@@ -297,6 +297,8 @@ def test_what_is_around_a_learner_is_named_before_it(run, files, stream, tmp_pat
     compared = ["compare", files, "--algorithm", "slam", "--algorithm", "bagging:slam", "--learning-rate", "0.1,1"]
     rows = json.loads(run(*compared, "--set", "n_members=2", "--json").stdout)["rows"]
     assert {one["name"] for one in rows} == {"slam 0.1", "slam 1", "bagging:slam 0.1", "bagging:slam 1"}
+    run("learn", files, "--algorithm", "adagrad:listnet", "--set", "learner__learning_rate=0.3", "--save", model)
+    assert pr.load(model).learner.learning_rate == 0.3
     named = ["--algorithm", "bagging:committee", "--set", "n_members=2", "--set", "learner__n_members=3"]
     run("learn", files, *named, "--save", tmp_path / "c.json")
     assert [one.n_members for one in pr.load(tmp_path / "c.json").members] == [3, 3]
@@ -307,6 +309,7 @@ def test_what_is_around_a_learner_is_named_before_it(run, files, stream, tmp_pat
         "bagging:": "algorithm must be one of",
         "adagrad:prank": "learner must be one whose steps have a rate, got PRank()",
         "adagrad": "adagrad goes around a learner: say adagrad:listwise",
+        "foo:bagging": "got 'foo'",
     }.items():
         assert message in run("learn", files, "--algorithm", wrong, code=1).stderr
 

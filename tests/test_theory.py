@@ -503,6 +503,7 @@ def test_comparators_must_be_by_the_surrogate_of_the_theorem():
     stream = pr.separable(5).stream
     listwise, uniform = pr.ListwisePerceptron(), pr.ListwisePerceptron(violators="uniform")
     found = {name: pr.theory.comparator(stream, penalty=1.0, surrogate=name) for name in bounds.SURROGATES}
+    found = {name: one._replace(measure=None) for name, one in found.items()}
     for learner, wrong in (
         (listwise, ("slam", "max-pair")),
         (pr.MinimaxPerceptron(), ("slam",)),
@@ -519,6 +520,19 @@ def test_comparators_must_be_by_the_surrogate_of_the_theorem():
             else:
                 assert learner.certificate(comparator=one).holds
                 learner.guarantee(diameter=1, radius=1, comparator=one)
+
+
+def test_comparators_must_be_for_the_measure_that_is_learned():
+    stream = pr.separable(5).stream
+    found = pr.theory.comparator(stream, "ndcg", penalty=1.0)
+    for learner in (pr.SlamPerceptron("ndcg@1"), pr.SlamPerceptron("ap"), pr.SlamPerceptron("ndcg:gain=linear")):
+        with pytest.raises(ValueError, match=r"comparator must be one for .*, which this learner learns, got one for"):
+            learner.guarantee(diameter=1, comparator=found)
+    pr.SlamPerceptron("ndcg:ties=random").guarantee(diameter=1, comparator=found)
+    with pytest.raises(ValueError, match="not compared by 'slam'"):
+        pr.Perceptron().guarantee(radius=1, comparator=found)
+    with pytest.raises(ValueError, match="surrogate of the comparator must be one of"):
+        pr.SlamPerceptron().guarantee(diameter=1, comparator=bounds.Comparator(1.0, 1.0, surrogate="hinge"))
 
 
 def test_guarantees_are_the_bounds():

@@ -38,6 +38,15 @@ def test_it_ranks_with_the_one_that_has_done_best(stream, measure):
     assert tournament.n_updates == best.n_updates
 
 
+def test_what_it_is_judged_by_cannot_be_changed():
+    tournament = pr.Tournament()
+    with pytest.raises(AttributeError, match="this Tournament has not learned"):
+        tournament.coef_  # noqa: B018
+    tournament.learn(pr.separable(5).stream)
+    with pytest.raises(ValueError, match="measure cannot be changed"):
+        tournament.measure = "ap"
+
+
 def scaled_rivals():
     return [pr.ListwisePerceptron(scaling=one) for one in (None, "query-zscore", ["query-minmax", "running"])]
 

@@ -180,10 +180,14 @@ def test_bagging_refuses_what_cannot_be():
     many = pr.Bagging(pr.Opauc(), n_members=10**4)
     with pytest.raises(MemoryError, match="10000 members takes"):
         many.learn_one(np.ones((2, 3000)), [0, 1])
-    with pytest.raises(ValueError, match="scaling must be given to Bagging, not to its learner"):
-        pr.Bagging(pr.RankNet(scaling="running"))
-    with pytest.raises(ValueError, match="scaling must be given to Bagging, not to its learner"):
-        pr.Bagging(pr.Tournament())
+    for scaled in (pr.RankNet(scaling="running"), pr.Tournament()):
+        with pytest.raises(ValueError, match=r"must take features as they are.*scaling can be given to Bagging"):
+            pr.Bagging(scaled)
+    pr.Bagging(pr.RankNet(scaling=[]))
+    with pytest.raises(MemoryError, match="100000 members takes"):
+        pr.Bagging(pr.Bagging(pr.RankNet(), n_members=10**4), n_members=10**5)
+    with pytest.raises(MemoryError, match="members takes"):
+        pr.Bagging(pr.RankNet(), n_members=10**400)
 
 
 def test_a_grade_that_is_wrong_is_noticed_even_if_no_member_learns_from_it():
@@ -256,6 +260,47 @@ def test_the_given_learner_is_copied(around, tmp_path):
     assert np.array_equal(learner.coef_, around(pr.CommitteePerceptron(n_members=3)).fit(stream).coef_)
     with pytest.raises(ValueError, match="learner cannot be changed"):
         learner.set_params(learner__n_members=4)
+
+
+def test_scalings_of_another_width_are_refused(tmp_path):
+    tournament = pr.Tournament()
+    tournament.learn(pr.separable(5).stream)
+    document = tournament.as_document()
+    other = pr.ListwisePerceptron(scaling="running")
+    other.learn_one([[1.0], [2.0]], [0, 1])
+    document["members"][2]["scalings"] = other.as_document()["scalings"]
+    with pytest.raises(ValueError, match="the scaling was learned from 1 features, got 20"):
+        pr.Tournament.from_document(document)
+
+
+def test_learners_two_levels_down_are_copied_too(tmp_path):
+    stream = pr.separable(20).stream
+    inner, second = pr.ListwisePerceptron(), pr.ListwisePerceptron()
+    for learner in (pr.Bagging(pr.AdaGrad(inner), n_members=2), pr.Bagging(pr.Tournament([second]), n_members=2)):
+        inner.relative_margin = second.relative_margin = 3.0
+        learner.set_params(seed=3)
+        learner.learn(stream)
+        learner.save(tmp_path / "model.json")
+        assert pr.load(tmp_path / "model.json").as_document() == learner.as_document()
+        inner.relative_margin = second.relative_margin = 1.0
+
+
+def test_a_refused_change_of_what_is_inside_changes_nothing():
+    buffered = pr.BufferedPairwise()
+    learner = pr.Bagging(pr.Bagging(buffered, n_members=2), n_members=2)
+    learner.learn(pr.separable(5).stream)
+    before = learner.as_document()
+    buffered.buffer_size = 7
+    for wrong in (pr.Bagging(buffered, n_members=2), np.array([1.0, 2.0])):
+        with pytest.raises(ValueError, match="learner"):
+            learner.set_params(learner=wrong)
+        assert learner.as_document() == before
+
+
+def test_seeds_inside_a_tournament_differ_between_members():
+    rivals = pr.Tournament([pr.BufferedPairwise(seed=1), pr.Bagging(pr.SlamPerceptron(), n_members=2, seed=5)])
+    members = pr.Bagging(rivals, n_members=3).members
+    assert len({one.members[0].seed for one in members}) == len({one.members[1].seed for one in members}) == 3
 
 
 @pytest.mark.parametrize("around", [pr.AdaGrad, lambda learner: pr.Bagging(learner, n_members=2)])

@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.live import Live
 
-from perceptrank.commands.making import kinds_of, make_learner, settings_of
+from perceptrank.commands.making import has_setting, kinds_of, make_learner
 from perceptrank.commands.progress import ProgressBar
 from perceptrank.commands.reading import Reading
 from perceptrank.commands.tables import interval, is_wide, make_table, plain, show
@@ -80,13 +80,12 @@ def run(
 def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> dict[str, Learner]:
     """Each algorithm, once for every rate if its rankings depend on that."""
     names = sorted(algorithms()) if "all" in chosen else list(dict.fromkeys(chosen))
-    known = {name: settings_of(name) for name in names}
-    unknown = [key for key in settings if not any(key in own for own in known.values())]
+    unknown = [key for key in settings if not any(has_setting(name, key) for name in names)]
     if unknown:
         raise ValueError(f"none of {', '.join(names)} has a setting {', '.join(unknown)}")
     learners: dict[str, Learner] = {}
     for name in names:
-        own = {key: value for key, value in settings.items() if key in known[name]}
+        own = {key: value for key, value in settings.items() if has_setting(name, key)}
         wanted = {name: own}
         depends = any(kind.depends_on_rate for kind in kinds_of(name)) or own.get("margin") is not None
         if rates and (depends or len(names) == 1):

@@ -13,10 +13,10 @@ from perceptrank.validation import check_choice, check_positive
 def kinds_of(name: str) -> list[type[Learner]]:
     """What a name such as listnet, or bagging:adagrad:listnet, stands for, from the outermost to the innermost."""
     *outer, algorithm = name.split(":")
-    if algorithm in wrappers():
-        raise ValueError(f"{algorithm} goes around a learner: say {name}:listwise, for example")
     for one in outer:
         check_choice("what is around a learner", one, sorted(wrappers()))
+    if algorithm in wrappers():
+        raise ValueError(f"{algorithm} goes around a learner: say {algorithm}:listwise, for example")
     check_choice("algorithm", algorithm, sorted(algorithms()))
     return [*(wrappers()[one] for one in outer), algorithms()[algorithm]]
 
@@ -33,9 +33,19 @@ def _settings(kinds: list[type[Learner]]) -> list[str]:
     return own + [f"learner__{one}" if one in own or one.startswith("learner__") else one for one in inside]
 
 
+def has_setting(name: str, setting: str) -> bool:
+    """Whether a learner of that name can be given a setting; those of a part inside may be called learner__NAME."""
+    return _has(kinds_of(name), setting)
+
+
+def _has(kinds: list[type[Learner]], setting: str) -> bool:
+    own = setting in kinds[0].parameter_names and not (kinds[0].wraps and setting == "learner")
+    return own or (len(kinds) > 1 and _has(kinds[1:], setting.removeprefix("learner__")))
+
+
 def make_learner(name: str, settings: dict[str, Any]) -> Learner:
     """A learner by name, with settings that it must have; each goes to the outermost part that has it."""
-    unknown = [one for one in settings if one not in settings_of(name)]
+    unknown = [one for one in settings if not has_setting(name, one)]
     if unknown:
         raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(settings_of(name))}")
     return _make(kinds_of(name), dict(settings))

@@ -1,4 +1,4 @@
-"""Online bagging of any learner."""
+"""Online bagging of any learner that takes features as they are."""
 
 from typing import Any, Self
 
@@ -11,11 +11,9 @@ from perceptrank.kernels.single_documents import close_round
 from perceptrank.learners.base import Learner, one_query
 from perceptrank.learners.sequential import check_room
 from perceptrank.learners.state import State
-from perceptrank.learners.wrapping import Ensemble, Wrapper
+from perceptrank.learners.wrapping import Ensemble, Wrapper, fresh
 from perceptrank.scaling import ScalingLike
 from perceptrank.validation import check_positive_whole, check_seed
-
-_LEAST_SIZE = 250  # of a member, in numbers, before it has learned anything
 
 
 class Bagging(Wrapper, Ensemble):
@@ -27,7 +25,7 @@ class Bagging(Wrapper, Ensemble):
     Parameters
     ----------
     learner : learner
-        Its settings: each member is a fresh copy, with a seed of its own if it has one.
+        Its settings: each member is a fresh copy, with a seed of its own if it has one. It must not scale features.
     n_members : int
     seed : int
         Of the draws.
@@ -56,35 +54,34 @@ class Bagging(Wrapper, Ensemble):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_room(f"{self.n_members!r} members", _LEAST_SIZE * check_positive_whole("n_members", self.n_members))
+        check_positive_whole("n_members", self.n_members)
         check_seed(self.seed)
         if self.learner._scales_features:
-            raise ValueError(f"scaling must be given to Bagging, not to its learner, got {self.learner!r}")
+            raise ValueError(
+                f"learner must take features as they are, so that weights can be averaged, and {self.learner!r} scales "
+                "them, or learners inside do; scaling can be given to Bagging"
+            )
+        check_room(f"{self.n_members} members", self._room(0))
 
     def _make_members(self) -> list[Learner]:
-        return [self._reseeded(self._copy, number) for number in range(self.n_members)]
+        return [self._make_member(number) for number in range(self.n_members)]
 
-    def _reseeded(self, learner: Learner, number: int) -> Learner:
-        """A fresh copy whose seeds, also of what it is around, depend on the member's number."""
-        settings = learner.get_params(deep=False)
-        if "seed" in settings:
-            settings["seed"] = int(2**53 * noise(int(self.seed), int(settings["seed"]), number))
-        if isinstance(settings.get("learner"), Learner):
-            settings["learner"] = self._reseeded(settings["learner"], number)
-        return type(learner)(**settings)
+    def _make_member(self, number: int) -> Learner:
+        return fresh(self._copy, lambda seed: int(2**53 * noise(int(self.seed), seed, number)))
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters)
-        made = self._make_members()
         if not self._has_learned():
-            self._members = made
+            self._members = self._make_members()
         elif "learner" in parameters:
-            for one, other in zip(self._members, made, strict=True):
-                one.set_params(**other.get_params(deep=False))
+            for number, one in enumerate(self._members):
+                one.set_params(**self._make_member(number).get_params(deep=False))
+
+    def _room(self, n_features: int) -> int:
+        return self.n_members * self.learner._room(n_features)
 
     def _more_state(self, n_features: int) -> dict[str, Floats]:
-        size = sum(values.size for values in self._copy._more_state(n_features).values()) + 2 * n_features
-        check_room(f"{self.n_members} members", self.n_members * size)
+        check_room(f"{self.n_members} members", self._room(n_features))
         return {}
 
     @classmethod

@@ -15,6 +15,7 @@ from perceptrank import persist
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.list_pass import ROUNDS, UPDATES
 from perceptrank.kernels.scoring import score_rows
+from perceptrank.learners.estimator import differ
 from perceptrank.learners.guarantees import Guaranteed
 from perceptrank.learners.state import State
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
@@ -397,7 +398,11 @@ class Learner(Guaranteed):
     @property
     def _scales_features(self) -> bool:
         """Whether its weights are for other features than those it is given."""
-        return self.scaling is not None
+        return bool(make_scalings(self.scaling))
+
+    def _room(self, n_features: int) -> int:
+        """How many numbers it takes to keep it, roughly."""
+        return 250 + 2 * n_features + sum(values.size for values in self._more_state(n_features).values())
 
     def _check_features(self, n_features: int, names: tuple[str, ...] | None) -> None:
         if self._has_learned() and n_features != self.n_features_in_:
@@ -450,6 +455,10 @@ class Learner(Guaranteed):
             if names and len(names) != width:
                 raise ValueError(f"{len(names)} feature names for {width} features")
         learner._scalings = make_scalings(from_plain(document["scalings"]))
+        if learner._state is not None:
+            nothing = np.zeros((1, len(learner._state.weights)))
+            for scaling in learner._scalings:
+                scaling.scale(nothing, one_query(1))  # raises if it was learned from another number of features
         return learner
 
     def __copy__(self) -> Self:
@@ -465,7 +474,7 @@ class Learner(Guaranteed):
     def _check_change(self, parameters: dict[str, Any]) -> None:
         """Some, which what was learned depends on, can be changed only before anything was learned."""
         for name in self.fixed:
-            if name in parameters and parameters[name] != getattr(self, name) and self._has_learned():
+            if name in parameters and differ(parameters[name], getattr(self, name)) and self._has_learned():
                 raise ValueError(
                     f"{name} cannot be changed once something was learned: make a new {type(self).__name__}"
                 )

@@ -7,6 +7,14 @@ from typing import Any, ClassVar, Self
 _NOTHING = object()
 
 
+def differ(one: Any, other: Any) -> bool:
+    """Whether two settings differ; arrays, which are none, do."""
+    try:
+        return bool(one != other)
+    except ValueError:
+        return True
+
+
 class Estimator:
     """Parameters that can be read, set and cloned, and routing of `qid` through pipelines and searches."""
 
@@ -56,7 +64,7 @@ class Estimator:
             one = own.get(outer, getattr(self, outer, None))
             if not inner or not isinstance(one, Estimator):
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}")
-            if one.get_params().get(inner, _NOTHING) != value:
+            if differ(one.get_params().get(inner, _NOTHING), value):
                 own[outer] = type(one)(**one.get_params(deep=False)).set_params(**{inner: value})
         return own
 

@@ -8,7 +8,8 @@ import numpy as np
 from perceptrank.kernels.list_pass import LARGEST_REACH, MASS, ROUNDS, SQUARED_STEPS, UPDATES
 from perceptrank.learners.estimator import Estimator
 from perceptrank.learners.state import State
-from perceptrank.theory.bounds import AnyComparator, check_surrogate, from_constant
+from perceptrank.measures import parse
+from perceptrank.theory.bounds import AnyComparator, check_comparator, from_constant
 from perceptrank.theory.certificates import Certificate, Promise
 from perceptrank.validation import check_not_negative, check_positive
 
@@ -42,7 +43,7 @@ class Guaranteed(Estimator):
         for name, value in given.items():
             if value is not None:
                 check_not_negative(name, value)
-        check_surrogate(comparator, self.compared_by)
+        self._check_comparator(comparator)
         constant, _ = self._constant(diameter, radius)
         return from_constant(constant, margin, comparator)
 
@@ -65,7 +66,7 @@ class Guaranteed(Estimator):
         S, the weight moved in all rounds, is at least the cumulative loss. All this is about features after scaling,
         and about settings that have not been changed since the learning began.
         """
-        check_surrogate(comparator, self.compared_by)
+        self._check_comparator(comparator)
         state = self._learned()
         rate = float(getattr(self, "learning_rate", 1.0))
         mass, norm = float(state.tally[MASS]), float(np.linalg.norm(state.weights))
@@ -93,6 +94,10 @@ class Guaranteed(Estimator):
             tuple(promises),
             bool(self.average),
         )
+
+    def _check_comparator(self, comparator: AnyComparator | None) -> None:
+        measure = getattr(self, "measure", None)
+        check_comparator(comparator, self.compared_by, None if measure is None else parse(measure))
 
     def _constant(self, diameter: float | None, radius: float | None) -> tuple[float, str]:
         """The constant C of the learner's theorem, and how it is written."""

@@ -14,6 +14,6 @@ class SequentialLearner(Learner):
 
 def check_room(what: str, n_numbers: int) -> None:
     """Raise if so many float64 numbers, and a copy to go back to, do not fit into memory."""
-    needed, free = 16.0 * n_numbers, free_memory()
+    needed, free = min(16 * n_numbers, 10**300), free_memory()
     if needed > free:
         raise MemoryError(f"{what} takes {1e-9 * needed:.1f} GB of memory, and {1e-9 * free:.1f} GB are free")

@@ -54,7 +54,7 @@ class Tournament(Ensemble):
     """
 
     algorithm = "tournament"
-    fixed = ("learners",)
+    fixed = ("learners", "measure")
     cost = "that of its learners"
     promise = "hedge: expected loss ≤ the best's + √(2 T ln N) + √(ln N / 8)"
 
@@ -126,6 +126,9 @@ class Tournament(Ensemble):
     def _inside(self) -> dict[str, Any]:
         return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in self._members]}
 
+    def _room(self, n_features: int) -> int:
+        return sum(one._room(n_features) for one in self._members)
+
     # Who ranks
 
     def _choices(self, sums: Floats, n_judged: Floats, rounds: Ints) -> Ints:
@@ -188,16 +191,20 @@ class Tournament(Ensemble):
     @property
     def coef_(self) -> Floats:
         """The weights that `predict` uses, on features as `scalings_` makes them: the leader's."""
+        self._learned()
         return self.leader.coef_
 
     @property
     def scalings_(self) -> list[Scaling]:
-        """The transforms that features go through: the tournament's own, then those of the leader."""
+        """The transforms that features go through: the tournament's own, then those of the leader.
+
+        Freezing one of the leader's leaves those of the other learners alone; see `members`.
+        """
         return self._scalings + self.leader._scalings
 
     @property
     def _scales_features(self) -> bool:
-        return super()._scales_features or any(one._scales_features for one in self._templates())
+        return super()._scales_features or any(one._scales_features for one in self._members)
 
     @property
     def n_rounds(self) -> int:

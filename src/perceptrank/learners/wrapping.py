@@ -1,6 +1,7 @@
 """Learners made of other learners."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy.typing as npt
@@ -11,9 +12,20 @@ from perceptrank.measures import Measure
 from perceptrank.stream import QueryStream
 
 
-def fresh(learner: Learner) -> Learner:
-    """A learner of the same settings that has learned nothing."""
-    return type(learner)(**learner.get_params(deep=False))
+def fresh(learner: Learner, reseed: Callable[[int], int] | None = None) -> Learner:
+    """A learner of the same settings that has learned nothing; it shares no learner inside with the given one.
+
+    All seeds, also of the learners inside, go through `reseed` if that is given.
+    """
+    settings = learner.get_params(deep=False)
+    for name, value in settings.items():
+        if isinstance(value, Learner):
+            settings[name] = fresh(value, reseed)
+        elif name == "learners" and value is not None:
+            settings[name] = [fresh(one, reseed) for one in value]
+        elif name == "seed" and reseed is not None:
+            settings[name] = reseed(int(value))
+    return type(learner)(**settings)
 
 
 class Composite(Learner):

@@ -16,17 +16,17 @@ import numpy as np
 
 from perceptrank.arrays import Floats
 from perceptrank.data.adversary import n_rounds
-from perceptrank.measures import AP, NDCG, MeasureLike
+from perceptrank.measures import AP, NDCG, Measure, MeasureLike
 from perceptrank.stream import Blocks, as_blocks
 from perceptrank.surrogates import parse_learnable
-from perceptrank.validation import check_not_negative, check_positive, check_positive_whole
+from perceptrank.validation import check_choice, check_not_negative, check_positive, check_positive_whole
 
 
 class Comparator(NamedTuple):
     """A fixed ranker to compare with: its norm U, its cumulative surrogate L, and, where known, itself.
 
     `excess` is by how much, at most, it misses the minimum of what it was chosen by; `surrogate` says what L is the sum
-    of, where known.
+    of and `measure` which grades and weights that saw, where known.
     """
 
     norm: float
@@ -34,19 +34,35 @@ class Comparator(NamedTuple):
     ranker: Floats | None = None
     excess: float | None = None
     surrogate: str | None = None
+    measure: Measure | None = None
 
 
 AnyComparator = Comparator | tuple[float, float]
 SURROGATES = ("slam", "max-pair", "level-pair")  # of any ranker, none is larger than the next
 
 
-def check_surrogate(comparator: AnyComparator | None, needed: str | None) -> None:
+def check_comparator(comparator: AnyComparator | None, needed: str | None, measure: Measure | None) -> None:
     """Raise if what a comparator lost is counted in a surrogate that may be smaller than the one a theorem is about."""
-    found = comparator.surrogate if isinstance(comparator, Comparator) else None
-    if found is not None and needed is not None and SURROGATES.index(found) < SURROGATES.index(needed):
+    if not isinstance(comparator, Comparator) or comparator.surrogate is None:
+        return
+    check_choice("surrogate of the comparator", comparator.surrogate, SURROGATES)
+    if needed is None:
+        raise ValueError(f"this learner is not compared by {comparator.surrogate!r}: give a pair of a norm and a loss")
+    if SURROGATES.index(comparator.surrogate) < SURROGATES.index(needed):
         raise ValueError(
-            f"comparator must be one by surrogate={needed!r}, which this learner is compared by, got {found!r}"
+            f"comparator must be one by surrogate={needed!r}, which this learner is compared by, "
+            f"got {comparator.surrogate!r}"
         )
+    if comparator.measure is not None and measure is not None and _learned(comparator.measure) != _learned(measure):
+        raise ValueError(
+            f"comparator must be one for {str(measure)!r}, which this learner learns, got one for "
+            f"{str(comparator.measure)!r}"
+        )
+
+
+def _learned(measure: Measure) -> tuple[object, ...]:
+    """What a learner sees of a measure: how it takes ties does not matter."""
+    return type(measure), measure.cutoff, getattr(measure, "gain", None)
 
 
 def from_constant(constant: float, margin: float | None, comparator: AnyComparator | None) -> float:

@@ -99,7 +99,9 @@ def comparator(
         least = max(least, float(shares @ heights) - penalty * float(ranker @ ranker))
         if best_value - least <= tolerance * best_value:
             break
-    return Comparator(float(np.linalg.norm(best)), best_loss, best, max(0.0, best_value - least), surrogate)
+    return Comparator(
+        float(np.linalg.norm(best)), best_loss, best, max(0.0, best_value - least), surrogate, parse_learnable(measure)
+    )
 
 
 def _highest_plane(slopes: Floats, heights: Floats) -> Floats:
