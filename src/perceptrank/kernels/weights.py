@@ -43,13 +43,14 @@ def judge(measure: int, relevance: Floats, start: int, m: int, floats: FloatRows
 
     -1 if a grade is negative, infinite or NaN.
     """
-    n_relevant, n_wrong = 0, 0
+    n_relevant, n_negative, n_finite = 0, 0, 0
     for i in range(m):
         grade = relevance[start + i]
         floats[GRADES, i] = grade
         n_relevant += 1 if grade > 0.0 else 0
-        n_wrong += 0 if 0.0 <= grade < math.inf else 1
-    if n_wrong > 0:
+        n_negative += 1 if grade < 0.0 else 0
+        n_finite += 1 if grade < math.inf else 0
+    if n_negative > 0 or n_finite < m:
         return -1
     if measure == AP:
         for i in range(m):
