@@ -120,6 +120,32 @@ def take_update(
 
 
 @compiled
+def close_query(
+    learning_rate: float,
+    X: Features,
+    start: int,
+    m: int,
+    mass: float,
+    g: Floats,
+    moved: Ints,
+    step: Floats,
+    squares: Floats,
+    weights: Floats,
+    total: Floats,
+    tally: Floats,
+) -> bool:
+    """Take the update of a query, if it has one, and count the round; returns whether all is sound."""
+    if mass < 0.0:
+        return False
+    if mass > 0.0 and not take_update(learning_rate, X, start, m, mass, g, moved, step, squares, weights, tally):
+        return False
+    tally[ROUNDS] += 1.0
+    for j in range(len(weights)):
+        total[j] += weights[j]
+    return True
+
+
+@compiled
 def adapt(step: Floats, squares: Floats) -> float:
     """AdaGrad: divide a step by the root of the sum of squares of all steps so far, itself among them.
 
@@ -185,14 +211,7 @@ def list_pass(
         if rule.relative_margin > 0.0 and tally[UPDATES] > 0.0:
             margin = rule.relative_margin * (rule.learning_rate * (tally[SQUARED_REACH] / tally[UPDATES]))
         mass = list_coefficients(rule, margin, relevance, start, m, discounts, floats, ints)
-        if mass < 0.0:
-            return q
-        if mass > 0.0 and not take_update(
-            rule.learning_rate, X, start, m, mass, g, moved, step, squares, weights, tally
-        ):
+        if not close_query(rule.learning_rate, X, start, m, mass, g, moved, step, squares, weights, total, tally):
             return q
         masses[q] = mass
-        tally[ROUNDS] += 1.0
-        for j in range(len(weights)):
-            total[j] += weights[j]
     return len(offsets) - 1

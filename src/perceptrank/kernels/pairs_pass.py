@@ -4,7 +4,7 @@ import numpy as np
 
 from perceptrank.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.list_pass import ROUNDS, longest_query, score_query, take_update
+from perceptrank.kernels.list_pass import close_query, longest_query, score_query
 from perceptrank.kernels.pair_rules import PairRule, pair_coefficients
 from perceptrank.kernels.scratch import COEFFICIENTS, ORDER, SCORES, allocate_floats, allocate_ints
 
@@ -33,14 +33,7 @@ def pairs_pass(
         if not score_query(rule.averaging, X, start, stop, weights, total, tally, mean, scores, predicted):
             return q
         mass = pair_coefficients(rule, relevance, start, m, floats, ints)
-        if mass < 0.0:
-            return q
-        if mass > 0.0 and not take_update(
-            rule.learning_rate, X, start, m, mass, g, moved, step, squares, weights, tally
-        ):
+        if not close_query(rule.learning_rate, X, start, m, mass, g, moved, step, squares, weights, total, tally):
             return q
         masses[q] = mass
-        tally[ROUNDS] += 1.0
-        for j in range(len(weights)):
-            total[j] += weights[j]
     return len(offsets) - 1
