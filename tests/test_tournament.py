@@ -47,6 +47,13 @@ def test_what_it_is_judged_by_cannot_be_changed():
         tournament.measure = "ap"
 
 
+def test_by_default_its_learners_learn_what_they_are_judged_by():
+    tournament = pr.Tournament(measure="ap")
+    assert {one.measure for one in tournament.members} == {"ap"}
+    tournament.measure = "ndcg@5"
+    assert {one.measure for one in tournament.members} == {"ndcg"}
+
+
 def scaled_rivals():
     return [pr.ListwisePerceptron(scaling=one) for one in (None, "query-zscore", ["query-minmax", "running"])]
 

@@ -11,7 +11,7 @@ from perceptrank.learners.base import Learner
 from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.learners.state import State
 from perceptrank.learners.wrapping import Ensemble, fresh
-from perceptrank.measures import MeasureLike, parse
+from perceptrank.measures import AP, MeasureLike, parse
 from perceptrank.scaling import Scaling, ScalingLike
 from perceptrank.validation import check_choice, check_seed
 
@@ -33,9 +33,9 @@ class Tournament(Ensemble):
     Parameters
     ----------
     learners : list of learners, optional
-        Settings, not what they have learned: each takes part with a fresh copy. By default three listwise perceptrons:
-        on features as they are, z-scored query by query, and standardised as they come. `Tournament.over` makes a list
-        out of all combinations of settings.
+        Settings, not what they have learned: each takes part with a fresh copy. By default three listwise perceptrons,
+        which learn AP if `measure` is that and NDCG otherwise: on features as they are, z-scored query by query, and
+        standardised as they come. `Tournament.over` makes a list out of all combinations of settings.
     measure : str or Measure
         What they are judged by.
     strategy : "leader" or "hedge"
@@ -97,7 +97,8 @@ class Tournament(Ensemble):
 
     def _templates(self) -> list[Learner]:
         if self.learners is None:
-            return [ListwisePerceptron(scaling=scaling) for scaling in _SCALINGS]
+            learned = "ap" if isinstance(parse(self.measure), AP) else "ndcg"
+            return [ListwisePerceptron(learned, scaling=scaling) for scaling in _SCALINGS]
         return list(self.learners)
 
     def _check_parameters(self) -> None:
