@@ -299,6 +299,8 @@ def test_what_is_around_a_learner_is_named_before_it(run, files, stream, tmp_pat
     assert {one["name"] for one in rows} == {"slam 0.1", "slam 1", "bagging:slam 0.1", "bagging:slam 1"}
     run("learn", files, "--algorithm", "adagrad:listnet", "--set", "learner__learning_rate=0.3", "--save", model)
     assert pr.load(model).learner.learning_rate == 0.3
+    twice = ["--algorithm", "adagrad:listnet", "--learning-rate", 0.1, "--set", "learner__learning_rate=0.3"]
+    assert "is set twice" in run("learn", files, *twice, code=1).stderr
     named = ["--algorithm", "bagging:committee", "--set", "n_members=2", "--set", "learner__n_members=3"]
     run("learn", files, *named, "--save", tmp_path / "c.json")
     assert [one.n_members for one in pr.load(tmp_path / "c.json").members] == [3, 3]

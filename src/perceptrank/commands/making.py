@@ -26,9 +26,13 @@ def settings_of(name: str) -> list[str]:
     return _settings(kinds_of(name))
 
 
+def _own(kind: type[Learner]) -> list[str]:
+    return [one for one in kind.parameter_names if not (kind.wraps and one == "learner")]
+
+
 def _settings(kinds: list[type[Learner]]) -> list[str]:
-    """Those of a part inside as learner__…, if the part around it has a setting of that name too."""
-    own = [one for one in kinds[0].parameter_names if not (kinds[0].wraps and one == "learner")]
+    """Those of a part inside as learner__NAME, if the part around it has a setting of that name too."""
+    own = _own(kinds[0])
     inside = _settings(kinds[1:]) if len(kinds) > 1 else []
     return own + [f"learner__{one}" if one in own or one.startswith("learner__") else one for one in inside]
 
@@ -39,8 +43,7 @@ def has_setting(name: str, setting: str) -> bool:
 
 
 def _has(kinds: list[type[Learner]], setting: str) -> bool:
-    own = setting in kinds[0].parameter_names and not (kinds[0].wraps and setting == "learner")
-    return own or (len(kinds) > 1 and _has(kinds[1:], setting.removeprefix("learner__")))
+    return setting in _own(kinds[0]) or (len(kinds) > 1 and _has(kinds[1:], setting.removeprefix("learner__")))
 
 
 def make_learner(name: str, settings: dict[str, Any]) -> Learner:
@@ -53,7 +56,11 @@ def make_learner(name: str, settings: dict[str, Any]) -> Learner:
 
 def _make(kinds: list[type[Learner]], settings: dict[str, Any]) -> Learner:
     own = {one: settings.pop(one) for one in kinds[0].parameter_names if one in settings}
-    left = {one.removeprefix("learner__"): value for one, value in settings.items()}
+    left: dict[str, Any] = {}
+    for one, value in settings.items():
+        if (short := one.removeprefix("learner__")) in left:
+            raise ValueError(f"{short} is set twice, also as learner__{short}")
+        left[short] = value
     inside = {"learner": _make(kinds[1:], left)} if len(kinds) > 1 else {}
     return kinds[0](**own, **inside)
 

@@ -19,9 +19,9 @@ class AdaGrad(Wrapper):
 
     Wherever the learner would take a step, w += learning_rate * z, it takes w += learning_rate * z / (sqrt(Z) + 1e-10)
     instead, with Z the sum of squares of all steps so far, z among them: for every feature ("diagonal"), or of the step
-    as a whole ("norm"). Rare features then learn faster, and the rate hardly depends on the scale of the features. A
-    relative margin goes by the product of z and the step taken, in place of the square of z. What the learner promises
-    with steps of constant rate is not promised any more.
+    as a whole ("norm"). With the first, rare features learn faster. A relative margin goes by the product of z and the
+    step taken, in place of the square of z. What the learner promises with steps of constant rate is not promised any
+    more.
 
     Parameters
     ----------

@@ -108,13 +108,12 @@ class Tournament(Ensemble):
         check_seed(self.seed)
         if self.learners is not None and not isinstance(self.learners, Sequence):
             raise ValueError(f"learners must be a list of learners, got {self.learners!r}")
-        if not self._templates():
+        templates = self._templates()
+        if not templates:
             raise ValueError("learners must be at least one learner, got none")
-        for one in self._templates():
-            if not isinstance(one, Learner):
-                raise ValueError(f"learners must be learners, got {one!r}")
-        if any(isinstance(one, Tournament) for one in self._templates()):
-            raise ValueError(f"learners must be no tournaments, got {self.learners!r}")
+        for one in templates:
+            if not isinstance(one, Learner) or isinstance(one, Tournament):
+                raise ValueError(f"learners must be learners, and no tournaments, got {one!r}")
 
     def _make_members(self) -> list[Learner]:
         return [fresh(one) for one in self._templates()]
