@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import perceptrank as pr
-from perceptrank.data import catalog
+from perceptrank.datasets import catalogue as catalog
 
 NAMES = [
     "mslr-web10k",

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import perceptrank as pr
-from perceptrank.cli import app
+from perceptrank.cli.app import app
 
 
 @pytest.fixture

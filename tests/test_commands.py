@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 import perceptrank as pr
-from perceptrank.cli import app
-from perceptrank.commands.making import parse_rates, parse_settings
-from perceptrank.commands.progress import ProgressBar
+from perceptrank.cli.app import app
+from perceptrank.cli.making import parse_rates, parse_settings
+from perceptrank.cli.progress import ProgressBar
 
 STREAM = pr.separable(120, n_features=5, label_noise=0.2, seed=3).stream
 
@@ -355,17 +355,17 @@ def test_the_first_use_says_that_it_compiles_and_has_help(tmp_path, monkeypatch,
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr("subprocess.run", lambda command, **_: started.append(command))
     (tmp_path / "kernels").mkdir()
-    monkeypatch.setattr("perceptrank.commands.first_use.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("perceptrank.cli.first_use.cache_folder", lambda: tmp_path)
     ProgressBar("x")
     assert "compiling for the first use" in capsys.readouterr().err
     (tmp_path / "kernels" / "list_pass.list_pass-50.py311.nbi").touch()
     ProgressBar("x")
     assert capsys.readouterr().err == ""
-    assert started == [[sys.executable, "-m", "perceptrank.commands.first_use"]]
+    assert started == [[sys.executable, "-m", "perceptrank.cli.first_use"]]
 
 
 def test_the_help_of_the_first_use_runs():
-    subprocess.run([sys.executable, "-m", "perceptrank.commands.first_use"], check=True)
+    subprocess.run([sys.executable, "-m", "perceptrank.cli.first_use"], check=True)
 
 
 def test_bound_on_a_separable_stream(run, tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import perceptrank as pr
-from perceptrank.kernels.decimals import EXACT, NO_NUMBER, UNDECIDED, nearest_double, parse_number
+from perceptrank.io.letor.decimals import EXACT, NO_NUMBER, UNDECIDED, nearest_double, parse_number
 
 pytestmark = pytest.mark.kernel
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import perceptrank as pr
-from perceptrank.experiments.contenders import CONTENDERS, LAST_ITERATE, MEASURES, RATES, Run
-from perceptrank.experiments.curves import draw_curves, running_means
-from perceptrank.experiments.losses import MEASURE
-from perceptrank.experiments.real_sets import RealSet, find_sets, real_source
-from perceptrank.experiments.reproduction import Settings, as_plain, reproduce
-from perceptrank.experiments.simulated import MARGIN, simulated_source, try_simulated
-from perceptrank.experiments.trials import Source, try_all
-from perceptrank.experiments.tuning import first_tenth, tune
+from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, MEASURES, RATES, Run
+from perceptrank.paper.curves import draw_curves, running_means
+from perceptrank.paper.losses import MEASURE
+from perceptrank.paper.real_sets import RealSet, find_sets, real_source
+from perceptrank.paper.reproduction import Settings, as_plain, reproduce
+from perceptrank.paper.simulated import MARGIN, simulated_source, try_simulated
+from perceptrank.paper.trials import Source, try_all
+from perceptrank.paper.tuning import first_tenth, tune
 
 
 @pytest.fixture(scope="module")

@@ -156,7 +156,7 @@ def test_endings_choose_the_compression(tmp_path, kind):
 def test_more_than_a_buffer(monkeypatch):
     stream = pr.mslr_shaped(30, n_documents=20, n_features=7, seed=1)
     whole = written(stream)
-    monkeypatch.setattr("perceptrank.data.letor_writer._BUFFER_BYTES", 1000)
+    monkeypatch.setattr("perceptrank.io.letor.writer._BUFFER_BYTES", 1000)
     assert written(stream) == whole
     assert_same(read_back(whole, stream), stream)
 

@@ -11,7 +11,7 @@ from strategies import streams
 from test_store import same
 
 import perceptrank as pr
-from perceptrank.data import parquet
+from perceptrank.io import parquet
 
 
 @pytest.fixture

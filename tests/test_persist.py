@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import perceptrank as pr
-from perceptrank import persist
+from perceptrank.io import atomic
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_permissions_are_those_of_an_ordinary_file(model):
     assert model.stat().st_mode & 0o777 == 0o640
     plain = model.parent / "plain"
     plain.touch()
-    persist.write_atomically(model.parent / "new", "text")
+    atomic.write_atomically(model.parent / "new", "text")
     assert (model.parent / "new").stat().st_mode == plain.stat().st_mode
 
 

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 import perceptrank as pr
-from perceptrank.cli import app
-from perceptrank.experiments.contenders import CONTENDERS, RATES
+from perceptrank.cli.app import app
+from perceptrank.paper.contenders import CONTENDERS, RATES
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NAME = "a $b<!--<script>&c"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from strategies import streams
 
 import perceptrank as pr
-from perceptrank.data import npy_file, store
+from perceptrank.io import npy_file, store
 
 
 def same(one, other):

@@ -12,11 +12,11 @@ from strategies import separable_streams, streams
 
 import perceptrank as pr
 from perceptrank.kernels.list_rules import MAX_PAIR, TOP
-from perceptrank.kernels.surrogate_pass import surrogate_pass
-from perceptrank.kernels.worst_pairs import worst_pairs_pass
-from perceptrank.measures import discounts
+from perceptrank.measures.measure import discounts
 from perceptrank.theory import bounds
 from perceptrank.theory.margins import shortest_combination
+from perceptrank.theory.surrogate_pass import surrogate_pass
+from perceptrank.theory.worst_pairs import worst_pairs_pass
 
 SLACK = 1 + 1e-9
 

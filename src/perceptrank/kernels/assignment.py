@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from perceptrank.arrays import FloatRows, Ints
+from perceptrank.kernels.arrays import FloatRows, Ints
 from perceptrank.kernels.compiled import compiled
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from perceptrank.arrays import Ints
+from perceptrank.kernels.arrays import Ints
 from perceptrank.kernels.compiled import compiled
 
 _MOST = 20  # beyond it, chances are below rounding

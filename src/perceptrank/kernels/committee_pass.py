@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from perceptrank.arrays import Features, FloatRows, Floats, Ints
+from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.list_pass import ROUNDS, adapt, longest_query

@@ -25,8 +25,10 @@ def cache_folder() -> Path:
     Numba's cache looks at the file of a kernel, not at the files of the kernels it calls, nor at its own settings.
     """
     state = hashlib.sha256(f"bounds {CONFIG.BOUNDSCHECK}".encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        state.update(source.read_bytes())
+    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
+        text = source.read_bytes()
+        if b"kernels.compiled" in text:
+            state.update(text)
     base = CONFIG.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "perceptrank" / state.hexdigest()[:16]
 

@@ -5,7 +5,7 @@ Queries have few distinct grades, so a scan per level beats a sort; past `FEW_LE
 
 import math
 
-from perceptrank.arrays import FloatRows, IntRows
+from perceptrank.kernels.arrays import FloatRows, IntRows
 from perceptrank.kernels.compiled import compiled, compiled_extrema
 from perceptrank.kernels.ordering import SELECTION_LIMIT, gather_equal, sort_by_key, sort_chosen
 from perceptrank.kernels.scratch import CHOSEN, GRADES, IDEAL, ORDER, RANKED_GRADES, RANKS, SCORES

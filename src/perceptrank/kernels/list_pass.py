@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.list_rules import ListRule, list_coefficients
 from perceptrank.kernels.scoring import add_rows, score_rows, score_rows_twice, squared_norm

@@ -7,7 +7,7 @@ total weight of the documents that moved, 0 for "no update".
 import math
 from typing import NamedTuple
 
-from perceptrank.arrays import FloatRows, Floats, IntRows
+from perceptrank.kernels.arrays import FloatRows, Floats, IntRows
 from perceptrank.kernels.compiled import compiled, compiled_extrema
 from perceptrank.kernels.levels import NO_GRADE, highest_below, order_by_grade, order_ideally
 from perceptrank.kernels.ordering import sort_by_key
@@ -31,7 +31,7 @@ from perceptrank.kernels.scratch import (
     allocate_floats,
     allocate_ints,
 )
-from perceptrank.kernels.weights import BY_INDEX, BY_MEAN, BY_SCORE, EXP2, gain_of, judge, lay_weights
+from perceptrank.measures.weights import BY_INDEX, BY_MEAN, BY_SCORE, EXP2, gain_of, judge, lay_weights
 
 TOP, UNIFORM, PLACES, MAX_PAIR, LEVEL_PAIR, SOFTMAX, SOFTMAX_GAINS = range(7)
 

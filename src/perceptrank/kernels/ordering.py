@@ -2,7 +2,7 @@
 
 import math
 
-from perceptrank.arrays import FloatRows, IntRows
+from perceptrank.kernels.arrays import FloatRows, IntRows
 from perceptrank.kernels.compiled import compiled, compiled_extrema
 from perceptrank.kernels.scratch import BUCKETS, CHOSEN, COUNTING_LIMIT, KEYS, RANKS, RUN, SPARE
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from perceptrank.arrays import Features, FloatRows, Floats, Ints
+from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.list_pass import longest_query, score_query
 from perceptrank.kernels.scoring import squared_norm

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from perceptrank.arrays import FloatRows, Floats, IntRows
+from perceptrank.kernels.arrays import FloatRows, Floats, IntRows
 from perceptrank.kernels.assignment import best_assignment
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import order_by_grade
@@ -26,7 +26,7 @@ from perceptrank.kernels.scratch import (
     SHARE,
     SUMS,
 )
-from perceptrank.kernels.weights import EXP2, gain_of, gain_shift, judge
+from perceptrank.measures.weights import EXP2, gain_of, gain_shift, judge
 
 MISORDERED, WIDEST, UNEVEN, POSITIONS, LOGISTIC, PUSH, PUSH_SQUARED, MEAN_PRECISION, STRUCTURED_GAIN = range(9)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.list_pass import close_query, longest_query, score_query
 from perceptrank.kernels.pair_rules import PairRule, pair_coefficients

@@ -2,7 +2,7 @@
 
 import math
 
-from perceptrank.arrays import FloatRows, Floats, IntRows
+from perceptrank.kernels.arrays import FloatRows, Floats, IntRows
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import NO_GRADE, count_at_least, highest_below, order_by_grade
 from perceptrank.kernels.ordering import break_ties, sort_by_key
@@ -19,7 +19,7 @@ from perceptrank.kernels.scratch import (
     SUMS,
     WEIGHTS,
 )
-from perceptrank.kernels.weights import BY_INDEX, gain_of, gain_shift, lay_weights
+from perceptrank.measures.weights import BY_INDEX, gain_of, gain_shift, lay_weights
 
 
 @compiled

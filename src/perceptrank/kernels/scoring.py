@@ -1,6 +1,6 @@
 """The loops that read the features: scores out of weights, and a step out of coefficients."""
 
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled_sums
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.arrays import FloatRows, IntRows
+from perceptrank.kernels.arrays import FloatRows, IntRows
 from perceptrank.kernels.compiled import compiled
 
 COUNTING_LIMIT = 64

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from perceptrank.arrays import Features, FloatRows, Floats, Ints
+from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.list_pass import LARGEST_SQUARED_NORM, MASS, ROUNDS, UPDATES, adapt, longest_query, score_query

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from perceptrank import persist
+from perceptrank.io import model_file
 from perceptrank.learners.base import Learner
 
 _DAMAGE = (
@@ -66,7 +66,7 @@ def from_document(document: dict[str, Any]) -> Learner:
 
 def load(path: str | Path) -> Learner:
     """Read a model that `save` wrote; it goes on learning as if it had never stopped."""
-    document = persist.read_model(path)
+    document = model_file.read_model(path)
     try:
         return from_document(document)
     except UnknownAlgorithmError as error:

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.learners.base import Learner
 from perceptrank.learners.state import State
 from perceptrank.learners.wrapping import Wrapper
-from perceptrank.scaling import ScalingLike
-from perceptrank.validation import check_choice
+from perceptrank.stream.validation import check_choice
+from perceptrank.transforms.scaling import ScalingLike
 
 STEPS = ("diagonal", "norm")
 

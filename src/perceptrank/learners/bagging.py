@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.chance import draw_repeats, noise
 from perceptrank.kernels.scoring import score_rows
 from perceptrank.kernels.single_documents import close_round
@@ -12,8 +12,8 @@ from perceptrank.learners.base import Learner, one_query
 from perceptrank.learners.sequential import check_room
 from perceptrank.learners.state import State
 from perceptrank.learners.wrapping import Ensemble, Wrapper, fresh
-from perceptrank.scaling import ScalingLike
-from perceptrank.validation import check_positive_whole, check_seed
+from perceptrank.stream.validation import check_positive_whole, check_seed
+from perceptrank.transforms.scaling import ScalingLike
 
 
 class Bagging(Wrapper, Ensemble):

@@ -11,18 +11,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank import persist
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.evaluation.trace import Trace
+from perceptrank.io import model_file
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.list_pass import ROUNDS, UPDATES
 from perceptrank.kernels.scoring import score_rows
 from perceptrank.learners.estimator import differ
 from perceptrank.learners.guarantees import Guaranteed
 from perceptrank.learners.state import State
-from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
-from perceptrank.scaling import Scaling, ScalingLike, as_plain, from_plain, make_scalings
-from perceptrank.stream import Blocks, QueryStream, as_blocks, group_rows
-from perceptrank.trace import Trace
-from perceptrank.validation import (
+from perceptrank.measures.measure import NDCG, Measure, MeasureLike, parse, parse_all
+from perceptrank.stream.query_stream import Blocks, QueryStream, as_blocks, group_rows
+from perceptrank.stream.validation import (
     as_features,
     as_grades,
     as_identifiers,
@@ -30,6 +29,7 @@ from perceptrank.validation import (
     describe_bad_feature,
     read_only,
 )
+from perceptrank.transforms.scaling import Scaling, ScalingLike, as_plain, from_plain, make_scalings
 
 
 class Learner(Guaranteed):
@@ -422,7 +422,7 @@ class Learner(Guaranteed):
 
     def save(self, path: str | Path) -> None:
         """Write the model to a JSON file, whole or not at all. `perceptrank.load` reads it."""
-        persist.write_model(path, self.as_document())
+        model_file.write_model(path, self.as_document())
 
     def as_document(self) -> dict[str, Any]:
         """The model as a dictionary of plain values, as `save` writes it."""
@@ -444,7 +444,7 @@ class Learner(Guaranteed):
         if "scaling" in parameters:
             parameters["scaling"] = from_plain(parameters["scaling"])
         learner = cls(**parameters)
-        learner._n_queries = persist.whole_number("queries", document["queries"])
+        learner._n_queries = model_file.whole_number("queries", document["queries"])
         names, state = document["feature_names"], document["state"]
         if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
             raise ValueError("feature_names must be a list of names, or null")

@@ -3,9 +3,9 @@
 from perceptrank.kernels.pair_rules import MISORDERED, WIDEST, PairRule
 from perceptrank.learners.lists import squared_diameter
 from perceptrank.learners.pairs import PairLearner
-from perceptrank.measures import MeasureLike
-from perceptrank.scaling import ScalingLike
-from perceptrank.validation import check_choice
+from perceptrank.measures.measure import MeasureLike
+from perceptrank.stream.validation import check_choice
+from perceptrank.transforms.scaling import ScalingLike
 
 PAIRS = {"uniform": MISORDERED, "max": WIDEST}
 

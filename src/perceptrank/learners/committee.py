@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.committee_pass import combine, committee_pass
 from perceptrank.learners.sequential import SequentialLearner, check_room
 from perceptrank.learners.state import State
-from perceptrank.scaling import ScalingLike
-from perceptrank.validation import check_positive, check_positive_whole, check_seed
+from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
+from perceptrank.transforms.scaling import ScalingLike
 
 
 class CommitteePerceptron(SequentialLearner):

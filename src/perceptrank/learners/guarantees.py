@@ -8,10 +8,10 @@ import numpy as np
 from perceptrank.kernels.list_pass import LARGEST_REACH, MASS, ROUNDS, SQUARED_STEPS, UPDATES
 from perceptrank.learners.estimator import Estimator
 from perceptrank.learners.state import State
-from perceptrank.measures import parse
+from perceptrank.measures.measure import parse
+from perceptrank.stream.validation import check_not_negative, check_positive
 from perceptrank.theory.bounds import AnyComparator, check_comparator, from_constant
 from perceptrank.theory.certificates import Certificate, Promise
-from perceptrank.validation import check_not_negative, check_positive
 
 
 class Guaranteed(Estimator):

@@ -2,8 +2,8 @@
 
 from perceptrank.kernels.list_rules import SOFTMAX, SOFTMAX_GAINS, ListRule
 from perceptrank.learners.lists import ListLearner
-from perceptrank.scaling import ScalingLike
-from perceptrank.validation import check_choice, check_positive
+from perceptrank.stream.validation import check_choice, check_positive
+from perceptrank.transforms.scaling import ScalingLike
 
 TARGETS = {"grades": SOFTMAX, "gains": SOFTMAX_GAINS}
 

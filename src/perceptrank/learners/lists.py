@@ -4,12 +4,12 @@ from abc import abstractmethod
 
 import numpy as np
 
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.list_pass import list_pass
 from perceptrank.kernels.list_rules import ListRule
 from perceptrank.learners.base import Learner
 from perceptrank.learners.state import State
-from perceptrank.measures import discounts
+from perceptrank.measures.measure import discounts
 
 
 def squared_diameter(diameter: float | None, radius: float | None) -> float:

@@ -6,10 +6,10 @@ import numpy as np
 
 from perceptrank.kernels.list_rules import PLACES, TOP, UNIFORM, ListRule
 from perceptrank.learners.lists import ListLearner, squared_diameter
-from perceptrank.measures import MeasureLike
-from perceptrank.scaling import ScalingLike
-from perceptrank.surrogates import make_rule
-from perceptrank.validation import as_number, check_choice, check_positive
+from perceptrank.measures.measure import MeasureLike
+from perceptrank.stream.validation import as_number, check_choice, check_positive
+from perceptrank.theory.surrogates import make_rule
+from perceptrank.transforms.scaling import ScalingLike
 
 VIOLATORS = {"places": PLACES, "uniform": UNIFORM, "top": TOP}
 
@@ -19,7 +19,7 @@ class ListwisePerceptron(ListLearner):
 
     A pair of grades R_i > R_j is violated, and i active, if s_j >= s_i - margin * (the number of grades in the query
     from R_j up to R_i, without R_j). w += learning_rate * V * a weighted mean of x_i - x_j over violated pairs, where V
-    is the sum of the weights v_i, those of `perceptrank.surrogates.Slam`, of the active documents. There is nothing to
+    is the sum of the weights v_i, those of `perceptrank.Slam`, of the active documents. There is nothing to
     tune: the margin is relative, relative_margin times learning_rate times the mean of past squared step lengths, each
     step taken per weight it moved, so neither the learning rate nor the scale of the features matters.
 

@@ -2,10 +2,10 @@
 
 from perceptrank.kernels.list_rules import MAX_PAIR, ListRule
 from perceptrank.learners.lists import ListLearner, squared_diameter
-from perceptrank.measures import MeasureLike
-from perceptrank.scaling import ScalingLike
-from perceptrank.surrogates import make_rule
-from perceptrank.validation import check_positive
+from perceptrank.measures.measure import MeasureLike
+from perceptrank.stream.validation import check_positive
+from perceptrank.theory.surrogates import make_rule
+from perceptrank.transforms.scaling import ScalingLike
 
 
 class MinimaxPerceptron(ListLearner):

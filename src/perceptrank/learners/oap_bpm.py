@@ -1,8 +1,8 @@
 """OAP-BPM: a committee of PRanks."""
 
 from perceptrank.learners.prank import PRank
-from perceptrank.scaling import ScalingLike
-from perceptrank.validation import as_number, check_positive_whole, check_seed
+from perceptrank.stream.validation import as_number, check_positive_whole, check_seed
+from perceptrank.transforms.scaling import ScalingLike
 
 
 class OapBpm(PRank):

@@ -3,14 +3,14 @@
 from abc import abstractmethod
 from typing import Any
 
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.pair_rules import PairRule
 from perceptrank.kernels.pairs_pass import pairs_pass
 from perceptrank.learners.base import Learner
 from perceptrank.learners.state import State
-from perceptrank.measures import MeasureLike
-from perceptrank.surrogates import parse_learnable
-from perceptrank.validation import check_positive
+from perceptrank.measures.measure import MeasureLike
+from perceptrank.stream.validation import check_positive
+from perceptrank.theory.surrogates import parse_learnable
 
 
 class PairLearner(Learner):

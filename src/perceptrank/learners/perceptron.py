@@ -3,13 +3,13 @@
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.document_pass import perceptron_pass
 from perceptrank.learners.base import Learner
 from perceptrank.learners.state import State
-from perceptrank.scaling import ScalingLike
-from perceptrank.stream import QueryStream
-from perceptrank.validation import as_numbers, check_positive
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.validation import as_numbers, check_positive
+from perceptrank.transforms.scaling import ScalingLike
 
 
 class Perceptron(Learner):

@@ -4,12 +4,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.single_documents import prank_pass
 from perceptrank.learners.sequential import SequentialLearner, check_room
 from perceptrank.learners.state import State
-from perceptrank.scaling import ScalingLike
-from perceptrank.validation import check_positive_whole
+from perceptrank.stream.validation import check_positive_whole
+from perceptrank.transforms.scaling import ScalingLike
 
 
 class PRank(SequentialLearner):

@@ -2,8 +2,8 @@
 
 from perceptrank.kernels.pair_rules import POSITIONS, PairRule
 from perceptrank.learners.pairs import PairLearner
-from perceptrank.measures import MeasureLike
-from perceptrank.scaling import ScalingLike
+from perceptrank.measures.measure import MeasureLike
+from perceptrank.transforms.scaling import ScalingLike
 
 
 class Predtron(PairLearner):

@@ -2,7 +2,7 @@
 
 from perceptrank.kernels.pair_rules import LOGISTIC, PairRule
 from perceptrank.learners.pairs import PairLearner
-from perceptrank.scaling import ScalingLike
+from perceptrank.transforms.scaling import ScalingLike
 
 
 class RankNet(PairLearner):

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from perceptrank.data.memory import free_memory
 from perceptrank.learners.base import Learner
+from perceptrank.stream.memory import free_memory
 
 
 class SequentialLearner(Learner):

@@ -2,16 +2,16 @@
 
 from perceptrank.kernels.list_rules import TOP, ListRule
 from perceptrank.learners.lists import ListLearner, squared_diameter
-from perceptrank.measures import MeasureLike
-from perceptrank.scaling import ScalingLike
-from perceptrank.surrogates import make_rule
-from perceptrank.validation import check_positive
+from perceptrank.measures.measure import MeasureLike
+from perceptrank.stream.validation import check_positive
+from perceptrank.theory.surrogates import make_rule
+from perceptrank.transforms.scaling import ScalingLike
 
 
 class SlamPerceptron(ListLearner):
     """Descend the SLAM surrogate of a measure on every query that was not ranked perfectly (Algorithm 2).
 
-    On a mistake, w -= learning_rate * X^T g, with g the subgradient of `perceptrank.surrogates.Slam`: each relevant
+    On a mistake, w -= learning_rate * X^T g, with g the subgradient of `perceptrank.Slam`: each relevant
     document that is not the margin ahead of all lower grades moves against the best-scored of these, by its weight in
     the measure. Only margin / learning_rate matters: scaling both scales w and changes no ranking.
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.pair_by_pair import PASSIVE_AGGRESSIVE, solar_pass
 from perceptrank.learners.sequential import SequentialLearner
 from perceptrank.learners.state import State
-from perceptrank.scaling import ScalingLike
-from perceptrank.validation import check_positive
+from perceptrank.stream.validation import check_positive
+from perceptrank.transforms.scaling import ScalingLike
 
 
 class SolarI(SequentialLearner):

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.arrays import Floats
+from perceptrank.io.model_file import finite_numbers, whole_number
+from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.list_pass import (
     LARGEST_REACH,
     MASS,
@@ -14,7 +15,6 @@ from perceptrank.kernels.list_pass import (
     TALLY_LENGTH,
     UPDATES,
 )
-from perceptrank.persist import finite_numbers, whole_number
 
 _NONE: Floats = np.empty(0)
 _COUNTS = {"rounds": ROUNDS, "updates": UPDATES}

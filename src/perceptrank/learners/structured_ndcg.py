@@ -2,8 +2,8 @@
 
 from perceptrank.kernels.pair_rules import STRUCTURED_GAIN, PairRule
 from perceptrank.learners.pairs import PairLearner
-from perceptrank.measures import NDCG, MeasureLike, parse
-from perceptrank.scaling import ScalingLike
+from perceptrank.measures.measure import NDCG, MeasureLike, parse
+from perceptrank.transforms.scaling import ScalingLike
 
 
 class StructuredNdcg(PairLearner):

@@ -2,8 +2,8 @@
 
 from perceptrank.kernels.pair_rules import PUSH, PUSH_SQUARED, PairRule
 from perceptrank.learners.pairs import PairLearner
-from perceptrank.scaling import ScalingLike
-from perceptrank.validation import check_choice
+from perceptrank.stream.validation import check_choice
+from perceptrank.transforms.scaling import ScalingLike
 
 LOSSES = {"squared": PUSH_SQUARED, "hinge": PUSH}
 

@@ -6,14 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from perceptrank.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.learners.base import Learner
 from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.learners.state import State
 from perceptrank.learners.wrapping import Ensemble, fresh
-from perceptrank.measures import AP, MeasureLike, parse
-from perceptrank.scaling import Scaling, ScalingLike
-from perceptrank.validation import check_choice, check_seed
+from perceptrank.measures.measure import AP, MeasureLike, parse
+from perceptrank.stream.validation import check_choice, check_seed
+from perceptrank.transforms.scaling import Scaling, ScalingLike
 
 STRATEGIES = ("leader", "hedge")
 _SCALINGS = (None, "query-zscore", "running")

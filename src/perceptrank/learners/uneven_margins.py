@@ -2,8 +2,8 @@
 
 from perceptrank.kernels.pair_rules import UNEVEN, PairRule
 from perceptrank.learners.pairs import PairLearner
-from perceptrank.scaling import ScalingLike
-from perceptrank.validation import check_positive
+from perceptrank.stream.validation import check_positive
+from perceptrank.transforms.scaling import ScalingLike
 
 
 class UnevenMargins(PairLearner):

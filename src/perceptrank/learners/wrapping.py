@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from perceptrank.learners.base import Learner
 from perceptrank.learners.state import State
-from perceptrank.measures import Measure
-from perceptrank.stream import QueryStream
+from perceptrank.measures.measure import Measure
+from perceptrank.stream.query_stream import QueryStream
 
 
 def fresh(learner: Learner, reseed: Callable[[int], int] | None = None) -> Learner:

@@ -1,7 +1,7 @@
 """What can be promised, and what cannot."""
 
-from perceptrank.data.adversary import Game, n_rounds, play
 from perceptrank.theory import bounds
+from perceptrank.theory.adversary import Game, n_rounds, play
 from perceptrank.theory.bounds import Comparator
 from perceptrank.theory.certificates import Certificate, Promise
 from perceptrank.theory.comparators import comparator, cumulative_surrogate

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from perceptrank.arrays import Floats
-from perceptrank.data.adversary import n_rounds
-from perceptrank.measures import AP, NDCG, Measure, MeasureLike
-from perceptrank.stream import Blocks, as_blocks
-from perceptrank.surrogates import parse_learnable
-from perceptrank.validation import check_choice, check_not_negative, check_positive, check_positive_whole
+from perceptrank.kernels.arrays import Floats
+from perceptrank.measures.measure import AP, NDCG, Measure, MeasureLike
+from perceptrank.stream.query_stream import Blocks, as_blocks
+from perceptrank.stream.validation import check_choice, check_not_negative, check_positive, check_positive_whole
+from perceptrank.theory.adversary import n_rounds
+from perceptrank.theory.surrogates import parse_learnable
 
 
 class Comparator(NamedTuple):

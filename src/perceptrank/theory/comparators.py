@@ -3,20 +3,20 @@
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.arrays import Floats
+from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.list_rules import LEVEL_PAIR, MAX_PAIR, TOP
-from perceptrank.kernels.surrogate_pass import surrogate_pass
-from perceptrank.measures import GAINS, MeasureLike, discounts
-from perceptrank.stream import Blocks, as_blocks, check_repeatable
-from perceptrank.surrogates import parse_learnable
-from perceptrank.theory.bounds import SURROGATES, Comparator
-from perceptrank.validation import (
+from perceptrank.measures.measure import GAINS, MeasureLike, discounts
+from perceptrank.stream.query_stream import Blocks, as_blocks, check_repeatable
+from perceptrank.stream.validation import (
     as_numbers,
     check_choice,
     check_positive,
     check_positive_whole,
     read_only,
 )
+from perceptrank.theory.bounds import SURROGATES, Comparator
+from perceptrank.theory.surrogate_pass import surrogate_pass
+from perceptrank.theory.surrogates import parse_learnable
 
 _ROUNDING = 1e-13  # of a plane's height, in parts of what it is the sum of
 _KINDS = dict(zip(SURROGATES, (TOP, MAX_PAIR, LEVEL_PAIR), strict=True))

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.arrays import Floats, Ints
-from perceptrank.kernels.worst_pairs import worst_pairs_pass
-from perceptrank.measures import MeasureLike
-from perceptrank.stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks, check_repeatable
-from perceptrank.surrogates import parse_learnable
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.measures.measure import MeasureLike
+from perceptrank.stream.query_stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks, check_repeatable
+from perceptrank.stream.validation import check_positive, check_positive_whole, read_only
 from perceptrank.theory.geometry import lengths
-from perceptrank.validation import check_positive, check_positive_whole, read_only
+from perceptrank.theory.surrogates import parse_learnable
+from perceptrank.theory.worst_pairs import worst_pairs_pass
 
 _NEW_PAIRS = 50  # that a pass may add; each has to be read once more, a pass reads everything
 _LARGEST = 1e150  # whose square is a number

@@ -1,0 +1,43 @@
+"""Which learners there are."""
+
+from perceptrank.cli.tables import show
+from perceptrank.learners import algorithms, wrappers
+from perceptrank.learners.base import Learner
+
+
+def run(*, as_json: bool) -> None:
+    """Print names, classes, settings, and the first line of what each says about itself."""
+    rows = [
+        {
+            "name": name,
+            "class": kind.__name__,
+            "what it does": _first_line(kind),
+            "learns from": kind.takes,
+            "cost of a query": kind.cost,
+            "promise": kind.promise,
+            "settings": ", ".join(kind.parameter_names),
+        }
+        for name, kind in sorted(algorithms().items())
+    ]
+    around = [
+        {
+            "name": name,
+            "class": kind.__name__,
+            "what it makes of a learner": _first_line(kind),
+            "settings": ", ".join(one for one in kind.parameter_names if one != "learner"),
+        }
+        for name, kind in sorted(wrappers().items())
+    ]
+    shown = [{key: row[key] for key in row if key not in ("class", "settings")} for row in rows]
+    show(rows, title="Learners, for --algorithm", as_json=as_json, extra={"wrappers": around}, shown=shown)
+    if not as_json:
+        shown = [{key: row[key] for key in row if key != "class"} for row in around]
+        show(around, title="To put around a learner, as in bagging:slam", as_json=False, shown=shown)
+        print(
+            "m documents, d features, g grades, N members, s documents in a buffer. D, R: largest distance and norm of "
+            "documents, γ: margin. --json has classes and settings."
+        )
+
+
+def _first_line(kind: type[Learner]) -> str:
+    return (kind.__doc__ or "").strip().splitlines()[0]

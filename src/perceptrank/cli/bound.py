@@ -1,0 +1,206 @@
+"""What theory promises on a stream, and what happened."""
+
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perceptrank.cli.making import make_learner
+from perceptrank.cli.progress import ProgressBar
+from perceptrank.cli.reading import Reading
+from perceptrank.cli.tables import plain, show
+from perceptrank.evaluation.comparison import compare
+from perceptrank.evaluation.plots import Chart, Series, check_drawable, draw
+from perceptrank.io.atomic import check_writable
+from perceptrank.learners import algorithms as known
+from perceptrank.learners.base import Learner
+from perceptrank.measures.measure import MeasureLike, parse
+from perceptrank.stream.query_stream import QueryStream, Scan
+from perceptrank.stream.validation import check_choice
+from perceptrank.theory import Comparator, Margin, bounds, comparator, cumulative_surrogate, diameter, margin, radius
+from perceptrank.transforms.scaling import make_scalings
+
+_POINTS = 1000
+_MOST_BYTES_KEPT = 2**30
+
+
+def run(
+    reading: Reading,
+    algorithms: list[str],
+    rates: list[float],
+    measure: str,
+    scaling: list[str],
+    *,
+    tolerance: float,
+    n_threads: int | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Find the best margin, learn, and print bounds beside losses."""
+    if plot is not None:
+        check_writable(plot)
+        check_drawable(plot)
+    if "running" in scaling:
+        raise ValueError("--scaling running changes features as the stream goes on, so it has no margin of its own")
+    chosen = parse(measure)
+    if (chosen.ties, chosen.empty) != ("worst", "skip"):
+        raise ValueError(f"bounds are about the policies ties=worst and empty=skip, got {chosen}")
+    if rates and "slam" not in algorithms:
+        raise ValueError("--learning-rate is for slam, which is not among the learners")
+    learners = _learners(algorithms, rates, measure)
+    start = time.perf_counter()
+    with ProgressBar("reading") as bar:
+        stream = _stream(reading, scaling, bar)
+        best = margin(stream, measure, tolerance=tolerance)
+    facts = _Facts(stream, measure, best)
+    result = compare(learners, stream, measure, n_threads=n_threads)
+    rows = []
+    for name, learner in learners.items():
+        trace = result.traces[name]
+        rows.append(facts.row(name, learner, float(trace.losses(measure).sum())))
+    n_queries = len(next(iter(result.traces.values())))
+    if plot is not None:
+        losses = {name: trace.cumulative_loss(measure) for name, trace in result.traces.items()}
+        draw(_chart(losses, {row["name"]: row["a priori"] for row in rows}, measure), plot)
+    extra = facts.as_plain() | {"queries": n_queries, "seconds": round(time.perf_counter() - start, 3)}
+    show(
+        rows,
+        title=f"1 - {measure} on {n_queries:,} queries: lost, and what it is at most",
+        as_json=as_json,
+        extra=extra,
+    )
+    if not as_json:
+        print(facts)
+
+
+def _learners(algorithms: list[str], rates: list[float], measure: str) -> dict[str, Learner]:
+    learners: dict[str, Learner] = {}
+    with_theorem = [name for name, kind in known().items() if kind.compared_by is not None]
+    for name in algorithms:
+        check_choice("algorithm", name, known())
+        if name not in with_theorem:
+            raise ValueError(f"{name} has no theorem about rankings; {', '.join(with_theorem)} have")
+        for rate in rates if name == "slam" and rates else [None]:
+            settings: dict[str, Any] = {"measure": measure, "average": False}
+            settings |= {"learning_rate": rate} if rate is not None else {}
+            learners[name if rate is None else f"{name} {rate:g}"] = make_learner(name, settings)
+    return learners
+
+
+def _stream(reading: Reading, scaling: list[str], bar: ProgressBar) -> Scan | list[QueryStream]:
+    """The blocks, to be gone through several times: kept in memory if they are small or come from standard input."""
+
+    def blocks() -> Iterator[QueryStream]:
+        for block in reading.blocks(bar):
+            for one in make_scalings(scaling or None):
+                block = block.with_features(one.scale(block.X, block.offsets))  # noqa: PLW2901
+            yield block
+
+    kept, n_bytes = [], 0
+    for block in blocks():
+        kept.append(block)
+        n_bytes += block.X.nbytes
+        if n_bytes > _MOST_BYTES_KEPT and "-" not in reading.files:
+            return Scan(blocks, "queries")
+    return kept
+
+
+class _Facts:
+    """What the bounds are made of."""
+
+    def __init__(self, stream: Scan | list[QueryStream], measure: MeasureLike, best: Margin) -> None:
+        self.stream, self.measure, self.best = stream, measure, best
+        self.radius, self.diameter = radius(stream), diameter(stream, measure)
+        self.weight_ratio = bounds.weight_ratio(measure, stream)
+        self.longest = max(int(np.diff(block.offsets).max()) for block in stream)
+
+    def comparators(self, learner: Learner) -> list[Comparator]:
+        """The best fixed ranker for the learner's constant, and the one that ranks all documents alike."""
+        constant = learner.guarantee(diameter=self.diameter, radius=self.radius, margin=1)
+        surrogate = learner.compared_by or ""
+        best = comparator(self.stream, self.measure, penalty=max(constant, 1e-12), surrogate=surrogate)
+        nothing = np.zeros(next(iter(self.stream)).n_features)
+        alike = cumulative_surrogate(nothing, self.stream, self.measure, surrogate=surrogate)
+        return [best, Comparator(0.0, alike, nothing, surrogate=surrogate)]
+
+    def row(self, name: str, learner: Learner, loss: float) -> dict[str, Any]:
+        """A learner's loss and promises."""
+        given: dict[str, Any] = {"diameter": self.diameter, "radius": self.radius}
+        if self.best.separable:
+            certificate = learner.certificate(margin=self.best.lower, **given)
+        else:
+            found = [learner.certificate(comparator=one, **given) for one in self.comparators(learner)]
+            certificate = min(found, key=lambda one: one.promises[-1].bound)
+        promised = {one.name: one.bound for one in certificate.promises}
+        return {
+            "name": name,
+            "updates": certificate.updates,
+            "loss": loss,
+            "S": certificate.mass,
+            **promised,
+            "holds": certificate.holds and loss <= certificate.mass * (1 + 1e-9) + 1e-9,
+        }
+
+    def as_plain(self) -> dict[str, Any]:
+        return {
+            "measure": str(parse(self.measure)),
+            "separable": self.best.separable,
+            "margin": [plain(self.best.lower) if math.isfinite(self.best.lower) else None, self.best.upper],
+            "radius": self.radius,
+            "diameter": self.diameter,
+            "v_max": self.weight_ratio if math.isfinite(self.weight_ratio) else None,
+            "algorithm_2_as_in_the_paper": self._paper(),
+            "lower_bound_of_any_learner": self._lower(),
+        }
+
+    def _paper(self) -> float | None:
+        if not self.best.separable or not math.isfinite(self.weight_ratio):
+            return None
+        cutoff = parse(self.measure).cutoff
+        return bounds.slam_as_in_the_paper(
+            radius=self.radius,
+            n_documents=min(cutoff or self.longest, self.longest),
+            weight_ratio=self.weight_ratio,
+            margin=self.best.lower,
+        )
+
+    def _lower(self) -> float | None:
+        if not self.best.separable or 4 * self.radius**2 < 2 * self.best.upper**2:
+            return None
+        return bounds.lower(radius=self.radius, margin=self.best.upper, measure=self.measure)
+
+    def __str__(self) -> str:
+        sizes = f"R = {self.radius:.4g}, D = {self.diameter:.4g}, v_max = {self.weight_ratio:.4g}"
+        if self.best.separable:
+            return (
+                f"best margin: {self.best.lower:.6g} to {self.best.upper:.6g}; {sizes}. With the paper's constant, "
+                f"Algorithm 2 at its rate: {_shown(self._paper())}. What any learner can be made to lose on some "
+                f"stream of this radius and margin: {_shown(self._lower())}.\n"
+                "S: weight moved, at least the loss. a posteriori: |w| / (rate margin). from the steps: the longest "
+                "step per weight in place of D. a priori: the theorem."
+            )
+        verdict = "not separable" if self.best.separable is False else "not found to be separable"
+        proof = f": {len(self.best.shares)} pairs combine to a vector of length {self.best.upper:.2g}"
+        return (
+            f"{verdict}{proof if self.best.separable is False else ''}; {sizes}. Bounds compare with the best fixed "
+            "ranker in hindsight.\nA bound near or above the number of queries says nothing: then ranking all "
+            "documents alike is the best comparator for the surrogate."
+        )
+
+
+def _shown(bound: float | None) -> str:
+    return "-" if bound is None else f"{bound:,.4g}"
+
+
+def _chart(losses: dict[str, Any], promised: dict[str, float], measure: str) -> Chart:
+    series = []
+    for place, (name, curve) in enumerate(losses.items()):
+        shown = np.unique(np.geomspace(1, len(curve), _POINTS).astype(int))
+        series.append(Series(name, shown.astype(np.float64), curve[shown - 1], color=place))
+        level = np.full(2, promised[name])
+        ends = np.array([1.0, float(len(curve))])
+        series.append(Series(f"bound: {name}", ends, level, color=place, dashed=True))
+    return Chart("bound", "", "queries seen", f"cumulative loss, 1 - {measure}", series, log_y=True)

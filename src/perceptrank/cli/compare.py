@@ -1,0 +1,149 @@
+"""Several learners on the same files."""
+
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+
+from perceptrank.cli.making import has_setting, kinds_of, make_learner
+from perceptrank.cli.progress import ProgressBar
+from perceptrank.cli.reading import Reading
+from perceptrank.cli.tables import interval, is_wide, make_table, plain, show
+from perceptrank.evaluation.comparison import compare
+from perceptrank.evaluation.plots import check_drawable
+from perceptrank.evaluation.trace import Trace
+from perceptrank.io.atomic import check_writable
+from perceptrank.learners import algorithms
+from perceptrank.learners.base import Learner
+from perceptrank.measures.measure import parse_all
+
+_REFRESH_SECONDS = 0.25
+
+
+def run(
+    reading: Reading,
+    chosen: list[str],
+    rates: list[float],
+    settings: dict[str, Any],
+    measures: list[str],
+    *,
+    n_threads: int | None,
+    plot: Path | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Learn with all of them in one pass, and print who is ahead and which differences are real."""
+    if plot is not None:
+        check_writable(plot)
+        check_drawable(plot)
+    learners = _learners(chosen, rates, settings)
+    recorded = parse_all(measures)
+    start = time.perf_counter()
+    shown = _LiveTable(list(learners), str(recorded[0]), start)
+    with ProgressBar("comparing") as bar, shown:
+        blocks = reading.blocks(_nothing if shown.is_live else bar)
+        result = compare(learners, blocks, recorded, n_threads=n_threads, on_block=shown, on_error="drop")
+    for name, reason in result.dropped.items():
+        print(f"warning: {name} did not come to the end: {reason}", file=sys.stderr)
+    if plot is not None:
+        result.plot(plot)
+    first = recorded[0]
+    rows, shown_rows = [], []
+    for one in result.standings(first, seed=seed):
+        others = {str(other): plain(result.traces[one.name].mean(other)) for other in recorded[1:]}
+        rows.append({key: plain(value) for key, value in one._asdict().items()} | others)
+        row: dict[str, Any] = {"name": one.name, str(first): one.mean}
+        if is_wide():
+            row |= {"95% interval": interval(one.low, one.high)} | others
+        row |= {"behind": one.behind, "95% interval ": interval(one.behind_low, one.behind_high)}
+        shown_rows.append(row | {"real": one.is_behind, "updates": one.n_updates})
+    n_queries = len(next(iter(result.traces.values())))
+    extra = {
+        "measure": str(first),
+        "queries": n_queries,
+        "seconds": round(time.perf_counter() - start, 3),
+        "confidence": 0.95,
+        "dropped": result.dropped,
+        "seed": seed,
+    }
+    title = f"{len(rows)} learners on {n_queries:,} queries, best first"
+    show(rows, title=title, as_json=as_json, extra=extra, shown=shown_rows)
+    if not as_json:
+        print("behind: the best mean minus this one; real: all of its interval is above 0.")
+
+
+def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> dict[str, Learner]:
+    """Each algorithm, once for every rate if its rankings depend on that."""
+    names = sorted(algorithms()) if "all" in chosen else list(dict.fromkeys(chosen))
+    unknown = [key for key in settings if not any(has_setting(name, key) for name in names)]
+    if unknown:
+        raise ValueError(f"none of {', '.join(names)} has a setting {', '.join(unknown)}")
+    learners: dict[str, Learner] = {}
+    for name in names:
+        own = {key: value for key, value in settings.items() if has_setting(name, key)}
+        wanted = {name: own}
+        depends = any(kind.depends_on_rate for kind in kinds_of(name)) or own.get("margin") is not None
+        if rates and (depends or len(names) == 1):
+            wanted = {f"{name} {rate:g}": own | {"learning_rate": rate} for rate in rates}
+        try:
+            learners |= {called: make_learner(name, one) for called, one in wanted.items()}
+        except ValueError as error:
+            if "all" not in chosen:
+                raise
+            warnings.warn(f"{name} is left out: {error}", stacklevel=2)
+    if not learners:
+        raise ValueError("no learner can be made with these settings")
+    return learners
+
+
+def _nothing(done: int, total: int) -> None:
+    """Progress that the live table shows already."""
+
+
+class _LiveTable:
+    """Running means while it goes on, on a terminal and once it takes longer than a second."""
+
+    def __init__(self, names: list[str], measure: str, start: float) -> None:
+        self.is_live = sys.stderr.isatty()
+        self._measure, self._start, self._last = measure, start, start
+        self._sums, self._updates = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0)
+        self._n_queries = self._n_counted = 0
+        self._live: Live | None = None
+
+    def __call__(self, traces: dict[str, Trace]) -> None:
+        """Take a block's traces."""
+        if not self.is_live:
+            return
+        for name, trace in traces.items():
+            self._sums[name] += float(np.nansum(trace.values(self._measure)))
+            self._updates[name] += trace.n_updates
+        any_trace = next(iter(traces.values()))
+        self._n_queries += len(any_trace)
+        self._n_counted += int(np.count_nonzero(~np.isnan(any_trace.values(self._measure))))
+        now = time.perf_counter()
+        if now - self._start > 1 and now - self._last > _REFRESH_SECONDS:
+            self._last = now
+            self._show(now - self._start)
+
+    def _show(self, seconds: float) -> None:
+        rows = [
+            {"name": name, self._measure: self._sums[name] / max(1, self._n_counted), "updates": self._updates[name]}
+            for name in sorted(self._sums, key=lambda name: -self._sums[name])
+        ]
+        table = make_table(rows, f"{self._n_queries:,} queries, {self._n_queries / seconds:,.0f} a second")
+        if self._live is None:
+            self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
+            self._live.start()
+        self._live.update(table, refresh=True)
+
+    def __enter__(self) -> "_LiveTable":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._live is not None:
+            self._live.stop()

@@ -1,0 +1,93 @@
+"""Which public data sets there are, and which of them are here."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.table import Table
+
+from perceptrank.cli.tables import console
+from perceptrank.datasets.catalogue import DataSet, datasets
+
+
+def run(root: Path, *, as_json: bool) -> None:
+    """Print a table, and where to obtain what is not here."""
+    if not root.is_dir():
+        print(f"there is no folder {root}; --data names the one that data sets are kept in", file=sys.stderr)
+    found = {name: _files(one, root) for name, one in datasets().items()}
+    if as_json:
+        print(json.dumps([_described(one, found[name]) for name, one in datasets().items()], indent=1))
+        return
+    table = Table(
+        title=f"Public data sets, and which are in {escape(str(root))}", title_justify="left", box=SIMPLE_HEAD
+    )
+    table.add_column("name", no_wrap=True)
+    for heading in ("queries", "documents", "features", "folds"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("grades")
+    table.add_column("here")
+    for name, one in datasets().items():
+        table.add_row(
+            name,
+            _number(one.queries),
+            _number(one.documents),
+            str(one.n_features),
+            str(one.n_folds or "-"),
+            one.grades,
+            _summary(one, found[name]),
+        )
+    out = console()
+    out.print(table)
+    missing = [one for name, one in datasets().items() if not found[name]]
+    if missing:
+        out.print("\nNot here. Unpack the archives so that these files exist, or say --data:")
+    for one in missing:
+        place = root / one.folders[0] / next(iter(one.files.values())).format(fold=1)
+        out.print(f"  [bold]{one.name}[/bold]  {escape(str(place))}", soft_wrap=True, highlight=False)
+        out.print(f"      {one.home} ({one.terms})", soft_wrap=True, highlight=False)
+
+
+def _files(one: DataSet, root: Path) -> dict[str, list[int]]:
+    """The folds in which each split is here."""
+    here = {split: [fold for fold in one.folds if one.find(root, split, fold)] for split in one.splits}
+    return {split: folds for split, folds in here.items() if folds}
+
+
+def _summary(one: DataSet, found: dict[str, list[int]]) -> str:
+    if not found:
+        return "-"
+    if found == dict.fromkeys(one.splits, one.folds):
+        return "all"
+    if not one.n_folds:
+        return ", ".join(found)
+    if len(found) == len(one.splits) and len({tuple(folds) for folds in found.values()}) == 1:
+        return _folds(next(iter(found.values())))
+    return "; ".join(f"{split} of {_folds(folds)}" for split, folds in found.items())
+
+
+def _folds(folds: list[int]) -> str:
+    return f"fold {', '.join(map(str, folds))}"
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
+
+
+def _described(one: DataSet, found: dict[str, list[int]]) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "title": one.title,
+        "queries": one.queries,
+        "documents": one.documents,
+        "features": one.n_features,
+        "grades": one.grades,
+        "folds": one.n_folds,
+        "files": dict(one.files),
+        "folders": list(one.folders),
+        "home": one.home,
+        "terms": one.terms,
+        "here": found,
+    }

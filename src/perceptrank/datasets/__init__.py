@@ -1,0 +1,1 @@
+"""Public data sets and simulated streams."""

@@ -1,0 +1,151 @@
+"""The paper's simulated stream: graded documents that some linear ranker orders perfectly, with a known margin."""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Floats
+from perceptrank.stream.query_stream import QueryStream, Scan
+from perceptrank.stream.validation import (
+    as_number,
+    check_not_negative,
+    check_positive,
+    check_positive_whole,
+    check_seed,
+)
+
+_BATCH = 256
+
+
+class SeparableStream(NamedTuple):
+    """A stream, the unit vector that ranks all of it correctly, and by how much."""
+
+    stream: QueryStream
+    ranker: Floats
+    margin: float
+
+
+class SeparableBlocks(NamedTuple):
+    """As `SeparableStream`, block by block; without end if no number of queries was given."""
+
+    blocks: Scan
+    ranker: Floats
+    margin: float
+
+
+def separable(
+    n_queries: int,
+    *,
+    n_documents: int = 20,
+    n_features: int = 20,
+    n_grades: int = 5,
+    margin: float = 0.5,
+    noise: float = 1.0,
+    label_noise: float = 0.0,
+    seed: int = 0,
+) -> SeparableStream:
+    """Simulate queries that a unit vector w* ranks with the given margin or more.
+
+    Every grade has a Gaussian cloud of its own, with standard deviation `noise`. Gaussians alone overlap, so the
+    component along w* is set instead: grade g lies in [g (margin + 1), g (margin + 1) + 1], hence documents of
+    neighbouring grades are at least `margin` apart along w*.
+
+    With probability `label_noise` a document is shown with another grade than its own, any with the same chance. The
+    ranker and the margin are those of the documents' own grades.
+
+    The queries are the first ones of an endless stream that depends on `seed` and on all parameters but `n_queries`;
+    `separable_blocks` gives it block by block.
+
+    >>> simulated = separable(100, seed=1)
+    >>> simulated.stream
+    QueryStream(100 queries, 2000 documents, 20 features)
+    """
+    check_positive_whole("n_queries", n_queries)
+    simulation = _Simulation(n_documents, n_features, n_grades, margin, noise, label_noise, seed)
+    return SeparableStream(simulation.queries(0, n_queries), simulation.ranker, float(margin))
+
+
+def separable_blocks(
+    n_queries: int | None = None,
+    *,
+    queries_per_block: int = 1000,
+    n_documents: int = 20,
+    n_features: int = 20,
+    n_grades: int = 5,
+    margin: float = 0.5,
+    noise: float = 1.0,
+    label_noise: float = 0.0,
+    seed: int = 0,
+) -> SeparableBlocks:
+    """Simulate the queries of `separable` block by block: so many of them, or without end.
+
+    >>> from itertools import islice
+    >>> simulated = separable_blocks(queries_per_block=50)
+    >>> [len(block) for block in islice(simulated.blocks, 3)]
+    [50, 50, 50]
+    """
+    if n_queries is not None:
+        check_positive_whole("n_queries", n_queries)
+    check_positive_whole("queries_per_block", queries_per_block)
+    simulation = _Simulation(n_documents, n_features, n_grades, margin, noise, label_noise, seed)
+
+    def start() -> Iterator[QueryStream]:
+        for first in count(0, queries_per_block) if n_queries is None else range(0, n_queries, queries_per_block):
+            last = first + queries_per_block
+            yield simulation.queries(first, last if n_queries is None else min(last, n_queries))
+
+    length = "endless" if n_queries is None else f"{n_queries} queries"
+    return SeparableBlocks(Scan(start, f"separable, {length}"), simulation.ranker, float(margin))
+
+
+class _Simulation:
+    """Queries by number, drawn in batches, each with a generator of its own, so that any can be had at once."""
+
+    def __init__(
+        self,
+        n_documents: int,
+        n_features: int,
+        n_grades: int,
+        margin: float,
+        noise: float,
+        label_noise: float,
+        seed: int,
+    ) -> None:
+        check_positive_whole("n_documents", n_documents)
+        check_positive_whole("n_grades", n_grades)
+        if check_positive_whole("n_features", n_features) < 2:
+            raise ValueError(f"n_features must be at least 2, got {n_features}")
+        check_positive("margin", margin)
+        check_not_negative("noise", noise)
+        if not 0 <= as_number(label_noise) <= 1:
+            raise ValueError(f"label_noise must be a probability, got {label_noise!r}")
+        check_seed(seed)
+        rng = np.random.default_rng(seed)
+        ranker = rng.normal(size=n_features)
+        self.ranker: Floats = ranker / np.linalg.norm(ranker)
+        self._centers = rng.normal(size=(n_grades, n_features))
+        self._n_documents, self._n_grades, self._seed = n_documents, n_grades, seed
+        self._margin, self._noise, self._label_noise = margin, noise, label_noise
+
+    def queries(self, first: int, last: int) -> QueryStream:
+        """The queries from number `first` to before `last`."""
+        batches = [self._batch(number) for number in range(first // _BATCH, (last - 1) // _BATCH + 1)]
+        skipped = first // _BATCH * _BATCH * self._n_documents
+        rows = slice(first * self._n_documents - skipped, last * self._n_documents - skipped)
+        X = np.concatenate([batch[0] for batch in batches])[rows]
+        grades = np.concatenate([batch[1] for batch in batches])[rows]
+        offsets = np.arange(0, len(X) + 1, self._n_documents)
+        return QueryStream(X, grades, offsets, qids=np.arange(first, last))
+
+    def _batch(self, number: int) -> tuple[Floats, Floats]:
+        rng = np.random.default_rng([self._seed, 1, number])
+        grades = rng.integers(self._n_grades, size=_BATCH * self._n_documents)
+        X = self._centers[grades] + self._noise * rng.normal(size=(len(grades), len(self.ranker)))
+        heights = grades * (self._margin + 1) + rng.random(len(grades))
+        X += np.outer(heights - X @ self.ranker, self.ranker)
+        if self._label_noise and self._n_grades > 1:
+            wrong = rng.random(len(grades)) < self._label_noise
+            grades[wrong] = (grades[wrong] + rng.integers(1, self._n_grades, size=wrong.sum())) % self._n_grades
+        return X, grades.astype(np.float64)

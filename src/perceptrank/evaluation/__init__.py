@@ -1,0 +1,1 @@
+"""Traces, hold-out evaluation, comparisons and plots of rankers."""

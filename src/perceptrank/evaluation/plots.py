@@ -1,0 +1,145 @@
+"""Charts in one house style: few lines, labels beside the curves, bands for spread, colours all can tell apart."""
+
+import os
+import textwrap
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perceptrank.io.atomic import replaced_file
+from perceptrank.kernels.arrays import Floats
+
+# Okabe and Ito's palette without its yellow, which is too light for lines.
+COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+_STYLES = ["-", "--", ":", "-."]
+_MOST_POINTS = 2000
+_LONGEST_TITLE = 85
+_SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
+
+
+@dataclass(frozen=True)
+class Series:
+    """A curve, by default in the colour of its place in the chart, with a band if its spread is known."""
+
+    name: str
+    x: Floats
+    y: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+    color: int | None = None
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What is to be drawn; `name` is for files, `about` says how the figure came about."""
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    log_x: bool = True
+    log_y: bool = False
+    about: str = ""
+
+
+def check_drawable(path: str | os.PathLike[str]) -> None:
+    """Raise if a plot cannot be drawn into such a file."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in _SUFFIXES:
+        raise ValueError(f"a plot must end with one of {', '.join(_SUFFIXES)}, got {os.fspath(path)!r}")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'perceptrank[plot]'") from None
+
+
+def draw_running_means(path: str | os.PathLike[str], curves: Mapping[str, Floats], label: str) -> None:
+    """Draw curves over a logarithmic axis of queries into an image file; its suffix says which kind."""
+    series = []
+    for name, curve in curves.items():
+        shown = np.unique(np.geomspace(1, len(curve), _MOST_POINTS).astype(int))
+        series.append(Series(name, shown.astype(np.float64), curve[shown - 1]))
+    draw(Chart("", "", "queries seen", label, series), path)
+
+
+def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
+    """Draw a chart into an image file; its suffix says which kind. The same chart makes the same file."""
+    check_drawable(path)
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context({"svg.hashsalt": chart.name, "svg.fonttype": "none"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a name in a script that the font does not have
+        figure = Figure(figsize=(8, 4.5), layout="constrained")
+        axes = figure.subplots()
+        ends = {}
+        for place, one in enumerate(chart.series):
+            number = place if one.color is None else one.color
+            color = COLORS[number % len(COLORS)]
+            style = "--" if one.dashed else _STYLES[number // len(COLORS) % len(_STYLES)]
+            if one.low is not None and one.high is not None:
+                axes.fill_between(one.x, one.low, one.high, color=color, alpha=0.15, linewidth=0)
+            axes.plot(one.x, one.y, color=color, linestyle=style, linewidth=1.2 if one.dashed else 1.6)
+            ends[one.name] = (color, float(one.y[-1]))
+        title = textwrap.shorten(chart.title, _LONGEST_TITLE, placeholder=" …")
+        axes.set_title(_literal(title), loc="left", fontsize=11)
+        axes.set_xscale("log" if chart.log_x else "linear")
+        axes.set_yscale("log" if chart.log_y else "linear")
+        axes.set_xlabel(chart.x_label)
+        axes.set_ylabel(chart.y_label)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+        _label_ends(axes, ends)
+        kind = os.path.splitext(path)[1].lower()[1:]
+        with replaced_file(path) as file:
+            figure.savefig(file, format=kind, dpi=150, metadata=_metadata(kind, chart.about))
+
+
+def _metadata(kind: str, about: str) -> dict[str, str | None]:
+    """How the figure came about, where a format has room for it, and no date."""
+    described: dict[str, str | None] = {"Description": about} if about and kind in ("svg", "png") else {}
+    return described | ({"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else {})
+
+
+def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
+    """Write names to the right of where curves end, moved apart so that none covers another."""
+    names = [name for name in ends if np.isfinite(ends[name][1])]
+    heights = {
+        name: axes.transAxes.inverted().transform(axes.transData.transform((1, ends[name][1])))[1] for name in names
+    }
+    names.sort(key=lambda name: heights[name])
+    for name, height in zip(names, spread_apart([heights[name] for name in names], 0.045, 1.0), strict=True):
+        axes.annotate(
+            _literal(f"{name}  {_shown(ends[name][1])}"),
+            xy=(1.01, height),
+            xycoords=axes.transAxes,
+            color=ends[name][0],
+            va="center",
+            fontsize=9,
+            annotation_clip=False,
+        )
+
+
+def _literal(text: str) -> str:
+    """Text in which a dollar is a dollar."""
+    return text.replace("$", r"\$")
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
+
+
+def spread_apart(places: Sequence[float], gap: float, highest: float) -> list[float]:
+    """Sorted places, moved so that neighbours are a gap apart and none is above the highest, if there is room."""
+    moved = list(places)
+    for i in range(1, len(moved)):
+        moved[i] = max(moved[i], moved[i - 1] + gap)
+    if moved and moved[-1] > highest:
+        for i in range(len(moved)):
+            moved[i] = min(moved[i], highest - gap * (len(moved) - 1 - i))
+    return moved

@@ -1,0 +1,1 @@
+"""LETOR text: reading and writing."""

@@ -1,0 +1,137 @@
+"""Decimal text to the nearest float64, correctly rounded.
+
+Up to 15 digits and 22 powers of ten, one exact multiplication or division does it (Clinger 1990). Beyond that, the
+product with a 128-bit approximation of the power decides (Lemire 2021, with the proof of Mushtak and Lemire 2023 that
+up to 19 digits this never fails). More than 19 digits are cut off, and only if that could matter is the number left to
+the caller.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from perceptrank.io.letor.words import as_double, high_product, leading_zeros
+from perceptrank.kernels.arrays import Words
+from perceptrank.kernels.compiled import compiled
+
+NO_NUMBER, EXACT, UNDECIDED = 0, 1, 2
+
+_SMALLEST_POWER, _LARGEST_POWER = -342, 308
+_MANTISSA_BITS = 52
+_EXPONENT_LIMIT = 10**15
+
+POWERS_OF_TEN = 10.0 ** np.arange(23)
+
+
+def _powers_of_five() -> Words:
+    """The leading 128 bits of 5^q, upper and lower half, for each q in range; rounded up where it is a fraction."""
+    halves = []
+    for q in range(_SMALLEST_POWER, _LARGEST_POWER + 1):
+        if q >= 0:
+            power = 5**q
+            length = power.bit_length()
+            bits = power << (128 - length) if length <= 128 else power >> (length - 128)
+        else:
+            power = 5**-q
+            length = (power - 1).bit_length()
+            bits = (1 << (length + 127 if q >= -27 else 2 * length + 128)) // power + 1
+            bits >>= max(0, bits.bit_length() - 128)
+        halves.append((bits >> 64, bits & (2**64 - 1)))
+    return np.array(halves, dtype=np.uint64)
+
+
+POWERS_OF_FIVE = _powers_of_five()
+
+
+@compiled
+def nearest_double(digits: Any, power: int) -> float:
+    """The float64 nearest to digits · 10^power, ties to even; infinity if it is too large."""
+    if digits == 0 or power < _SMALLEST_POWER:
+        return 0.0
+    if power > _LARGEST_POWER:
+        return np.inf
+    shift = leading_zeros(digits)
+    scaled = digits << shift
+    row = power - _SMALLEST_POWER
+    low = scaled * POWERS_OF_FIVE[row, 0]
+    high = high_product(scaled, POWERS_OF_FIVE[row, 0])
+    if high & np.uint64(0x1FF) == np.uint64(0x1FF):
+        carry = high_product(scaled, POWERS_OF_FIVE[row, 1])
+        low += carry
+        if carry > low:
+            high += np.uint64(1)
+    upper = high >> np.uint64(63)
+    cut = upper + np.uint64(64 - _MANTISSA_BITS - 3)
+    mantissa = high >> cut
+    exponent = (((152170 + 65536) * power) >> 16) + 63 + np.int64(upper) - np.int64(shift) + 1023
+    one = np.uint64(1)
+    if exponent <= 0:
+        if 1 - exponent >= 64:
+            return 0.0
+        mantissa >>= np.uint64(1 - exponent)
+        return as_double((mantissa + (mantissa & one)) >> one)
+    halfway = low <= one and -4 <= power <= 23 and mantissa & np.uint64(3) == one
+    if halfway and mantissa << cut == high:
+        mantissa -= one
+    mantissa = (mantissa + (mantissa & one)) >> one
+    if mantissa >= np.uint64(2 << _MANTISSA_BITS):
+        mantissa = np.uint64(1 << _MANTISSA_BITS)
+        exponent += 1
+    if exponent >= 0x7FF:
+        return np.inf
+    mantissa &= np.uint64((1 << _MANTISSA_BITS) - 1)
+    return as_double(mantissa | np.uint64(exponent) << np.uint64(_MANTISSA_BITS))
+
+
+@compiled
+def parse_number(text: Any, start: int) -> tuple[int, float, int]:
+    """(outcome, value, end) of the number at a place in the text: sign, digits with a point, exponent.
+
+    The text must go on after the number, with anything that is not part of one.
+    """
+    place = start
+    negative = text[place] == ord("-")
+    if negative or text[place] == ord("+"):
+        place += 1
+    digits = np.uint64(0)
+    n_digits = n_kept = power = 0
+    point = nonzero_cut = False
+    while True:
+        one = text[place]
+        if ord("0") <= one <= ord("9"):
+            n_digits += 1
+            if n_kept < 19:
+                digits = digits * np.uint64(10) + np.uint64(one - ord("0"))
+                n_kept += digits != 0
+                power -= point
+            else:
+                nonzero_cut |= one != ord("0")
+                power += not point
+        elif one == ord(".") and not point:
+            point = True
+        else:
+            break
+        place += 1
+    if n_digits == 0:
+        return NO_NUMBER, 0.0, place
+    if text[place] == ord("e") or text[place] == ord("E"):
+        place += 1
+        below_one = text[place] == ord("-")
+        if below_one or text[place] == ord("+"):
+            place += 1
+        first = place
+        exponent: Any = 0
+        while ord("0") <= text[place] <= ord("9"):
+            exponent = min(exponent * 10 + np.int64(text[place] - ord("0")), _EXPONENT_LIMIT)
+            place += 1
+        if place == first:
+            return NO_NUMBER, 0.0, place
+        power += -exponent if below_one else exponent
+    outcome = EXACT
+    if digits <= np.uint64(1 << 53) and -22 <= power <= 22 and not nonzero_cut:
+        value = np.float64(digits) / POWERS_OF_TEN[-power] if power < 0 else np.float64(digits) * POWERS_OF_TEN[power]
+    else:
+        value = nearest_double(digits, power)
+        if nonzero_cut and nearest_double(digits + np.uint64(1), power) != value:
+            outcome = UNDECIDED
+    return outcome, -value if negative else value, place

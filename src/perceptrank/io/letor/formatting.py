@@ -1,0 +1,150 @@
+"""Rows of a matrix to LETOR text that is read back to the same bits."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from perceptrank.io.letor.decimals import POWERS_OF_TEN, nearest_double
+from perceptrank.io.letor.words import high_product
+from perceptrank.kernels.arrays import Bytes, Features, Floats, Ints
+from perceptrank.kernels.compiled import compiled
+
+# Room that a pair, and what surrounds them in a line, takes at most, ids and comments apart.
+PAIR_BYTES, LINE_BYTES = 56, 96
+
+_LARGEST_PLAIN, _SMALLEST_PLAIN = 1e15, 1e-10
+_EXACT_INTEGER = 2.0**53
+_POWERS_OF_FIVE = np.array([5**power for power in range(28)], dtype=np.uint64)
+
+
+@compiled
+def format_rows(
+    X: Features,
+    relevance: Floats,
+    row: int,
+    column: int,
+    last_row: int,
+    base: int,
+    skip_zeros: bool,
+    ids: Bytes,
+    id_bounds: Ints,
+    query_of_row: Ints,
+    comments: Bytes,
+    comment_bounds: Ints,
+    out: Bytes,
+    place: int,
+) -> tuple[int, int, int]:
+    """(row, column, place) where the text of rows row to last_row ends, or where a number is left to the caller.
+
+    Column -1 is a line's grade. After a number that the caller has written, go on with the next column.
+    """
+    while row < last_row:
+        if column == -1:
+            end = _write_number(relevance[row], False, out, place)
+            if end < 0:
+                return row, column, place
+            place = end
+            column = 0
+        if column == 0:
+            place = _write_bytes(ids, id_bounds, query_of_row[row], out, place)
+        while column < X.shape[1]:
+            value = X[row, column]
+            if not skip_zeros or value != 0 or np.copysign(1.0, value) < 0:
+                out[place] = ord(" ")
+                place = _write_integer(column + base, out, place + 1)
+                out[place] = ord(":")
+                end = _write_number(np.float64(value), X.itemsize == 4, out, place + 1)
+                if end < 0:
+                    return row, column, place + 1
+                place = end
+            column += 1
+        if len(comment_bounds) > 0:
+            place = _write_bytes(comments, comment_bounds, row, out, place)
+        out[place] = ord("\n")
+        place += 1
+        row += 1
+        column = -1
+    return row, column, place
+
+
+@compiled
+def _write_bytes(source: Bytes, bounds: Ints, number: int, out: Bytes, place: int) -> int:
+    for k in range(bounds[number], bounds[number + 1]):
+        out[place] = source[k]
+        place += 1
+    return place
+
+
+@compiled
+def _write_integer(number: Any, out: Bytes, place: int) -> int:
+    length = 1
+    rest = number // 10
+    while rest > 0:
+        length += 1
+        rest //= 10
+    for k in range(place + length - 1, place - 1, -1):
+        out[k] = ord("0") + number % 10
+        number //= 10
+    return place + length
+
+
+@compiled
+def _write_number(value: float, single: bool, out: Bytes, place: int) -> int:
+    """Where the number's text ends, or -1 if it takes more than plain digits and a point.
+
+    As few decimals are written as tell the number from all others of its type; that they do is tried with the
+    arithmetic that reads them.
+    """
+    size = abs(value)
+    if value < 0 or (value == 0 and np.copysign(1.0, value) < 0):
+        out[place] = ord("-")
+        place += 1
+    if not size < _LARGEST_PLAIN or 0 < size < _SMALLEST_PLAIN:
+        return -1
+    if size == np.floor(size):
+        return _write_integer(np.int64(size), out, place)
+    for decimals in range(1, 23):
+        digits = np.rint(size * POWERS_OF_TEN[decimals])
+        if digits > _EXACT_INTEGER:
+            break
+        near = digits / POWERS_OF_TEN[decimals]
+        if (np.float32(near) == np.float32(size)) if single else near == size:
+            return _write_decimals(np.int64(digits), decimals, out, place)
+    for decimals in range(1, 28):
+        digits = _scaled(size, decimals)
+        for candidate in range(digits, digits + 2):
+            near = nearest_double(np.uint64(candidate), -decimals)
+            if (np.float32(near) == np.float32(size)) if single else near == size:
+                return _write_decimals(candidate, decimals, out, place)
+    return -1
+
+
+@compiled
+def _scaled(size: float, decimals: int) -> Any:
+    """The number times a power of ten, rounded down; it must be less than 2^63."""
+    fraction, exponent = math.frexp(size)
+    mantissa = np.uint64(fraction * _EXACT_INTEGER)
+    shift = 53 - exponent - decimals
+    low = mantissa * _POWERS_OF_FIVE[decimals]
+    high = high_product(mantissa, _POWERS_OF_FIVE[decimals])
+    if shift <= 0:
+        return np.int64(low << np.uint64(-shift))
+    if shift >= 128:
+        return 0
+    if shift >= 64:
+        return np.int64(high >> np.uint64(shift - 64))
+    return np.int64(high << np.uint64(64 - shift) | low >> np.uint64(shift))
+
+
+@compiled
+def _write_decimals(digits: Any, decimals: int, out: Bytes, place: int) -> int:
+    whole = digits
+    for _ in range(decimals):
+        whole //= 10
+    place = _write_integer(whole, out, place)
+    out[place] = ord(".")
+    for k in range(place + decimals, place, -1):
+        out[k] = ord("0") + digits % 10
+        digits //= 10
+    return place + decimals + 1

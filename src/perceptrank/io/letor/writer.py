@@ -1,0 +1,176 @@
+"""Writing LETOR text."""
+
+import bz2
+import gzip
+import lzma
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any, cast
+
+import numpy as np
+
+from perceptrank.io.atomic import replaced_file
+from perceptrank.io.letor.formatting import LINE_BYTES, PAIR_BYTES, format_rows
+from perceptrank.io.text import PathLike, zstandard
+from perceptrank.kernels.arrays import Bytes, Ints
+from perceptrank.stream.query_stream import Blocks, QueryStream, as_blocks
+
+_BUFFER_BYTES = 4 * 2**20
+_LINE_BREAK = re.compile(r"[\r\n]")
+_BLANKS = " \t\v\f"
+_NO_ID = re.compile(r"[\s#]|^$")
+
+
+def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = False, zero_based: bool = False) -> None:
+    """Write a stream, or an iterable of them, as LETOR text that `read_letor` reads back exactly.
+
+    Parameters
+    ----------
+    stream : QueryStream or iterable of them
+    path : path or binary file
+        A path that ends with ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` (extra ``zstd``) is compressed. A file appears
+        under its name when it is complete.
+    sparse : bool
+        Whether to leave out features that are 0. If a last feature is 0 everywhere, reading needs `n_features`.
+    zero_based : bool
+        Whether feature ids count from 0, to be read with `zero_based`.
+
+    Every value is written with the fewest decimals that tell it from all others of its type. Names of features are
+    written as lines ``#1:name`` before the first document, comments after each document. Ids of queries must differ.
+
+    >>> stream = QueryStream.from_arrays([[0.5, 0.0], [0.1, 3.0]], [2, 0], qid=["q", "q"], comments=["a", "b"])
+    >>> import io
+    >>> write_letor(stream, text := io.BytesIO())
+    >>> print(text.getvalue().decode(), end="")
+    2 qid:q 1:0.5 2:0 # a
+    0 qid:q 1:0.1 2:3 # b
+    """
+    base = 0 if zero_based else 1
+    with _opened(path) as file:
+        first: QueryStream | None = None
+        seen: set[Any] = set()
+        for block in as_blocks(stream):
+            if first is None:
+                first = block
+                file.write(_header(block.feature_names, base))
+            elif (block.n_features, block.feature_names) != (first.n_features, first.feature_names):
+                if block.n_features != first.n_features:
+                    problem = f"got {first.n_features} and then {block.n_features}"
+                else:
+                    problem = "got other names than before"
+                raise ValueError(f"blocks must have the same features, {problem}")
+            for qid in block.qids.tolist():
+                if qid in seen:
+                    raise ValueError(
+                        f"two queries have the id {qid!r}, and text cannot tell them apart: give each its own id"
+                    )
+                seen.add(qid)
+            for text in _texts(block, base, sparse):
+                file.write(text.data)
+        if first is None:
+            raise ValueError("the stream has no queries")
+
+
+def _header(names: tuple[str, ...] | None, base: int) -> bytes:
+    for name in names or ():
+        if _LINE_BREAK.search(name) or name != name.strip(_BLANKS):
+            raise ValueError(f"a feature name must be one line without spaces around it, got {name!r}")
+    return "".join(f"#{base + column}:{name}\n" for column, name in enumerate(names or ())).encode()
+
+
+def _texts(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes]:
+    """The text of a block in pieces."""
+    ids, id_bounds = _joined([_id_field(qid) for qid in block.qids.tolist()])
+    query_of_row = np.repeat(np.arange(len(block)), np.diff(block.offsets))
+    comments, comment_bounds = np.zeros(0, np.uint8), np.zeros(0, np.int64)
+    if block.comments is not None:
+        comments, comment_bounds = _joined([_comment_field(text) for text in block.comments])
+    longest = int(np.diff(id_bounds).max()) + (int(np.diff(comment_bounds).max()) if len(comment_bounds) else 0)
+    line = PAIR_BYTES * block.n_features + LINE_BYTES + longest
+    n_rows = max(1, _BUFFER_BYTES // line)
+    out = np.empty(n_rows * line, np.uint8)
+    for first in range(0, block.n_documents, n_rows):
+        last = min(first + n_rows, block.n_documents)
+        row, column, place = first, -1, 0
+        while True:
+            row, column, place = format_rows(
+                block.X,
+                block.relevance,
+                row,
+                column,
+                last,
+                base,
+                sparse,
+                ids,
+                id_bounds,
+                query_of_row,
+                comments,
+                comment_bounds,
+                out,
+                place,
+            )
+            if row == last:
+                break
+            number = block.relevance[row] if column < 0 else block.X[row, column]
+            if not np.isfinite(number):
+                raise ValueError(f"X must be finite, got {number} at document {row}, feature {column}")
+            text = _shortest(number)
+            out[place : place + len(text)] = np.frombuffer(text, np.uint8)
+            place += len(text)
+            column += 1
+        yield out[:place]
+
+
+def _shortest(number: Any) -> bytes:
+    """A number in as few digits as are read back to it."""
+    text = np.format_float_scientific(number, unique=True, trim="-")
+    return (text if type(number)(float(text)) == number else repr(float(number))).encode()
+
+
+def _id_field(qid: Any) -> bytes:
+    text = str(qid)
+    if _NO_ID.search(text):
+        raise ValueError(f"a query id must be text without spaces and without '#', got {qid!r}")
+    return f" qid:{text}".encode()
+
+
+def _comment_field(comment: str) -> bytes:
+    if _LINE_BREAK.search(comment) or comment != comment.strip(_BLANKS):
+        raise ValueError(f"a comment must be one line without spaces around it, got {comment!r}")
+    return f" # {comment}".encode() if comment else b""
+
+
+def _joined(texts: list[bytes]) -> tuple[Bytes, Ints]:
+    """Texts one after the other, and where each begins and the last one ends."""
+    bounds = np.concatenate([[0], np.cumsum([len(text) for text in texts], dtype=np.int64)])
+    return np.frombuffer(b"".join(texts), np.uint8), bounds
+
+
+@contextmanager
+def _opened(path: PathLike | IO[bytes]) -> Iterator[IO[bytes]]:
+    if not isinstance(path, (str, os.PathLike)):
+        yield path
+        return
+    with replaced_file(path) as file, _compressed(file, os.fspath(path)) as text:
+        yield text
+
+
+@contextmanager
+def _compressed(file: IO[bytes], path: str) -> Iterator[IO[bytes]]:
+    """A file that writes to another one, compressed if the name says so."""
+    if path.endswith(".gz"):
+        with gzip.GzipFile("", "wb", 6, file, mtime=0) as text:
+            yield cast(IO[bytes], text)
+    elif path.endswith(".bz2"):
+        with bz2.BZ2File(file, "wb") as text:
+            yield cast(IO[bytes], text)
+    elif path.endswith(".xz"):
+        with lzma.LZMAFile(file, "wb") as text:
+            yield cast(IO[bytes], text)
+    elif path.endswith(".zst"):
+        with zstandard(path).ZstdCompressor().stream_writer(file, closefd=False) as text:
+            yield text
+    else:
+        yield file

@@ -1,0 +1,63 @@
+"""Model files: versioned JSON, exact for every float, written whole or not at all. No pickle."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perceptrank.io.atomic import write_atomically
+from perceptrank.kernels.arrays import Floats
+
+FORMAT = "perceptrank model"
+VERSION = 1
+
+
+def write_model(path: str | Path, document: dict[str, Any]) -> None:
+    """Write a model's document under the current version."""
+    text = json.dumps({"format": FORMAT, "version": VERSION, **document}, indent=1, allow_nan=False, default=_plain)
+    write_atomically(path, text + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """NumPy numbers as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a model cannot hold {value!r}")
+
+
+def read_model(path: str | Path) -> dict[str, Any]:
+    """Read a model's document and check that it is one this version can read."""
+    try:
+        document = json.loads(Path(path).read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not a perceptrank model, or is cut short: {error}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError(f"{path} is not a perceptrank model")
+    version = document.get("version")
+    if type(version) is not int or version < 1:
+        raise ValueError(f"{path} has no valid version, got {version!r}")
+    if version > VERSION:
+        raise ValueError(
+            f"{path} has version {version}, this perceptrank reads versions up to {VERSION}: "
+            "a newer perceptrank wrote it; upgrade to read it"
+        )
+    return document
+
+
+def finite_numbers(name: str, values: Any, length: int) -> Floats:
+    """A vector from a model file, checked."""
+    if not isinstance(values, list) or len(values) != length or not all(type(one) in (int, float) for one in values):
+        raise ValueError(f"{name} must be {length} numbers")
+    array = np.array(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        place = int(np.argmin(np.isfinite(array)))
+        raise ValueError(f"{name} must be finite, got {array[place]} at {place}")
+    return array
+
+
+def whole_number(name: str, value: Any) -> int:
+    """A count from a model file, checked."""
+    if type(value) is not int or not 0 <= value < 2**53:
+        raise ValueError(f"{name} must be a whole number, not negative, got {value!r}")
+    return value

@@ -1,0 +1,33 @@
+"""The learning-rate study: who depends on it."""
+
+import numpy as np
+
+from perceptrank.evaluation.plots import Chart, Series
+from perceptrank.kernels.arrays import Floats
+from perceptrank.paper.contenders import CONTENDERS, RATES
+from perceptrank.paper.curves import with_spread
+from perceptrank.paper.trials import Trials
+
+
+def means_by_rate(trials: Trials, learner: str, measure: str) -> Floats:
+    """Seeds x rates."""
+    return np.array([trials.means(run) for run in trials.runs(learner, measure)]).T
+
+
+def depends_on_rate(trials: Trials, learner: str, measure: str) -> bool:
+    """Whether any query was ranked differently at any two of the rates."""
+    first, *others = (trials.values[run] for run in trials.runs(learner, measure))
+    return not all(np.array_equal(first, other, equal_nan=True) for other in others)
+
+
+def draw_rates(trials: Trials, measure: str, name: str, title: str, about: str) -> Chart:
+    """The mean of each contender over the rates it was run at; a band only where the rate matters."""
+    rates = np.array(RATES)
+    series = []
+    for one in CONTENDERS.values():
+        rows = means_by_rate(trials, one.name, measure)
+        if depends_on_rate(trials, one.name, measure):
+            series.append(with_spread(one.label, rates, rows, one.color))
+        else:
+            series.append(Series(one.label, rates, rows.mean(axis=0), color=one.color))
+    return Chart(name, title, "learning rate", f"mean {measure.upper()}", series, about=about)

@@ -1,0 +1,168 @@
+"""The data sets below a folder: those of the catalogue, and whatever else can be read."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perceptrank.datasets.catalogue import datasets
+from perceptrank.io.letor.reader import scan_letor
+from perceptrank.io.sources import format_of, is_named_as_data, is_store, open_sources
+from perceptrank.paper.trials import Source
+from perceptrank.stream.query_stream import QueryStream
+
+_TRAINING = re.compile(r"train|learn", re.IGNORECASE)
+_FOLD = re.compile(r"fold[\s_-]*\d+", re.IGNORECASE)
+_UNSCALED_LIMIT = 1.0
+_FEWEST = 10
+
+
+@dataclass(frozen=True)
+class RealSet:
+    """A file that holds judged queries, and how to read it."""
+
+    name: str
+    path: Path
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file that was found and not used, by its name below the folder, and why."""
+
+    name: str
+    reason: str
+
+
+def check_root(root: Path) -> None:
+    """Raise if there is no such folder."""
+    if not root.is_dir():
+        missing = "" if root.exists() else ", which is not there"
+        raise NotADirectoryError(f"--data must be a folder, got {root}{missing}")
+
+
+def find_sets(root: Path) -> tuple[list[RealSet], list[LeftOut]]:
+    """What there is below a folder. Of a folder with a training file only that is taken, of several folds the first."""
+    check_root(root)
+    known = {os.path.realpath(path): one for one in datasets().values() if (path := one.find(root)) is not None}
+    sets: list[RealSet] = []
+    left_out: list[LeftOut] = []
+    folds_seen: set[Path] = set()
+    for folder, candidates in _folders(root, left_out):
+        is_fold = _FOLD.fullmatch(folder.name) is not None
+        if is_fold and folder.parent in folds_seen:
+            left_out += [LeftOut(_shown(path, root), "another fold of the same queries") for path in candidates]
+            continue
+        training = [path for path in candidates if _TRAINING.search(path.name)]
+        others = [path for path in candidates if training and path not in training]
+        left_out += [LeftOut(_shown(path, root), "not the training file") for path in others]
+        chosen = training or candidates
+        for path in chosen:
+            one = known.get(os.path.realpath(path))
+            if (reason := _unreadable(path)) is not None:
+                left_out.append(LeftOut(_shown(path, root), reason))
+                continue
+            if one is not None:
+                sets.append(RealSet(one.title, path, {"n_features": one.n_features, **one.options}))
+            else:
+                sets.append(RealSet(_name(path, root, alone=len(chosen) == 1), path, {}))
+            if is_fold:
+                folds_seen.add(folder.parent)
+    return sets, left_out
+
+
+def _folders(root: Path, left_out: list[LeftOut]) -> Iterator[tuple[Path, list[Path]]]:
+    """Folders and the data in them; a store counts as data, and a folder is gone into once, however it is linked."""
+    seen = set()
+
+    def on_error(error: OSError) -> None:
+        left_out.append(LeftOut(as_text(Path(error.filename)), error.strerror or str(error)))
+
+    for name, folders, files in os.walk(root, onerror=on_error, followlinks=True):
+        folder = Path(name)
+        if (real := os.path.realpath(folder)) in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        stores = [one for one in sorted(folders) if is_store(folder / one)]
+        folders[:] = sorted(one for one in folders if one not in stores and not one.startswith("."))
+        named = [one for one in files if is_named_as_data(one) and (folder / one).is_file()]
+        if candidates := [folder / one for one in sorted([*stores, *named])]:
+            yield folder, candidates
+
+
+def _unreadable(path: Path) -> str | None:
+    """Why a file does not look like judged queries, if it does not."""
+    try:
+        if format_of(path) == "letor":
+            next(iter(scan_letor(path, n_threads=1)))
+    except (OSError, ValueError, ImportError, StopIteration) as error:
+        return str(error) or "it is empty"
+    return None
+
+
+def as_text(path: Path) -> str:
+    """A path as text that can be written anywhere."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def _shown(path: Path, root: Path) -> str:
+    return as_text(path.relative_to(root))
+
+
+def _name(path: Path, root: Path, *, alone: bool) -> str:
+    if not alone:
+        return _shown(path, root)
+    folder = path.parent if path.parent != root else root.resolve()
+    return _shown(folder, root if path.parent != root else folder.parent)
+
+
+def real_source(
+    one: RealSet, *, scaling: str, order: str, passes: int, most_queries: int | None, progress: Any = None
+) -> Source:
+    """Read a set. Scaling "auto" leaves features alone that lie in [-1, 1] and z-scores others query by query."""
+    stream = open_sources([one.path], whole=True, progress=progress, **one.options)
+    if not isinstance(stream, QueryStream):
+        stream = QueryStream.concatenate(list(stream))
+    n_all = len(stream)
+    stream = stream[:most_queries]
+    chosen = _automatic(stream) if scaling == "auto" else None if scaling == "none" else scaling
+    starts = stream.offsets[:-1]
+    n_counted = int(np.count_nonzero(np.add.reduceat(stream.relevance > 0, starts)))
+    highest, lowest = np.maximum.reduceat(stream.relevance, starts), np.minimum.reduceat(stream.relevance, starts)
+    n_teaching = int(np.count_nonzero(highest > lowest))
+    if n_teaching < _FEWEST:
+        raise ValueError(f"only {n_teaching} of its queries have documents of different grades; {_FEWEST} are needed")
+    features = "features as they are" if chosen is None else f"features scaled by {chosen}"
+    arranged = "in a new order for every seed" if order == "shuffled" else "in the order of the file"
+    return Source(
+        one.name,
+        f"{'' if len(stream) == n_all else 'the first '}{len(stream):,} "
+        f"{'queries' if len(stream) == n_all else f'of {n_all:,} queries'}, {n_counted:,} of them with a relevant "
+        f"document, {stream.n_documents:,} documents, "
+        f"{stream.n_features} features; {features}; {arranged}; " + ("one pass" if passes == 1 else f"{passes} passes"),
+        lambda seed: stream,
+        len(stream),
+        passes,
+        shuffled=order == "shuffled",
+        scaling=chosen,
+        facts={
+            "file": one.path.name,
+            "queries": len(stream),
+            "queries_with_a_relevant_document": n_counted,
+            "documents": stream.n_documents,
+            "features": stream.n_features,
+            "grades": [float(grade) for grade in np.unique(stream.relevance)][:20],
+            "queries_with_different_grades": n_teaching,
+            "queries_in_file": n_all,
+        },
+    )
+
+
+def _automatic(stream: QueryStream) -> str | None:
+    largest = max(float(np.abs(block.X).max(initial=0.0)) for block in stream.blocks())
+    return None if largest <= _UNSCALED_LIMIT else "query-zscore"

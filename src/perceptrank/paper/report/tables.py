@@ -1,0 +1,49 @@
+"""Tables of the page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Floats
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Text, and how it is set."""
+
+    text: str
+    is_number: bool = False
+    is_best: bool = False
+
+
+def table(headings: Sequence[str | Cell], rows: Sequence[Sequence[str | Cell]], caption: str = "") -> str:
+    """A table that scrolls by itself where it is too wide."""
+    head = "".join(f"<th{_classes(one)}>{_text(one)}</th>" for one in headings)
+    body = "".join("<tr>" + "".join(f"<td{_classes(one)}>{_text(one)}</td>" for one in row) + "</tr>" for row in rows)
+    above = f'<p class="caption">{escape(caption)}</p>' if caption else ""
+    return f'{above}<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _text(cell: str | Cell) -> str:
+    return escape(cell.text if isinstance(cell, Cell) else cell)
+
+
+def _classes(cell: str | Cell) -> str:
+    if not isinstance(cell, Cell):
+        return ' class="name"' if len(cell) < 40 else ""
+    names = [name for name, wanted in (("number", cell.is_number), ("best", cell.is_best)) if wanted]
+    return f' class="{" ".join(names)}"' if names else ""
+
+
+def number(text: str, *, is_best: bool = False) -> Cell:
+    """A cell set to the right."""
+    return Cell(text, True, is_best)
+
+
+def spread(values: Floats, best: float, digits: int) -> Cell:
+    """Mean and standard deviation over seeds; bold if, as far as the digits tell, it is the best mean."""
+    mean = f"{values.mean():.{digits}f}"
+    deviation = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return number(mean + deviation, is_best=mean == f"{best:.{digits}f}")

@@ -1,0 +1,110 @@
+"""The simulated stream, which a linear ranker gets right: Figure 1, and losses against bounds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perceptrank.datasets.separable import separable
+from perceptrank.learners.base import Learner
+from perceptrank.learners.slam import SlamPerceptron
+from perceptrank.measures.measure import parse
+from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, RATES, Run
+from perceptrank.paper.losses import MEASURE, Promise, promise
+from perceptrank.paper.trials import Progress, Source, Trials, try_all
+from perceptrank.paper.tuning import tune
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.theory import bounds, diameter, radius
+
+MARGIN = 1.0
+_AS_IN_THE_PAPER = "slam-paper"
+
+
+def simulated_source(n_queries: int, passes: int) -> Source:
+    """Queries as in the paper: 20 documents, 20 features, five grades, a Gaussian for each."""
+
+    def draw(seed: int) -> QueryStream:
+        return separable(n_queries, margin=MARGIN, seed=seed).stream
+
+    return Source(
+        "simulated",
+        f"{n_queries:,} queries of 20 documents with 20 features and five grades, which a unit vector ranks with "
+        f"margin "
+        f"{MARGIN:g}, shown {passes} times, in a new order each time; every seed draws other queries",
+        draw,
+        n_queries,
+        passes,
+        facts={"margin": MARGIN, "n_documents": 20, "n_features": 20, "n_grades": 5},
+    )
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """The trials, and the promises of all learners; `slam_bounds` has those of Algorithm 2 for every rate."""
+
+    trials: Trials
+    promises: list[Promise]
+    slam_bounds: dict[float, list[float]]
+    radii: list[float]
+    diameters: list[float]
+    weight_ratio: float
+
+
+def try_simulated(
+    source: Source, seeds: Sequence[int], *, n_threads: int | None = None, progress: Progress | None = None
+) -> Simulated:
+    """Run all contenders, the listwise perceptron's last iterate, and Algorithm 2 at the rate of the paper's proof."""
+    streams = [source.draw(seed) for seed in seeds]
+    radii, diameters = [radius(one) for one in streams], [diameter(one) for one in streams]
+    ratio = max(bounds.weight_ratio(MEASURE, one) for one in streams)
+    cutoff = parse(MEASURE).cutoff or 0
+    constant = bounds.slam_as_in_the_paper(radius=max(radii), n_documents=cutoff, weight_ratio=ratio, margin=1)
+    paper = Run(_AS_IN_THE_PAPER, MEASURE, 1 / constant)
+
+    def extra() -> dict[Run, Learner]:
+        runs: dict[Run, Learner] = {paper: SlamPerceptron(MEASURE, learning_rate=paper.rate)}
+        for rate in RATES:
+            runs[Run(LAST_ITERATE.name, MEASURE, rate)] = LAST_ITERATE.make(MEASURE, rate)
+        return runs
+
+    trials = try_all(source, seeds, extra, n_threads=n_threads, progress=progress)
+    slam_bounds = {
+        rate: [bounds.slam(diameter=one, learning_rate=rate, margin=MARGIN) for one in diameters] for rate in RATES
+    }
+    best = {one.contender.name: one.hindsight for one in tune(trials, MEASURE)}
+    slam = best["slam"]
+    promises = [
+        promise(
+            trials,
+            LAST_ITERATE.label,
+            Run(LAST_ITERATE.name, MEASURE, 1.0),
+            LAST_ITERATE.color,
+            "3 D² / γ²",
+            [bounds.listwise(diameter=one, margin=MARGIN) for one in diameters],
+        ),
+        promise(
+            trials,
+            CONTENDERS["slam"].label,
+            slam,
+            CONTENDERS["slam"].color,
+            f"(D² + 2 / η) / γ², η = {slam.rate:.3g}",
+            slam_bounds[slam.rate],
+        ),
+        promise(
+            trials,
+            CONTENDERS["minimax"].label,
+            best["minimax"],
+            CONTENDERS["minimax"].color,
+            "4 R² / γ²",
+            [bounds.minimax(radius=one, margin=MARGIN) for one in radii],
+        ),
+        promise(
+            trials,
+            "Algorithm 2, the paper's rate",
+            paper,
+            6,
+            "4 k R² v_max / γ²",
+            [constant / MARGIN**2] * len(streams),
+        ),
+        promise(trials, CONTENDERS["listwise"].label, best["listwise"], CONTENDERS["listwise"].color, "none", None),
+        promise(trials, CONTENDERS["listnet"].label, best["listnet"], CONTENDERS["listnet"].color, "none", None),
+    ]
+    return Simulated(trials, promises, slam_bounds, radii, diameters, ratio)

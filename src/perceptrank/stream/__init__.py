@@ -1,0 +1,1 @@
+"""Judged queries as arrays, and validation of user input."""

@@ -1,0 +1,205 @@
+"""What users give, as arrays that kernels can take: checked, with an error that says what is wrong where."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.kernels.arrays import Features, Floats
+
+_CHECKED_ROWS_BYTES = 2**20
+_KEPT = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def read_only(array: Any) -> Any:
+    """A view that cannot be written through."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Column names of a data frame, if X is one and all its columns have names."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return list(columns)
+
+
+def as_features(X: Any) -> Features:
+    """X as a C-contiguous matrix of float32 or float64, without a copy where that is what it is."""
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _KEPT and X.flags.c_contiguous and X.shape[1]:
+        return X
+    if hasattr(X, "toarray") and not hasattr(X, "__array__"):
+        raise TypeError("X must be a dense array, got a sparse one; X.toarray() makes it dense")
+    matrix = as_numbers("X", X)
+    if matrix.ndim != 2:
+        hint = ". Reshape your data: one document is X.reshape(1, -1)" if matrix.ndim == 1 else ""
+        raise ValueError(f"X must be a matrix (documents x features), got {matrix.ndim} dimension(s){hint}")
+    if matrix.shape[1] == 0:
+        raise ValueError(f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
+    keep = np.dtype(np.float32 if np.can_cast(matrix.dtype, np.float32) else np.float64)
+    return cast(Features, np.ascontiguousarray(matrix, dtype=keep))
+
+
+def as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
+    """An array of real numbers; objects and numeric text become float64."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        raise ValueError(f"{name} must not have masked values")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "OUS":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} must hold numbers: {error}") from None
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} must hold real numbers. Complex data not supported")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold numbers, got {array.dtype}")
+    return array
+
+
+def as_grades(relevance: Any, n_documents: int) -> Floats:
+    """The grades as float64, checked: one per document, finite, not negative."""
+    grades = as_numbers("relevance", relevance)
+    if grades.ndim == 2 and grades.shape[1] == 1:
+        grades = grades[:, 0]
+    if grades.shape != (n_documents,):
+        raise ValueError(f"relevance must have one grade per document ({n_documents}), got shape {grades.shape}")
+    grades = np.ascontiguousarray(grades, dtype=np.float64)
+    bad = ~((grades >= 0) & np.isfinite(grades))
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(f"relevance must be finite and not negative, got {grades[i]} at document {i}")
+    return grades
+
+
+def check_finite(X: Features, names: tuple[str, ...] | None) -> None:
+    """Raise if a feature is NaN or infinite, reading the matrix once in pieces that stay in cache."""
+    rows = max(1, _CHECKED_ROWS_BYTES // (X.shape[1] * X.itemsize))
+    for start in range(0, len(X), rows):
+        piece = X[start : start + rows]
+        if not (np.isfinite(piece.max()) and np.isfinite(piece.min())):
+            raise ValueError(describe_bad_feature(piece, start, names))
+
+
+def describe_bad_feature(X: Features, first_row: int, names: tuple[str, ...] | None) -> str:
+    """The message about the first value of X that is not finite."""
+    i, j = (int(place) for place in np.argwhere(~np.isfinite(X))[0])
+    name = f" ({names[j]!r})" if names else ""
+    found = "NaN" if np.isnan(X[i, j]) else "infinity"
+    return f"X must be finite, got {found} at document {first_row + i}, feature {j}{name}"
+
+
+def as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
+    """Feature names, checked to be as many as there are features."""
+    if names is None:
+        return None
+    if len(names) != n_features:
+        raise ValueError(f"feature_names must name each of the {n_features} features, got {len(names)} names")
+    return tuple(str(name) for name in names)
+
+
+def as_comments(comments: Any, n_documents: int) -> npt.NDArray[Any] | None:
+    """Comments as an array of text, checked: one per document."""
+    if comments is None:
+        return None
+    texts = np.array(comments, dtype=object)
+    if texts.shape != (n_documents,):
+        raise ValueError(f"comments must have one text per document ({n_documents}), got shape {texts.shape}")
+    for i, one in enumerate(texts):
+        if not isinstance(one, str):
+            raise ValueError(f"comments must be text, got {one!r} at document {i}")
+    return texts
+
+
+def as_identifiers(qid: Any) -> npt.NDArray[Any]:
+    """Query identifiers as an array, checked: none is missing. Numbers and text in one list stay what they are."""
+    if isinstance(qid, np.ma.MaskedArray) and np.ma.getmaskarray(qid).any():
+        raise ValueError("qid must not have masked values")
+    identifiers = np.asarray(qid)
+    if isinstance(qid, (list, tuple)):
+        mixed = len({isinstance(one, str) for one in qid}) > 1
+        rounded = identifiers.dtype.kind == "f" and all(isinstance(one, int) for one in qid)
+        identifiers = np.array(qid, dtype=object) if mixed or rounded else identifiers
+    missing = np.zeros(len(identifiers) if identifiers.ndim else 0, dtype=bool)
+    if identifiers.dtype.kind == "f":
+        missing = np.isnan(identifiers)
+    elif identifiers.dtype.kind in "mM":
+        missing = np.isnat(identifiers)
+    elif identifiers.dtype.kind == "O" and identifiers.ndim == 1:
+        missing = np.array([_is_missing(one) for one in identifiers], dtype=bool)
+    if missing.any():
+        i = int(np.argmax(missing))
+        raise ValueError(f"qid must not be missing, got {identifiers[i]} at document {i}")
+    return identifiers
+
+
+def _is_missing(value: Any) -> bool:
+    """None, and whatever is not equal to itself: NaN, NaT, pandas.NA."""
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124
+    except (TypeError, ValueError):
+        return True
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise unless a parameter has one of the values it may have."""
+    if value not in (known := list(choices)):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+
+
+def check_positive(name: str, value: Any) -> float:
+    """The value as a float, if it is a positive finite number."""
+    number = as_number(value)
+    if not 0 < number < np.inf:
+        raise ValueError(f"{name} must be a number > 0, got {value!r}")
+    return number
+
+
+def check_not_negative(name: str, value: Any) -> float:
+    """The value as a float, if it is a finite number >= 0."""
+    number = as_number(value)
+    if not 0 <= number < np.inf:
+        raise ValueError(f"{name} must be a number >= 0, got {value!r}")
+    return number
+
+
+def check_seed(seed: Any) -> None:
+    """Raise unless a seed is one."""
+    if not is_whole(seed) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be a whole number >= 0 and below 2**63, got {seed!r}")
+
+
+def check_positive_whole(name: str, value: Any) -> int:
+    """The value as an int, if it is a whole number > 0."""
+    if not is_whole(value) or value < 1:
+        raise ValueError(f"{name} must be a whole number > 0, got {value!r}")
+    return int(value)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether the value is a whole number, and no boolean."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def as_number(value: Any) -> float:
+    """The value as a float, NaN if it is no real number."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return float("nan")
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+def as_scores(scores: Any) -> Floats:
+    """Scores as a float64 vector, checked to be finite."""
+    values = np.ascontiguousarray(as_numbers("scores", scores), dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError(f"scores must be a vector, one per document, got {values.ndim} dimensions")
+    if not np.isfinite(values).all():
+        i = int(np.argmax(~np.isfinite(values)))
+        raise ValueError(f"scores must be finite, got {values[i]} at document {i}")
+    return values

@@ -1,0 +1,129 @@
+"""The adversary of the lower bound: it grades each query only after it has seen how the learner ranks it.
+
+Query t has the documents R e_{t+1}, −R e_{t+1}, and R e_1 as often as wanted. If the first one is ranked on top, the
+second one is relevant, else the first one. Whatever the learner does, a relevant document is never on top, so every
+round costs 1/2 or more in 1 − AP and 1 − 1/log2(3) or more in 1 − NDCG. Yet a linear ranker has known it all: w_1 =
+−γ/(2R), w_{t+1} = ±γ/(2R) has margin γ, and norm at most 1 for up to 4R²/γ² − 1 rounds.
+"""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.evaluation.trace import Trace
+from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.measures.measure import MeasureLike, parse
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.validation import check_choice, check_positive, check_positive_whole
+
+_MOST_BYTES = 2**32
+
+
+class Ranker(Protocol):
+    """What the adversary asks of a learner."""
+
+    def rank(self, X: npt.ArrayLike) -> Ints:
+        """The rows of X, best first."""
+        ...
+
+    def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> object:
+        """Learn from one query."""
+        ...
+
+
+class Game(NamedTuple):
+    """A lower-bound game that was played.
+
+    `trace` has the measure of each round's ranking (its masses are 1 where the learner says that it has learned),
+    `stream` the queries with the grades they were given, `separator` the unit vector that ranks all of them correctly
+    with margin `margin` (the margin asked for, or more), and `lower_bound` what the learner has lost at least, as any
+    learner would have.
+    """
+
+    trace: Trace
+    stream: QueryStream
+    separator: Floats
+    margin: float
+    lower_bound: float
+
+
+def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
+    """For how many rounds the adversary can keep a margin: ⌊4R²/γ²⌋ − 1, or the paper's ⌊R²/γ²⌋ − 1.
+
+    >>> n_rounds(1.0, 0.1), n_rounds(1.0, 0.1, "paper")
+    (399, 99)
+    """
+    check_choice("version", version, ("sharp", "paper"))
+    ratio = check_positive("radius", radius) / check_positive("margin", margin)
+    squared = (4 if version == "sharp" else 1) * ratio**2
+    # The ratio of, say, 1.0 and 0.1 may fall short of the whole number it stands for.
+    rounds = int(np.floor(squared * (1 + 1e-12))) - 1
+    if rounds < 1:
+        raise ValueError(f"margin {margin} is too large for radius {radius}: there is no round to play")
+    return rounds
+
+
+def play(
+    ranker: Ranker,
+    *,
+    radius: float = 1.0,
+    margin: float = 0.1,
+    n_documents: int = 3,
+    version: str = "sharp",
+    rounds: int | None = None,
+    measure: MeasureLike = "ndcg",
+) -> Game:
+    """Play the lower-bound game against a ranker, through nothing but its `rank` and `learn_one`.
+
+    Parameters
+    ----------
+    ranker : learner
+        It must not have seen documents with another number of features: there are as many as rounds, and one more.
+    radius, margin : float
+        The norm R of every document, and the margin γ that the stream is to have.
+    n_documents : int
+        How many documents a query has, 2 or more.
+    version : {"sharp", "paper"}
+        How many rounds to play, see `n_rounds`.
+    rounds : int, optional
+        Play fewer rounds than that.
+    measure : str or Measure
+        What the ranker loses is 1 minus this: "ndcg" or "ap", with or without a cut-off.
+
+    >>> import perceptrank as pr
+    >>> game = play(pr.MinimaxPerceptron(), margin=0.5)
+    >>> len(game.stream), round(game.lower_bound, 2), bool((1 - game.trace.values("ndcg") > 0.36).all())
+    (15, 5.54, True)
+    """
+    most = n_rounds(radius, margin, version)
+    rounds = most if rounds is None else check_positive_whole("rounds", rounds)
+    if rounds > most:
+        raise ValueError(f"rounds must be at most {most} for radius {radius} and margin {margin}, got {rounds}")
+    if check_positive_whole("n_documents", n_documents) < 2:
+        raise ValueError(f"n_documents must be at least 2, got {n_documents}")
+    recorded = parse(measure)
+    n_features = rounds + 1
+    if 8 * n_documents * rounds * n_features > _MOST_BYTES:
+        raise ValueError(
+            f"{rounds} rounds need {n_features} features, {8e-9 * n_documents * rounds * n_features:.0f} GB in all; "
+            "choose a larger margin or fewer rounds"
+        )
+    X: Features = np.zeros((rounds, n_documents, n_features))
+    relevance = np.zeros((rounds, n_documents))
+    scores = np.empty((rounds, n_documents))
+    masses = np.zeros(rounds)
+    separator = np.full(n_features, -margin / (2 * radius))
+    for t in range(rounds):
+        X[t, 0, t + 1], X[t, 1, t + 1], X[t, 2:, 0] = radius, -radius, radius
+        order = np.asarray(ranker.rank(X[t]))
+        scores[t, order] = -np.arange(n_documents)
+        chosen = 1 if order[0] == 0 else 0
+        relevance[t, chosen] = 1
+        separator[t + 1] *= 1 if chosen == 1 else -1
+        masses[t] = bool(ranker.learn_one(X[t], relevance[t]))
+    stream = QueryStream.from_arrays(X.reshape(-1, n_features), relevance.ravel(), group=np.full(rounds, n_documents))
+    values = recorded.per_query(scores.ravel(), stream.relevance, stream.offsets, 0)
+    norm = float(np.linalg.norm(separator))
+    least = 1 - recorded([0.0, 1.0], [1.0, 0.0])
+    return Game(Trace({recorded: values}, masses), stream, separator / norm, margin / norm, rounds * least)

@@ -1,0 +1,1 @@
+"""Transforms of features, query by query."""
