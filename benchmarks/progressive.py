@@ -1,7 +1,7 @@
 """Progressive NDCG@10 on the real streams beside the checkout: one pass, mean and spread over shuffles.
 
 python benchmarks/progressive.py [--shuffles 5]
-PERCEPTRANK_DATA names the folder that holds the files listed in real_streams.py. "tuned" is the best of six learning
+PERCEPTRANK_DATA names the folder that holds them. "tuned" is the best of six learning
 rates in hindsight; "uniform" is the listwise perceptron with uniform violators. MSLR's raw features are z-scored query
 by query. Queries without a relevant document are skipped.
 """
@@ -9,7 +9,7 @@ by query. Queries without a relevant document are skipped.
 import argparse
 
 import numpy as np
-import real_streams
+from real_streams import find_streams
 
 import perceptrank as pr
 
@@ -42,12 +42,9 @@ def main() -> None:
     parser.add_argument("--shuffles", type=int, default=5)
     shuffles = parser.parse_args().shuffles
     print(f"{'stream':32}" + "".join(f"{name:>26}" for name in COLUMNS))
-    for name in real_streams.FILES:
-        if (path := real_streams.find(name)) is None:
-            print(f"{name:32}not found under {real_streams.FOLDER}")
-            continue
+    for name, path in find_streams():
         stream = pr.read_letor(path)
-        scaling = "query-zscore" if name.startswith("MSLR") else None
+        scaling = "query-zscore" if name.startswith("mslr") else None
         cells = []
         for settings in COLUMNS.values():
             runs = [mean_ndcg(one, stream, scaling, shuffles) for one in settings]

@@ -5,7 +5,7 @@ Progressive NDCG@10, one pass, mean over shuffles. Learners whose rankings depen
 regularization run with nine values of it, averaged and not (around ListNet and RankNet also with both of AdaGrad's
 steps), and the best for the mean is taken: hindsight that no one has in practice. Then each of our two minus that
 learner, with a 95 % interval from resampling queries, each query's difference being averaged over the shuffles first.
-What diverges is left out. PERCEPTRANK_DATA names the folder that holds the files listed in real_streams.py. MSLR's raw
+What diverges is left out. PERCEPTRANK_DATA names the folder that holds them. MSLR's raw
 features are z-scored query by query.
 """
 
@@ -15,7 +15,7 @@ from collections import defaultdict
 from itertools import product
 
 import numpy as np
-import real_streams
+from real_streams import find_streams
 
 import perceptrank as pr
 
@@ -81,12 +81,9 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="write the rows to a file as well")
     arguments = parser.parse_args()
     rows = []
-    for name in real_streams.FILES:
-        if (path := real_streams.find(name)) is None:
-            print(f"{name}: not found under {real_streams.FOLDER}")
-            continue
+    for name, path in find_streams():
         stream = pr.read_letor(path)
-        if name.startswith("MSLR"):
+        if name.startswith("mslr"):
             stream = pr.QueryZScore().transform(stream)
         values = per_query(stream, arguments.shuffles)
         counted = ~np.isnan(next(iter(values.values()))[0])

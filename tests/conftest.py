@@ -5,6 +5,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest.register_assert_rewrite("support")
+
 settings.register_profile(
     "suite",
     deadline=None,  # the first example compiles
@@ -18,9 +20,6 @@ settings.load_profile("suite")
 @pytest.fixture(scope="session", params=["MSLR sample", "MQ2008 Fold1 train", "Yahoo sample", "Yandex IMAT2009 sample"])
 def real_stream(request):
     """A real stream; tests that need one skip where the data is not there."""
-    import real_streams
+    from support import real_streams
 
-    path = real_streams.find(request.param)
-    if path is None:
-        pytest.skip(f"{request.param}: no {real_streams.FILES[request.param]} under {real_streams.FOLDER}")
-    return real_streams.read_plainly(path)
+    return real_streams.read_plainly(real_streams.find(request.param))

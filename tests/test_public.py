@@ -131,7 +131,7 @@ def test_an_edited_kernel_is_never_run_from_an_old_cache(tmp_path):
 
 def test_documents_name_tests_and_files_that_exist():
     root = Path(__file__).parents[1]
-    tests = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py"))
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
     for document in [*root.glob("docs/*.md"), root / "README.md", root / "CONTRIBUTING.md"]:
         text = document.read_text(encoding="utf-8")
         for name in re.findall(r"`(test_\w+)`", text):

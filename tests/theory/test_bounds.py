@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-import twins
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import separable_streams, streams
+from support import twins
+from support.strategies import separable_streams, streams
 
 import perceptrank as pr
 from perceptrank.theory import bounds

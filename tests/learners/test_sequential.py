@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import streams
-from twins import AdaGradSteps
+from support.strategies import streams
+from support.twins import AdaGradSteps
 
 import perceptrank as pr
 from perceptrank.kernels.chance import noise

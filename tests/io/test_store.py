@@ -11,21 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import streams
+from support.comparing import assert_same
+from support.strategies import streams
 
 import perceptrank as pr
 from perceptrank.io import npy_file, store
-
-
-def same(one, other):
-    assert one.X.dtype == other.X.dtype
-    assert one.X.tobytes() == other.X.tobytes()
-    assert np.array_equal(one.relevance, other.relevance)
-    assert np.array_equal(one.offsets, other.offsets)
-    assert one.qids.tolist() == other.qids.tolist()
-    assert one.feature_names == other.feature_names
-    assert (one.comments is None) == (other.comments is None)
-    assert one.comments is None or one.comments.tolist() == other.comments.tolist()
 
 
 @pytest.fixture
@@ -53,21 +43,21 @@ def test_what_is_written_is_read(parts, tmp_path_factory):
         assert len(found) == len(whole)
         assert found.n_documents == whole.n_documents
         assert found.n_segments == len(parts)
-        same(pr.QueryStream.concatenate(found.blocks(100)), whole)
+        assert_same(pr.QueryStream.concatenate(found.blocks(100)), whole)
         assert np.array_equal(found.relevance, whole.relevance)
         for q in (0, len(whole) // 2, -1):
             assert np.array_equal(found[q].X, whole[q].X)
         middle = slice(len(whole) // 3, len(whole) - 1)
-        same(found[middle], whole[middle])
-        same(found[[0, len(whole) - 1]], whole[[0, len(whole) - 1]])
-        same(found.shuffled(1), whole.shuffled(1))
-        same(found, whole)
+        assert_same(found[middle], whole[middle])
+        assert_same(found[[0, len(whole) - 1]], whole[[0, len(whole) - 1]])
+        assert_same(found.shuffled(1), whole.shuffled(1))
+        assert_same(found, whole)
         found.verify()
 
 
 def test_names_comments_and_text_ids_are_kept(stream, tmp_path):
     pr.write_store(stream, tmp_path / "s")
-    same(pr.open_store(tmp_path / "s", comments=True), stream)
+    assert_same(pr.open_store(tmp_path / "s", comments=True), stream)
     assert pr.open_store(tmp_path / "s").comments is None
     manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
     assert manifest["feature_names"] == ["x", "y", "ž"]
@@ -100,7 +90,7 @@ def test_learning_from_a_store_is_learning_from_the_stream(tmp_path):
 def test_blocks_of_any_number_are_written(tmp_path):
     simulated = pr.separable_blocks(500, queries_per_block=70)
     opened = pr.write_store(simulated.blocks, tmp_path / "s")
-    same(opened, pr.separable(500).stream)
+    assert_same(opened, pr.separable(500).stream)
 
 
 def test_ids_that_are_numbers_in_one_block_and_text_in_another(tmp_path):
@@ -211,7 +201,7 @@ def test_an_error_in_the_stream_changes_nothing(stream, tmp_path):
     with pytest.raises(RuntimeError, match="no more"):
         pr.write_store(broken(), tmp_path / "s", overwrite=True)
     assert sorted(os.listdir(tmp_path / "s")) == before
-    same(pr.open_store(tmp_path / "s", comments=True), stream)
+    assert_same(pr.open_store(tmp_path / "s", comments=True), stream)
 
 
 def test_overwriting(stream, tmp_path):
@@ -404,7 +394,7 @@ def test_paths_are_kept_when_the_working_folder_changes(stream, tmp_path, monkey
 def test_a_damaged_store_can_be_overwritten(stream, tmp_path):
     pr.write_store(stream, tmp_path / "s")
     (tmp_path / "s" / "00000000.X.npy").write_bytes(b"x")
-    same(pr.write_store(stream[:2], tmp_path / "s", overwrite=True), pr.open_store(tmp_path / "s"))
+    assert_same(pr.write_store(stream[:2], tmp_path / "s", overwrite=True), pr.open_store(tmp_path / "s"))
     (tmp_path / "s" / "manifest.json").write_text("{")
     assert len(pr.write_store(stream, tmp_path / "s", overwrite=True)) == 3
 
@@ -450,7 +440,7 @@ def test_dates_as_ids_and_copies(tmp_path):
     assert opened.qids.tolist() == ids.tolist()
     opened.X  # noqa: B018
     assert len(pickle.dumps(opened)) < 1000
-    same(copy.deepcopy(opened), opened)
+    assert_same(copy.deepcopy(opened), opened)
 
 
 def test_a_store_that_is_replaced_while_it_is_open(stream, tmp_path):
@@ -466,4 +456,4 @@ def test_arrays_can_be_asked_for_in_any_order(first, tmp_path):
     opened = pr.write_store(stream, tmp_path / "s")
     opened.append(stream)
     getattr(opened, first)
-    same(opened, pr.QueryStream.concatenate([stream, stream]))
+    assert_same(opened, pr.QueryStream.concatenate([stream, stream]))

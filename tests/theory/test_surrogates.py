@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-import twins
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import judged_scores
+from support import twins
+from support.strategies import judged_scores
 
 import perceptrank as pr
 

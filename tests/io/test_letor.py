@@ -1,9 +1,7 @@
 """Reading LETOR text: every dialect and every mistake, against a slow twin."""
 
-import bz2
 import gzip
 import io
-import lzma
 import os
 import pickle
 import random
@@ -14,31 +12,23 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
-import fuzz_letor
-import letor_twin
 import numpy as np
 import pytest
-import real_streams
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from support import letor_cases, letor_twin, real_streams
+from support.comparing import assert_same
+from support.letor_cases import COMPRESS
 
 import perceptrank as pr
+from perceptrank.io import text as text_module
 from perceptrank.io.letor import lines as letor_lines
 from perceptrank.stream import memory
-from perceptrank.io import text as text_module
 
 kernel = pytest.mark.kernel
 
 RANDOM = st.randoms(use_true_random=False)
 CHUNK_BYTES = st.sampled_from([16, 64, 200, 2**20])
-COMPRESS = {
-    "plain": bytes,
-    "gzip": gzip.compress,
-    "bzip2": bz2.compress,
-    "xz": lzma.compress,
-    "zstd": lambda data: zstandard.ZstdCompressor().compress(data),
-}
 
 
 def read(text, **settings):
@@ -49,18 +39,6 @@ def scanned(text, **settings):
     return list(pr.scan_letor(io.BytesIO(text.encode() if isinstance(text, str) else text), **settings))
 
 
-def assert_same(stream, other):
-    assert stream.X.dtype == other.X.dtype
-    assert stream.X.shape == other.X.shape
-    assert stream.X.tobytes() == other.X.tobytes()
-    assert stream.relevance.tobytes() == other.relevance.tobytes()
-    for name in ("offsets", "qids", "comments"):
-        ours, theirs = getattr(stream, name), getattr(other, name)
-        assert (ours is None) == (theirs is None), name
-        assert ours is None or ours.tolist() == theirs.tolist(), name
-    assert stream.feature_names == other.feature_names
-
-
 @pytest.fixture
 def tiny_chunks(monkeypatch):
     monkeypatch.setattr(text_module, "_CHUNK_BYTES", 64)
@@ -69,17 +47,17 @@ def tiny_chunks(monkeypatch):
 @kernel
 @given(RANDOM, CHUNK_BYTES, st.sampled_from([1, 2, 3]))
 def test_every_dialect_is_read_as_the_twin_reads_it(rng, chunk_bytes, n_threads):
-    text, settings = fuzz_letor.random_case(rng)
-    with fuzz_letor.small_limits(chunk_bytes):
-        assert fuzz_letor.disagreement(text, settings, n_threads=n_threads) is None, text
+    text, settings = letor_cases.random_case(rng)
+    with letor_cases.small_limits(chunk_bytes):
+        assert letor_cases.disagreement(text, settings, n_threads=n_threads) is None, text
 
 
 @kernel
 @given(RANDOM, CHUNK_BYTES, st.sampled_from([1, 2, 3]), st.booleans())
 def test_what_is_wrong_is_found_where_the_twin_finds_it(rng, chunk_bytes, n_threads, skip):
-    text, settings = fuzz_letor.random_case(rng)
-    with fuzz_letor.small_limits(chunk_bytes):
-        found = fuzz_letor.disagreement(fuzz_letor.mutated(rng, text), settings, n_threads=n_threads, skip=skip)
+    text, settings = letor_cases.random_case(rng)
+    with letor_cases.small_limits(chunk_bytes):
+        found = letor_cases.disagreement(letor_cases.mutated(rng, text), settings, n_threads=n_threads, skip=skip)
     assert found is None
 
 
@@ -87,16 +65,16 @@ def test_what_is_wrong_is_found_where_the_twin_finds_it(rng, chunk_bytes, n_thre
 @pytest.mark.parametrize("part", range(4))
 def test_fuzz(part):
     for seed in range(500 * part, 500 * (part + 1)):
-        text, settings, how, found = fuzz_letor.run_case(seed)
+        text, settings, how, found = letor_cases.run_case(seed)
         assert found is None, f"seed {seed}: {found}\n{text!r}\n{settings}\n{how}"
 
 
 @kernel
 @given(RANDOM, CHUNK_BYTES, st.sampled_from([1, 2, 3]), st.sampled_from([1, 60, 500, 2**24]))
 def test_a_scan_is_the_stream_in_blocks(rng, chunk_bytes, n_threads, max_bytes):
-    text, settings = fuzz_letor.random_case(rng)
-    with fuzz_letor.small_limits(chunk_bytes):
-        twin = fuzz_letor.expected(text, settings)
+    text, settings = letor_cases.random_case(rng)
+    with letor_cases.small_limits(chunk_bytes):
+        twin = letor_cases.expected(text, settings)
         settings["n_features"] = twin.X.shape[1]
         scan = pr.scan_letor(io.BytesIO(text), comments=True, n_threads=n_threads, max_bytes=max_bytes, **settings)
         if twin.again is not None:
@@ -154,7 +132,7 @@ def test_later_lines_may_have_larger_ids(tiny_chunks, n_threads, ordered):
         ids = sorted({1, max(1, width // 2), width}, reverse=not ordered)
         lines += [f"{i} qid:{i} " + " ".join(f"{one}:{one / 8}" for one in ids)] * 2
     text = "\n".join(lines).encode()
-    assert fuzz_letor.disagreement(text, {}, n_threads=n_threads) is None
+    assert letor_cases.disagreement(text, {}, n_threads=n_threads) is None
 
 
 @kernel
@@ -184,7 +162,7 @@ def test_dense_lines_through_all_lengths_of_ids():
 def test_a_line_longer_than_a_chunk(tiny_chunks):
     text = "1 qid:1 1:2\n0 qid:1 " + " ".join(f"{k}:{k}.5" for k in range(1, 5000)) + "# end\n2 qid:2 4999:1"
     for n_threads in (1, 2):
-        assert fuzz_letor.disagreement(text.encode(), {}, n_threads=n_threads) is None
+        assert letor_cases.disagreement(text.encode(), {}, n_threads=n_threads) is None
 
 
 def test_a_line_that_is_too_long(tiny_chunks, monkeypatch):
@@ -200,8 +178,8 @@ def test_a_line_that_is_too_long(tiny_chunks, monkeypatch):
 def test_texts_that_just_fill_a_chunk(tiny_chunks, length, end):
     line = "1 qid:1 1:2 # "
     text = line + "x" * (length - len(line)) + end
-    assert fuzz_letor.disagreement(text.encode(), {}) is None
-    assert fuzz_letor.disagreement(text.encode() * 2, {}, n_threads=2) is None
+    assert letor_cases.disagreement(text.encode(), {}) is None
+    assert letor_cases.disagreement(text.encode() * 2, {}, n_threads=2) is None
 
 
 @kernel
@@ -676,8 +654,6 @@ def test_no_warnings_and_arrays_that_cannot_be_written(some_text):
 @pytest.mark.parametrize("name", real_streams.FILES)
 def test_real_files(name):
     path = real_streams.find(name)
-    if path is None:
-        pytest.skip(f"{name}: no {real_streams.FILES[name]} under {real_streams.FOLDER}")
     plain = real_streams.read_plainly(path)
     blocks = pr.scan_letor(path, n_threads=2, max_bytes=2**18)
     for stream in (pr.read_letor(path, n_threads=2), pr.read_letor(path), pr.QueryStream.concatenate(blocks)):

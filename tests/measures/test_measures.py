@@ -2,10 +2,10 @@ import math
 
 import numpy as np
 import pytest
-import twins
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import judged_scores
+from support import twins
+from support.strategies import judged_scores
 
 import perceptrank as pr
 from perceptrank.measures.measure import parse_all

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from test_letor import COMPRESS, assert_same
+from support.comparing import assert_same
+from support.letor_cases import COMPRESS
 
 import perceptrank as pr
 

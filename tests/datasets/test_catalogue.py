@@ -1,9 +1,9 @@
 import dataclasses
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support import real_streams
 
 import perceptrank as pr
 from perceptrank.datasets import catalogue as catalog
@@ -20,7 +20,6 @@ NAMES = [
     "istella",
     "istella-s",
 ]
-REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "mq2008-fold1"
 
 
 def test_all_sets_are_there_and_say_where_to_obtain_them():
@@ -100,11 +99,11 @@ def test_istella_values_beyond_float32(name, folder, tmp_path):
 
 
 def test_the_real_mq2008(tmp_path):
-    if not REAL.is_dir():
-        pytest.skip(f"no real data at {REAL}")
+    splits = ("train", "vali", "test")
+    folder, *_ = {real_streams.find(f"MQ2008 Fold1 {split}").parent for split in splits}
     (tmp_path / "MQ2008").mkdir()
-    (tmp_path / "MQ2008" / "Fold1").symlink_to(REAL)
-    for split in ("train", "vali", "test"):
+    (tmp_path / "MQ2008" / "Fold1").symlink_to(folder)
+    for split in splits:
         assert pr.datasets()["mq2008"].read(tmp_path, split).n_features == 46
 
 

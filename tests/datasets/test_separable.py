@@ -3,7 +3,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import separable_streams
+from support.strategies import separable_streams
 
 import perceptrank as pr
 

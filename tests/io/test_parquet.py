@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import streams
-from test_store import same
+from support.comparing import assert_same
+from support.strategies import streams
 
 import perceptrank as pr
 from perceptrank.io import parquet
@@ -31,10 +31,10 @@ def stream():
 def test_what_is_written_is_read(data, layout, size, tmp_path_factory):
     path = tmp_path_factory.mktemp("parquet") / "s.parquet"
     pr.write_parquet(data, path, layout=layout, row_group_bytes=size)
-    same(pr.read_parquet(path), data)
+    assert_same(pr.read_parquet(path), data)
     scan = pr.scan_parquet(path, max_bytes=size)
-    same(pr.QueryStream.concatenate(scan), data)
-    same(pr.QueryStream.concatenate(scan), data)  # a second time
+    assert_same(pr.QueryStream.concatenate(scan), data)
+    assert_same(pr.QueryStream.concatenate(scan), data)  # a second time
     file = pq.ParquetFile(path)
     ends = np.cumsum([file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)])
     assert set(ends.tolist()) <= set(data.offsets.tolist())  # no query is split
@@ -44,7 +44,7 @@ def test_what_is_written_is_read(data, layout, size, tmp_path_factory):
 def test_others_read_it(stream, layout, tmp_path):
     path = tmp_path / "s.parquet"
     pr.write_parquet(stream, path, layout=layout)
-    same(pr.read_parquet(path, comments=True), stream)
+    assert_same(pr.read_parquet(path, comments=True), stream)
     assert pr.read_parquet(path).comments is None
     for frame in (pd.read_parquet(path), pl.read_parquet(path), duckdb.sql(f"select * from '{path}'").pl()):
         back = pr.QueryStream.from_frame(frame)
@@ -76,8 +76,8 @@ def test_files_of_others(tmp_path, monkeypatch):
     expected = pr.QueryStream.from_arrays(
         frame[["two", "one"]].to_numpy(), frame["grade"], qid=frame["query"], feature_names=["two", "one"]
     )
-    same(scanned, expected)
-    same(pr.read_parquet(folder, **columns), expected)
+    assert_same(scanned, expected)
+    assert_same(pr.read_parquet(folder, **columns), expected)
     with pytest.raises(ValueError, match="'words' must hold numbers"):
         pr.read_parquet(folder, qid="query", relevance="grade")
     with pytest.raises(ValueError, match="no column 'qid', 'relevance'"):
@@ -149,7 +149,7 @@ def test_frames(stream, library):
     frame = stream.to_frame(library)
     assert type(frame).__module__.startswith(library)
     assert list(frame.columns) == ["qid", "relevance", "x", "y", "ž", "comment"]
-    same(pr.QueryStream.from_frame(frame), stream)
+    assert_same(pr.QueryStream.from_frame(frame), stream)
     unnamed = pr.QueryStream.from_arrays(np.ones((2, 2)), [0, 1])
     assert list(unnamed.to_frame(library).columns) == ["qid", "relevance", "f1", "f2"]
 
@@ -200,7 +200,7 @@ def test_small_blocks_are_put_together(tmp_path):
     blocks = pr.separable_blocks(300, queries_per_block=1).blocks
     pr.write_parquet(blocks, tmp_path / "s.parquet")
     assert pq.ParquetFile(tmp_path / "s.parquet").num_row_groups == 1
-    same(pr.read_parquet(tmp_path / "s.parquet"), pr.separable(300).stream)
+    assert_same(pr.read_parquet(tmp_path / "s.parquet"), pr.separable(300).stream)
 
 
 def test_blocks_that_differ_say_in_what(tmp_path):

@@ -4,11 +4,11 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-import twins
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
-from strategies import separable_streams, streams
+from support import twins
+from support.strategies import separable_streams, streams
 
 import perceptrank as pr
 from perceptrank.kernels.list_rules import MAX_PAIR, TOP

@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-import twins
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
+from support import twins
 
 import perceptrank as pr
 from perceptrank.kernels.assignment import best_assignment

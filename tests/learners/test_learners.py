@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import streams
+from support.strategies import streams
 
 import perceptrank as pr
 

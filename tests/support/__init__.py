@@ -1,0 +1,1 @@
+"""Slow twins, Hypothesis strategies and comparisons that several test files use."""
