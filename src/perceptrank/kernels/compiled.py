@@ -48,6 +48,7 @@ def _own_cache_folder() -> Iterator[None]:
 
 def _compile(function: Kernel, **options: Any) -> Kernel:
     options |= {"nogil": True, "error_model": "numpy"}
+    options |= {"_nrt": False}  # kernels allocate nothing, so there are no references to count
     try:
         with _own_cache_folder():
             return cast(Kernel, numba.njit(cache=True, **options)(function))

@@ -1,82 +1,76 @@
-"""The relevance classes ("levels") of one query.
+"""The relevance levels of one query: its distinct grades, best first.
 
-Queries have few distinct grades, so a scan per level beats a sort; past `FEW_LEVELS` a sort takes over.
+Queries have few distinct grades, so a scan per level beats a sort.
 """
 
 import math
 
-from perceptrank.kernels.arrays import FloatRows, IntRows
-from perceptrank.kernels.compiled import compiled, compiled_extrema
-from perceptrank.kernels.ordering import SELECTION_LIMIT, gather_equal, sort_by_key, sort_chosen
-from perceptrank.kernels.scratch import CHOSEN, GRADES, IDEAL, ORDER, RANKED_GRADES, RANKS, SCORES
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.compiled import compiled, compiled_extrema, compiled_sums
 
-FEW_LEVELS = 24
 NO_GRADE = -1.0
 
 
-@compiled_extrema
-def larger_below(best: float, value: float, ceiling: float) -> float:
-    """The larger of two grades, the second of which counts only below the ceiling."""
-    candidate = value if value < ceiling else NO_GRADE
-    return candidate if candidate > best else best
+@compiled_sums
+def read_grades(relevance: Floats, start: int, m: int, binary: bool, grades: Floats) -> int:
+    """Copy one query's grades, as 0 and 1 if binary; return how many are positive, -1 if one is invalid.
+
+    A grade is invalid if it is negative, infinite or NaN.
+    """
+    n_relevant, n_negative, n_finite = 0, 0, 0
+    for i in range(m):
+        grade = relevance[start + i]
+        grades[i] = grade
+        n_relevant += 1 if grade > 0.0 else 0
+        n_negative += 1 if grade < 0.0 else 0
+        n_finite += 1 if grade < math.inf else 0
+    if n_negative > 0 or n_finite < m:
+        return -1
+    if binary:
+        for i in range(m):
+            grades[i] = 1.0 if grades[i] > 0.0 else 0.0
+    return n_relevant
 
 
 @compiled_extrema
-def highest_below(floats: FloatRows, grades: int, m: int, ceiling: float) -> float:
-    """The largest grade below the ceiling, `NO_GRADE` if there is none. Four maxima at once hide each other's delay."""
+def highest_below(grades: Floats, m: int, ceiling: float) -> float:
+    """Return the largest grade below the ceiling, `NO_GRADE` if there is none. Four maxima at once hide latency."""
     a, b, c, d = NO_GRADE, NO_GRADE, NO_GRADE, NO_GRADE
     for q in range(m // 4):
-        a = larger_below(a, floats[grades, 4 * q], ceiling)
-        b = larger_below(b, floats[grades, 4 * q + 1], ceiling)
-        c = larger_below(c, floats[grades, 4 * q + 2], ceiling)
-        d = larger_below(d, floats[grades, 4 * q + 3], ceiling)
+        e, f, g, h = grades[4 * q], grades[4 * q + 1], grades[4 * q + 2], grades[4 * q + 3]
+        e, f = (e if e < ceiling else NO_GRADE), (f if f < ceiling else NO_GRADE)
+        g, h = (g if g < ceiling else NO_GRADE), (h if h < ceiling else NO_GRADE)
+        a, b = (e if e > a else a), (f if f > b else b)
+        c, d = (g if g > c else c), (h if h > d else d)
     for i in range(m - m % 4, m):
-        a = larger_below(a, floats[grades, i], ceiling)
+        e = grades[i] if grades[i] < ceiling else NO_GRADE
+        a = e if e > a else a
     return max(a, b, c, d)
 
 
 @compiled
-def count_at_least(floats: FloatRows, m: int, floor: float) -> int:
-    """Number of documents whose grade reaches the floor."""
-    n = 0
-    for i in range(m):
-        n += 1 if floats[GRADES, i] >= floor else 0
-    return n
+def find_levels(grades: Floats, m: int, levels: Floats, first: Ints, level_of: Ints) -> int:
+    """Write the distinct grades, best first, and each document's level; return how many levels there are.
 
-
-@compiled
-def order_ideally(floats: FloatRows, ints: IntRows, m: int, k: int) -> None:
-    """Row IDEAL = the first k documents by grade, then by score, both descending, then by index.
-
-    A small k is filled class by class, so that only documents that may be in it are sorted.
+    first[l] is the number of documents above level l, its first place in an ideal ranking; first[n_levels] is m.
     """
-    if k > SELECTION_LIMIT:
-        sort_by_key(floats, ints, SCORES, m, ORDER)
-        order_by_grade(floats, ints, m)
-        return
-    filled = 0
-    grade = math.inf
-    while filled < k:
-        grade = highest_below(floats, GRADES, m, grade)
-        n = gather_equal(floats, ints, GRADES, m, grade, CHOSEN, 0)
-        sort_chosen(floats, ints, SCORES, n, IDEAL, filled)
-        filled += n
+    n_levels, n_above, ceiling = 0, 0, math.inf
+    while n_above < m:
+        grade = highest_below(grades, m, ceiling)
+        levels[n_levels], first[n_levels] = grade, n_above
+        for i in range(m):
+            here = grades[i] == grade
+            level_of[i] = n_levels if here else level_of[i]
+            n_above += 1 if here else 0
+        n_levels += 1
+        ceiling = grade
+    first[n_levels] = m
+    return n_levels
 
 
 @compiled
-def order_by_grade(floats: FloatRows, ints: IntRows, m: int) -> None:
-    """Row IDEAL = the documents of row ORDER, best grade first, each grade in the order they have there."""
-    for p in range(m):
-        floats[RANKED_GRADES, p] = floats[GRADES, ints[ORDER, p]]
-    filled = 0
-    grade = math.inf
-    for _ in range(FEW_LEVELS):
-        grade = highest_below(floats, RANKED_GRADES, m, grade)
-        filled += gather_equal(floats, ints, RANKED_GRADES, m, grade, IDEAL, filled)
-        if filled == m:
-            for p in range(m):
-                ints[IDEAL, p] = ints[ORDER, ints[IDEAL, p]]
-            return
-    sort_by_key(floats, ints, RANKED_GRADES, m, RANKS)
-    for p in range(m):
-        ints[IDEAL, p] = ints[ORDER, ints[RANKS, p]]
+def grades_differ(grades: Floats, m: int, n_relevant: int) -> bool:
+    """Tell whether there is a pair of documents that can be misordered."""
+    if n_relevant < m:
+        return n_relevant > 0
+    return highest_below(grades, m, highest_below(grades, m, math.inf)) != NO_GRADE

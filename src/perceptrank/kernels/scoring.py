@@ -1,18 +1,18 @@
-"""The loops that read the features: scores out of weights, and a step out of coefficients."""
+"""The loops that read features: scores out of weights, and a step out of coefficients."""
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled_sums
 
 
 @compiled_sums
-def score_rows(X: Features, start: int, stop: int, weights: Floats, scores: Floats, first: int) -> bool:
-    """scores[first:] = X[start:stop] @ weights; returns whether all are finite."""
+def score_rows(X: Features, start: int, stop: int, weights: Floats, scores: Floats) -> bool:
+    """Make scores = X[start:stop] @ weights; return whether all are finite."""
     zero = 0.0
     for i in range(start, stop):
         score = 0.0
         for j in range(X.shape[1]):
             score += X[i, j] * weights[j]
-        scores[first + i - start] = score
+        scores[i - start] = score
         zero += score * 0.0
     return zero == 0.0
 

@@ -1,16 +1,84 @@
 """Crammer and Singer's category ranking."""
 
-from perceptrank.kernels.pair_rules import MISORDERED, WIDEST, PairRule
-from perceptrank.learners.lists import squared_diameter
-from perceptrank.learners.pairs import PairLearner
-from perceptrank.measures.measure import MeasureLike
-from perceptrank.stream.validation import check_choice
+import math
+
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import grades_differ, read_grades
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
 from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.measures.measure import MeasureLike
+from perceptrank.stream.validation import check_choice, check_positive
+from perceptrank.theory import theorem
+from perceptrank.theory.surrogates import weighing_of
 
-PAIRS = {"uniform": MISORDERED, "max": WIDEST}
+PAIRS = ("uniform", "max")
+CategoryRankingRule = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, widest_only
 
 
-class CategoryRanking(PairLearner):
+@compiled
+def category_ranking_pass(rule: CategoryRankingRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+    """Rank, then learn, query after query; return how many queries were learned."""
+    averaging, learning_rate, binary, widest_only = rule
+    _, relevance, offsets, _ = block
+    floats, ints, vectors = scratch
+    scores, grades, coefficients, moved = floats[0], floats[1], floats[2], ints[0]
+    mean, step = vectors[0], vectors[1]
+    for q in range(len(offsets) - 1):
+        m = offsets[q + 1] - offsets[q]
+        if not open_query(averaging, block, q, state, mean, scores, record):
+            return q
+        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
+        if n_relevant < 0:
+            return q
+        for i in range(m):
+            coefficients[i] = 0.0
+        mass = 0.0
+        if grades_differ(grades, m, n_relevant):
+            if widest_only:
+                mass = move_widest_pair(m, scores, grades, coefficients)
+            else:
+                mass = move_misordered_pairs(m, scores, grades, coefficients)
+        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
+            return q
+    return len(offsets) - 1
+
+
+@compiled
+def move_misordered_pairs(m: int, scores: Floats, grades: Floats, coefficients: Floats) -> float:
+    """Move all pairs R_i > R_j with s_i <= s_j, in equal parts that add up to 1."""
+    n_pairs = 0
+    for i in range(m):
+        for j in range(m):
+            if grades[i] > grades[j] and scores[i] <= scores[j]:
+                coefficients[i] -= 1.0
+                coefficients[j] += 1.0
+                n_pairs += 1
+    if n_pairs == 0:
+        return 0.0
+    for i in range(m):
+        coefficients[i] /= n_pairs
+    return 1.0
+
+
+@compiled
+def move_widest_pair(m: int, scores: Floats, grades: Floats, coefficients: Floats) -> float:
+    """Move the pair R_i > R_j with the largest s_j - s_i, the first of them, if that is not negative."""
+    widest, higher, lower = -math.inf, -1, -1
+    for i in range(m):
+        for j in range(m):
+            gap = scores[j] - scores[i]
+            if grades[i] > grades[j] and gap > widest:
+                widest, higher, lower = gap, i, j
+    if widest < 0.0:
+        return 0.0
+    coefficients[higher] = -1.0
+    coefficients[lower] = 1.0
+    return 1.0
+
+
+class CategoryRanking(CompiledLearner):
     """Move along all misordered pairs in equal parts, or along the most misordered one.
 
     Misordered are pairs of grades R_i > R_j with scores s_i <= s_j. If there are any, w += learning_rate * the sum of
@@ -24,11 +92,15 @@ class CategoryRanking(PairLearner):
     Parameters
     ----------
     pairs : "uniform" or "max"
+        All misordered pairs in equal parts, or the most misordered one.
     measure : "ndcg" or "ap", or a Measure
         "ap" takes grades as relevant or not; otherwise it matters only for what is recorded by default.
     learning_rate : float, positive
-    average, scaling
-        As in `SlamPerceptron`.
+        Factor of every step; rankings do not depend on it.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: K. Crammer and Y. Singer, "A New Family of Online Algorithms for Category Ranking".
 
@@ -41,9 +113,10 @@ class CategoryRanking(PairLearner):
 
     algorithm = "category-ranking"
     cost = "m d + m²"
-    promise = "mistakes ≤ D²/γ²"
     depends_on_rate = False
-    compared_by = "max-pair"
+    theorem = theorem.pair_perceptron()
+    kernel = category_ranking_pass
+    rows = 3, 1, 2
 
     def __init__(
         self,
@@ -61,9 +134,7 @@ class CategoryRanking(PairLearner):
         self.scaling = scaling
         self._start()
 
-    def _make_rule(self) -> PairRule:
+    def _make_rule(self) -> CategoryRankingRule:
         check_choice("pairs", self.pairs, PAIRS)
-        return self._pair_rule(PAIRS[self.pairs], self.measure)
-
-    def _constant(self, diameter: float | None, radius: float | None) -> tuple[float, str]:
-        return squared_diameter(diameter, radius), "D²"
+        binary, _, _, _ = weighing_of(self.measure)
+        return bool(self.average), check_positive("learning_rate", self.learning_rate), binary, self.pairs == "max"

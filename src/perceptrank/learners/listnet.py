@@ -1,14 +1,67 @@
 """Online ListNet, the paper's baseline."""
 
-from perceptrank.kernels.list_rules import SOFTMAX, SOFTMAX_GAINS, ListRule
-from perceptrank.learners.lists import ListLearner
+import math
+
+from perceptrank.kernels.arrays import Floats
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import grades_differ, read_grades
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
+from perceptrank.measures.gains import EXP2, gain_of
 from perceptrank.stream.validation import check_choice, check_positive
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.scaling import ScalingLike
 
-TARGETS = {"grades": SOFTMAX, "gains": SOFTMAX_GAINS}
+TARGETS = ("grades", "gains")
+ListNetRule = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, of_gains
 
 
-class OnlineListNet(ListLearner):
+@compiled
+def listnet_pass(rule: ListNetRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+    """Rank, then learn, query after query; return how many queries were learned."""
+    averaging, learning_rate, binary, of_gains = rule
+    _, relevance, offsets, _ = block
+    floats, ints, vectors = scratch
+    scores, grades, coefficients, target, moved = floats[0], floats[1], floats[2], floats[3], ints[0]
+    mean, step = vectors[0], vectors[1]
+    for q in range(len(offsets) - 1):
+        m = offsets[q + 1] - offsets[q]
+        if not open_query(averaging, block, q, state, mean, scores, record):
+            return q
+        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
+        if n_relevant < 0:
+            return q
+        mass = 0.0
+        if grades_differ(grades, m, n_relevant):
+            descend_cross_entropy(of_gains, m, scores, grades, target, coefficients)
+            mass = 1.0
+        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
+            return q
+    return len(offsets) - 1
+
+
+@compiled
+def descend_cross_entropy(
+    of_gains: bool, m: int, scores: Floats, grades: Floats, target: Floats, coefficients: Floats
+) -> None:
+    """Write softmax(scores) - softmax(grades), or of gains 2^grade - 1 in place of grades, which it overwrites."""
+    if of_gains:
+        for i in range(m):
+            grades[i] = gain_of(EXP2, grades[i], 0.0)
+    top_score, top_grade = scores[0], grades[0]
+    for i in range(m):
+        top_score, top_grade = max(top_score, scores[i]), max(top_grade, grades[i])
+    score_sum, grade_sum = 0.0, 0.0
+    for i in range(m):
+        coefficients[i] = math.exp(scores[i] - top_score)
+        target[i] = 1.0 if grades[i] == top_grade else math.exp(grades[i] - top_grade)
+        score_sum += coefficients[i]
+        grade_sum += target[i]
+    for i in range(m):
+        coefficients[i] = coefficients[i] / score_sum - target[i] / grade_sum
+
+
+class OnlineListNet(CompiledLearner):
     """Online gradient descent on the cross entropy between softmax(grades) and softmax(scores).
 
     Every query whose grades differ: w -= learning_rate * X^T (softmax(X w) - softmax(R)). It has the regret bound of
@@ -17,10 +70,13 @@ class OnlineListNet(ListLearner):
     Parameters
     ----------
     learning_rate : float, positive
+        Factor of every step.
     target : "grades" or "gains"
         What the target's softmax is taken of: grades R, or gains 2^R - 1.
-    average, scaling
-        As in `SlamPerceptron`.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: Z. Cao, T. Qin, T.-Y. Liu, M.-F. Tsai, H. Li, "Learning to Rank: From Pairwise Approach to Listwise
     Approach".
@@ -34,7 +90,9 @@ class OnlineListNet(ListLearner):
 
     algorithm = "listnet"
     cost = "m d"
-    promise = "the regret of gradient descent"
+    theorem = Theorem("the regret of gradient descent")
+    kernel = listnet_pass
+    rows = 4, 1, 2
 
     def __init__(
         self,
@@ -50,7 +108,6 @@ class OnlineListNet(ListLearner):
         self.scaling = scaling
         self._start()
 
-    def _make_rule(self) -> ListRule:
-        rate = check_positive("learning_rate", self.learning_rate)
+    def _make_rule(self) -> ListNetRule:
         check_choice("target", self.target, TARGETS)
-        return ListRule(TARGETS[self.target], averaging=bool(self.average), learning_rate=rate)
+        return bool(self.average), check_positive("learning_rate", self.learning_rate), False, self.target == "gains"

@@ -1,27 +1,70 @@
 """Algorithm 3: the minimax perceptron."""
 
-from perceptrank.kernels.list_rules import MAX_PAIR, ListRule
-from perceptrank.learners.lists import ListLearner, squared_diameter
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import find_levels, read_grades
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
 from perceptrank.measures.measure import MeasureLike
 from perceptrank.stream.validation import check_positive
-from perceptrank.theory.surrogates import make_rule
+from perceptrank.theory import theorem
+from perceptrank.theory.hinges import find_rivals, is_mistaken, move_widest_pair, order_ideally
+from perceptrank.theory.surrogates import weighing_of
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.scaling import ScalingLike
 
+MinimaxRule = tuple[bool, float, bool, int]  # averaging, learning_rate, binary, cutoff
 
-class MinimaxPerceptron(ListLearner):
+
+@compiled
+def minimax_pass(rule: MinimaxRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+    """Rank, then learn, query after query; return how many queries were learned."""
+    averaging, learning_rate, binary, cutoff = rule
+    _, relevance, offsets, _ = block
+    floats, ints, vectors = scratch
+    scores, grades, coefficients, levels, best_below = floats[0], floats[1], floats[2], floats[3], floats[4]
+    chosen_keys, mean, step = floats[5], vectors[0], vectors[1]
+    level_of, first, rival, ideal, chosen = ints[0], ints[1], ints[2], ints[3], ints[4]
+    order, buckets, spare, moved = ints[5], ints[6], ints[7], ints[8]
+    for q in range(len(offsets) - 1):
+        m = offsets[q + 1] - offsets[q]
+        if not open_query(averaging, block, q, state, mean, scores, record):
+            return q
+        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
+        if n_relevant < 0:
+            return q
+        mass = 0.0
+        n_levels = find_levels(grades, m, levels, first, level_of)
+        if n_levels > 1:
+            counted = n_relevant if cutoff == 0 else min(cutoff, n_relevant)
+            find_rivals(scores, m, n_levels, level_of, best_below, rival)
+            order_ideally(scores, level_of, first, counted, ideal, chosen_keys, chosen, order, buckets, spare)
+            if is_mistaken(scores, level_of, best_below, ideal, counted):
+                for i in range(m):
+                    coefficients[i] = 0.0
+                mass, _ = move_widest_pair(0.0, m, scores, level_of, best_below, rival, coefficients)
+        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
+            return q
+    return len(offsets) - 1
+
+
+class MinimaxPerceptron(CompiledLearner):
     """On every query that was not ranked perfectly, move along the most violated pair (Algorithm 3).
 
     With i, j the pair of grades R_i > R_j whose scores disagree most, w += learning_rate * (x_i - x_j). Rankings do not
-    depend on the learning rate. Number of mistakes on a stream that a unit vector ranks with margin gamma, for
-    documents of norm at most R: at most 4 R^2 / gamma^2.
+    depend on the learning rate. Number of mistakes on a stream that a unit vector ranks with margin gamma: at most
+    D^2 / gamma^2, D the largest distance between two differently graded documents of a query, hence at most
+    4 R^2 / gamma^2 for documents of norm at most R.
 
     Parameters
     ----------
     measure : "ndcg", "ndcg@k" or "ap", or a Measure
-        What decides whether a ranking was perfect.
+        The measure that decides whether a ranking was perfect.
     learning_rate : float, positive
-    average, scaling
-        As in `SlamPerceptron`.
+        Factor of every step; rankings do not depend on it.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank".
 
@@ -34,9 +77,10 @@ class MinimaxPerceptron(ListLearner):
 
     algorithm = "minimax"
     cost = "m (d + g)"
-    promise = "mistakes ≤ D²/γ²"
     depends_on_rate = False
-    compared_by = "max-pair"
+    theorem = theorem.pair_perceptron()
+    kernel = minimax_pass
+    rows = 6, 9, 2
 
     def __init__(
         self,
@@ -52,14 +96,6 @@ class MinimaxPerceptron(ListLearner):
         self.scaling = scaling
         self._start()
 
-    def _constant(self, diameter: float | None, radius: float | None) -> tuple[float, str]:
-        return squared_diameter(diameter, radius), "D²"
-
-    def _make_rule(self) -> ListRule:
-        return make_rule(
-            MAX_PAIR,
-            self.measure,
-            mistakes_only=True,
-            averaging=bool(self.average),
-            learning_rate=check_positive("learning_rate", self.learning_rate),
-        )
+    def _make_rule(self) -> MinimaxRule:
+        binary, cutoff, _, _ = weighing_of(self.measure)
+        return bool(self.average), check_positive("learning_rate", self.learning_rate), binary, cutoff

@@ -1,12 +1,76 @@
 """Predtron, for rankings."""
 
-from perceptrank.kernels.pair_rules import POSITIONS, PairRule
-from perceptrank.learners.pairs import PairLearner
-from perceptrank.measures.measure import MeasureLike
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import grades_differ, read_grades
+from perceptrank.kernels.ordering import sort_descending
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
 from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.measures.measure import MeasureLike
+from perceptrank.stream.validation import check_positive
+from perceptrank.theory.surrogates import weighing_of
 
 
-class Predtron(PairLearner):
+PredtronRule = tuple[bool, float, bool, int]  # averaging, learning_rate, binary, cutoff
+
+
+@compiled
+def predtron_pass(rule: PredtronRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+    """Rank, then learn, query after query; return how many queries were learned."""
+    averaging, learning_rate, binary, cutoff = rule
+    _, relevance, offsets, _ = block
+    floats, ints, vectors = scratch
+    scores, grades, coefficients, lower_first = floats[0], floats[1], floats[2], floats[3]
+    order, ideal, buckets, spare, moved = ints[0], ints[1], ints[2], ints[3], ints[4]
+    mean, step = vectors[0], vectors[1]
+    for q in range(len(offsets) - 1):
+        m = offsets[q + 1] - offsets[q]
+        if not open_query(averaging, block, q, state, mean, scores, record):
+            return q
+        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
+        if n_relevant < 0:
+            return q
+        for i in range(m):
+            coefficients[i] = 0.0
+        mass = 0.0
+        if grades_differ(grades, m, n_relevant):
+            mass = move_to_ideal_places(m, cutoff, scores, grades, lower_first, order, ideal, buckets, spare, coefficients)
+        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
+            return q
+    return len(offsets) - 1
+
+
+@compiled
+def move_to_ideal_places(
+    m: int,
+    cutoff: int,
+    scores: Floats,
+    grades: Floats,
+    lower_first: Floats,
+    order: Ints,
+    ideal: Ints,
+    buckets: Ints,
+    spare: Ints,
+    coefficients: Floats,
+) -> float:
+    """Write the place in the ideal ranking minus the place in the ranking, if the first `cutoff` grades differ."""
+    for i in range(m):
+        lower_first[i] = -scores[i]
+    sort_descending(grades, lower_first, m, ideal, buckets, spare)
+    sort_descending(scores, grades, m, order, buckets, spare)
+    n_wrong = 0
+    for p in range(m if cutoff == 0 else min(cutoff, m)):
+        n_wrong += 1 if grades[order[p]] != grades[ideal[p]] else 0
+    if n_wrong == 0:
+        return 0.0
+    for p in range(m):
+        coefficients[ideal[p]] += p
+        coefficients[order[p]] -= p
+    return 1.0
+
+
+class Predtron(CompiledLearner):
     """A perceptron on representations of predictions: a ranking is represented by minus the place of each document.
 
     If the ranking was not perfect, w += learning_rate * X^T (p - p*), p the places of the documents in the ranking and
@@ -16,10 +80,13 @@ class Predtron(PairLearner):
     Parameters
     ----------
     measure : "ndcg", "ndcg@k" or "ap", or a Measure
-        What decides whether a ranking was perfect.
+        The measure that decides whether a ranking was perfect.
     learning_rate : float, positive
-    average, scaling
-        As in `SlamPerceptron`.
+        Factor of every step; rankings do not depend on it.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: P. Jain, N. Natarajan and A. Tewari, "Predtron: A Family of Online Algorithms for General Prediction
     Problems"; the representation is ours.
@@ -34,6 +101,8 @@ class Predtron(PairLearner):
     algorithm = "predtron"
     cost = "m (d + log m)"
     depends_on_rate = False
+    kernel = predtron_pass
+    rows = 4, 5, 2
 
     def __init__(
         self,
@@ -49,5 +118,6 @@ class Predtron(PairLearner):
         self.scaling = scaling
         self._start()
 
-    def _make_rule(self) -> PairRule:
-        return self._pair_rule(POSITIONS, self.measure)
+    def _make_rule(self) -> PredtronRule:
+        binary, cutoff, _, _ = weighing_of(self.measure)
+        return bool(self.average), check_positive("learning_rate", self.learning_rate), binary, cutoff

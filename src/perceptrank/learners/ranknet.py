@@ -1,11 +1,63 @@
 """Pairwise logistic regression, which is RankNet with a linear scorer."""
 
-from perceptrank.kernels.pair_rules import LOGISTIC, PairRule
-from perceptrank.learners.pairs import PairLearner
+import math
+
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import grades_differ, read_grades
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
 from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.stream.validation import check_positive
+from perceptrank.theory.theorem import Theorem
 
 
-class RankNet(PairLearner):
+RankNetRule = tuple[bool, float, bool]  # averaging, learning_rate, binary
+
+
+@compiled
+def ranknet_pass(rule: RankNetRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+    """Rank, then learn, query after query; return how many queries were learned."""
+    averaging, learning_rate, binary = rule
+    _, relevance, offsets, _ = block
+    floats, ints, vectors = scratch
+    scores, grades, coefficients, moved = floats[0], floats[1], floats[2], ints[0]
+    mean, step = vectors[0], vectors[1]
+    for q in range(len(offsets) - 1):
+        m = offsets[q + 1] - offsets[q]
+        if not open_query(averaging, block, q, state, mean, scores, record):
+            return q
+        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
+        if n_relevant < 0:
+            return q
+        for i in range(m):
+            coefficients[i] = 0.0
+        mass = 0.0
+        if grades_differ(grades, m, n_relevant):
+            mass = descend_logistic_loss(m, scores, grades, coefficients)
+        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
+            return q
+    return len(offsets) - 1
+
+
+@compiled
+def descend_logistic_loss(m: int, scores: Floats, grades: Floats, coefficients: Floats) -> float:
+    """Write the gradient of the mean of log(1 + exp(s_j - s_i)) over all pairs R_i > R_j."""
+    n_pairs = 0
+    for i in range(m):
+        for j in range(m):
+            if grades[i] > grades[j]:
+                apart = scores[i] - scores[j]
+                slope = 1.0 / (1.0 + math.exp(apart)) if apart <= 0.0 else math.exp(-apart) / (1.0 + math.exp(-apart))
+                coefficients[i] -= slope
+                coefficients[j] += slope
+                n_pairs += 1
+    for i in range(m):
+        coefficients[i] /= n_pairs
+    return 1.0
+
+
+class RankNet(CompiledLearner):
     """Online gradient descent on the mean of log(1 + exp(s_j - s_i)) over all pairs of grades R_i > R_j.
 
     One step for every query whose grades differ. Learns from lists, whatever the measure. It has the regret bound of
@@ -14,8 +66,11 @@ class RankNet(PairLearner):
     Parameters
     ----------
     learning_rate : float, positive
-    average, scaling
-        As in `SlamPerceptron`.
+        Factor of every step.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: C. Burges, T. Shaked, E. Renshaw, A. Lazier, M. Deeds, N. Hamilton and G. Hullender, "Learning to Rank
     using Gradient Descent".
@@ -29,7 +84,9 @@ class RankNet(PairLearner):
 
     algorithm = "ranknet"
     cost = "m d + m²"
-    promise = "the regret of gradient descent"
+    theorem = Theorem("the regret of gradient descent")
+    kernel = ranknet_pass
+    rows = 3, 1, 2
 
     def __init__(
         self,
@@ -43,5 +100,5 @@ class RankNet(PairLearner):
         self.scaling = scaling
         self._start()
 
-    def _make_rule(self) -> PairRule:
-        return self._pair_rule(LOGISTIC)
+    def _make_rule(self) -> RankNetRule:
+        return bool(self.average), check_positive("learning_rate", self.learning_rate), False

@@ -1,19 +1,70 @@
 """Algorithm 2: the SLAM perceptron."""
 
-from perceptrank.kernels.list_rules import TOP, ListRule
-from perceptrank.learners.lists import ListLearner, squared_diameter
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import find_levels, read_grades
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, margin_now, open_query
 from perceptrank.measures.measure import MeasureLike
 from perceptrank.stream.validation import check_positive
-from perceptrank.theory.surrogates import make_rule
+from perceptrank.theory import theorem
+from perceptrank.theory.hinges import find_rivals, is_mistaken, move_against_best, order_by_index, order_ideally
+from perceptrank.theory.surrogates import weighing_of
+from perceptrank.theory.theorem import Theorem
+from perceptrank.theory.weights import BY_INDEX, BY_MEAN, lay_weights
 from perceptrank.transforms.scaling import ScalingLike
 
+# mistakes_only, averaging, learning_rate, margin, relative_margin, binary, cutoff, gain, class_order
+SlamRule = tuple[bool, bool, float, float, float, bool, int, int, int]
+ROWS = 7, 9, 2
 
-class SlamPerceptron(ListLearner):
+
+@compiled
+def slam_pass(rule: SlamRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+    """Rank, then learn, query after query; return how many queries were learned."""
+    mistakes_only, averaging, learning_rate, absolute, relative, binary, cutoff, gain, class_order = rule
+    _, relevance, offsets, discounts = block
+    floats, ints, vectors = scratch
+    scores, grades, coefficients, levels, best_below = floats[0], floats[1], floats[2], floats[3], floats[4]
+    weight_at, chosen_keys = floats[5], floats[6]
+    level_of, first, rival, ideal, chosen = ints[0], ints[1], ints[2], ints[3], ints[4]
+    order, buckets, spare, moved = ints[5], ints[6], ints[7], ints[8]
+    mean, step = vectors[0], vectors[1]
+    for q in range(len(offsets) - 1):
+        m = offsets[q + 1] - offsets[q]
+        if not open_query(averaging, block, q, state, mean, scores, record):
+            return q
+        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
+        if n_relevant < 0:
+            return q
+        mass = 0.0
+        n_levels = find_levels(grades, m, levels, first, level_of)
+        if n_levels > 1:
+            counted = n_relevant if cutoff == 0 else min(cutoff, n_relevant)
+            find_rivals(scores, m, n_levels, level_of, best_below, rival)
+            n = n_relevant if class_order == BY_MEAN else counted
+            order_ideally(scores, level_of, first, n, ideal, chosen_keys, chosen, order, buckets, spare)
+            if not mistakes_only or is_mistaken(scores, level_of, best_below, ideal, counted):
+                if class_order == BY_INDEX:
+                    order_by_index(m, n_levels, level_of, first, order, ideal)
+                shared = class_order == BY_MEAN
+                lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
+                margin = margin_now(absolute, relative, learning_rate, state)
+                for i in range(m):
+                    coefficients[i] = 0.0
+                mass, _ = move_against_best(
+                    margin, n, scores, level_of, best_below, rival, ideal, weight_at, coefficients
+                )
+        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
+            return q
+    return len(offsets) - 1
+
+
+class SlamPerceptron(CompiledLearner):
     """Descend the SLAM surrogate of a measure on every query that was not ranked perfectly (Algorithm 2).
 
-    On a mistake, w -= learning_rate * X^T g, with g the subgradient of `perceptrank.Slam`: each relevant
-    document that is not the margin ahead of all lower grades moves against the best-scored of these, by its weight in
-    the measure. Only margin / learning_rate matters: scaling both scales w and changes no ranking.
+    On a mistake, w -= learning_rate * X^T g, with g the subgradient of `perceptrank.Slam`: each relevant document that
+    is not the margin ahead of all lower grades moves against the best-scored of these, by its weight in the measure.
+    Only margin / learning_rate matters: scaling both scales w and changes no ranking.
 
     Cumulative loss on a stream that a unit vector ranks with margin gamma: at most (D^2 + 2 margin / learning_rate) /
     gamma^2, D the largest distance between two differently graded documents of a query.
@@ -21,15 +72,18 @@ class SlamPerceptron(ListLearner):
     Parameters
     ----------
     measure : "ndcg", "ndcg@k" or "ap", or a Measure
-        What is learned. While learning, tied documents always count as ranked in the worst order; a measure's own
-        policies are for recording.
-    learning_rate, margin : float, positive
+        The measure that is learned. While learning, tied documents always count as ranked in the worst order; a
+        measure's own policies are for recording.
+    learning_rate : float, positive
+        Factor of every step.
+    margin : float, positive
+        How far ahead in score a document must be of all lower grades.
     class_order : "score", "mean" or "index"
-        How weights are laid inside a relevance class, see `Slam`.
+        How weights are laid inside a relevance class: by score, shared equally, or by index; see `Slam`.
     average : bool
-        Predict with the mean of all iterates instead of the last.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or several of them
-        What features go through first.
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank".
 
@@ -42,8 +96,8 @@ class SlamPerceptron(ListLearner):
 
     algorithm = "slam"
     cost = "m (d + g)"
-    promise = "loss ≤ (D² + 2Δ/η)/γ²"
-    compared_by = "slam"
+    kernel = slam_pass
+    rows = ROWS
 
     def __init__(
         self,
@@ -63,16 +117,11 @@ class SlamPerceptron(ListLearner):
         self.scaling = scaling
         self._start()
 
-    def _constant(self, diameter: float | None, radius: float | None) -> tuple[float, str]:
-        return squared_diameter(diameter, radius) + 2 * self.margin / self.learning_rate, "(D² + 2 margin / rate)"
+    @property
+    def theorem(self) -> Theorem:
+        """The promise for the settings at hand."""
+        return theorem.slam(float(self.learning_rate), float(self.margin))
 
-    def _make_rule(self) -> ListRule:
-        return make_rule(
-            TOP,
-            self.measure,
-            self.class_order,
-            mistakes_only=True,
-            averaging=bool(self.average),
-            learning_rate=check_positive("learning_rate", self.learning_rate),
-            margin=check_positive("margin", self.margin),
-        )
+    def _make_rule(self) -> SlamRule:
+        rate, margin = check_positive("learning_rate", self.learning_rate), check_positive("margin", self.margin)
+        return True, bool(self.average), rate, margin, 0.0, *weighing_of(self.measure, self.class_order)

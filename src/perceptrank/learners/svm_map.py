@@ -1,11 +1,95 @@
 """Structured SVM for mean average precision, one step a query."""
 
-from perceptrank.kernels.pair_rules import MEAN_PRECISION, PairRule
-from perceptrank.learners.pairs import PairLearner
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import grades_differ, read_grades
+from perceptrank.kernels.ordering import sort_descending
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
 from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.stream.validation import check_positive
 
 
-class SvmMap(PairLearner):
+SvmMapRule = tuple[bool, float, bool]  # averaging, learning_rate, binary
+
+
+@compiled
+def svm_map_pass(rule: SvmMapRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+    """Rank, then learn, query after query; return how many queries were learned."""
+    averaging, learning_rate, binary = rule
+    _, relevance, offsets, _ = block
+    floats, ints, vectors = scratch
+    scores, grades, coefficients, lower_first, ranked = floats[0], floats[1], floats[2], floats[3], floats[4]
+    ideal, n_before, buckets, spare, moved = ints[0], ints[1], ints[2], ints[3], ints[4]
+    mean, step = vectors[0], vectors[1]
+    for q in range(len(offsets) - 1):
+        m = offsets[q + 1] - offsets[q]
+        if not open_query(averaging, block, q, state, mean, scores, record):
+            return q
+        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
+        if n_relevant < 0:
+            return q
+        for i in range(m):
+            coefficients[i] = 0.0
+        mass = 0.0
+        if grades_differ(grades, m, n_relevant):
+            mass = against_worst_precision(
+                m, n_relevant, scores, grades, lower_first, ranked, ideal, n_before, buckets, spare, coefficients
+            )
+        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
+            return q
+    return len(offsets) - 1
+
+
+@compiled
+def against_worst_precision(
+    m: int,
+    a: int,
+    scores: Floats,
+    grades: Floats,
+    lower_first: Floats,
+    ranked: Floats,
+    ideal: Ints,
+    n_before: Ints,
+    buckets: Ints,
+    spare: Ints,
+    coefficients: Floats,
+) -> float:
+    """Descend towards the ranking that 1 - AP plus its lead in the joint score makes worst, found greedily.
+
+    Both classes go by score. Every irrelevant document j is put just before the relevant one, k-th of a, that makes the
+    sum of what it costs to be before k, k + 1, ..., a the largest, or after all if no such sum is positive.
+    """
+    b = m - a
+    for i in range(m):
+        lower_first[i] = -scores[i]
+    sort_descending(grades, lower_first, m, ideal, buckets, spare)  # the first a are relevant, both classes by score
+    for p in range(m):
+        ranked[p] = scores[ideal[p]]
+    value = 0.0
+    for p in range(a):
+        n_before[p] = 0  # how many irrelevant documents come before the relevant one at place p
+    for j in range(1, b + 1):
+        best, best_k, total = 0.0, a + 1, 0.0
+        for i in range(a, 0, -1):
+            gain = (i / (i + j - 1.0) - i / (i + j + 0.0)) / a
+            total += gain - 2.0 * (ranked[i - 1] - ranked[a + j - 1]) / (a * b)
+            if total > best:
+                best, best_k = total, i
+        value += best
+        for i in range(best_k, a + 1):
+            n_before[i - 1] += 1
+        coefficients[ideal[a + j - 1]] = 2.0 * (a + 1 - best_k) / (a * b)
+    if value <= 0.0:
+        for i in range(m):
+            coefficients[i] = 0.0
+        return 0.0
+    for p in range(a):
+        coefficients[ideal[p]] = -2.0 * n_before[p] / (a * b)
+    return 1.0
+
+
+class SvmMap(CompiledLearner):
     """A subgradient step on the structured hinge of average precision: 1 - AP of a ranking plus its lead in score.
 
     With psi(ranking) the mean, over pairs of a relevant document i and an irrelevant j, of x_i - x_j if i comes first
@@ -16,8 +100,11 @@ class SvmMap(PairLearner):
     Parameters
     ----------
     learning_rate : float, positive
-    average, scaling
-        As in `SlamPerceptron`.
+        Factor of every step.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: Y. Yue, T. Finley, F. Radlinski and T. Joachims, "A Support Vector Method for Optimizing Average
     Precision".
@@ -31,6 +118,8 @@ class SvmMap(PairLearner):
 
     algorithm = "svm-map"
     cost = "m d + m²"
+    kernel = svm_map_pass
+    rows = 5, 5, 2
 
     def __init__(self, learning_rate: float = 0.1, *, average: bool = False, scaling: ScalingLike = None) -> None:
         self.learning_rate = learning_rate
@@ -38,5 +127,5 @@ class SvmMap(PairLearner):
         self.scaling = scaling
         self._start()
 
-    def _make_rule(self) -> PairRule:
-        return self._pair_rule(MEAN_PRECISION, "ap")
+    def _make_rule(self) -> SvmMapRule:
+        return bool(self.average), check_positive("learning_rate", self.learning_rate), True

@@ -1,14 +1,63 @@
 """TopPush, online."""
 
-from perceptrank.kernels.pair_rules import PUSH, PUSH_SQUARED, PairRule
-from perceptrank.learners.pairs import PairLearner
-from perceptrank.stream.validation import check_choice
+import math
+
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import grades_differ, read_grades
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
 from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.stream.validation import check_choice, check_positive
 
-LOSSES = {"squared": PUSH_SQUARED, "hinge": PUSH}
+LOSSES = ("squared", "hinge")
+TopPushRule = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, squared
 
 
-class TopPush(PairLearner):
+@compiled
+def toppush_pass(rule: TopPushRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+    """Rank, then learn, query after query; return how many queries were learned."""
+    averaging, learning_rate, binary, squared = rule
+    _, relevance, offsets, _ = block
+    floats, ints, vectors = scratch
+    scores, grades, coefficients, moved = floats[0], floats[1], floats[2], ints[0]
+    mean, step = vectors[0], vectors[1]
+    for q in range(len(offsets) - 1):
+        m = offsets[q + 1] - offsets[q]
+        if not open_query(averaging, block, q, state, mean, scores, record):
+            return q
+        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
+        if n_relevant < 0:
+            return q
+        for i in range(m):
+            coefficients[i] = 0.0
+        mass = 0.0
+        if grades_differ(grades, m, n_relevant):
+            mass = push_relevant(m, n_relevant, squared, scores, grades, coefficients)
+        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
+            return q
+    return len(offsets) - 1
+
+
+@compiled
+def push_relevant(m: int, n_relevant: int, squared: bool, scores: Floats, grades: Floats, coefficients: Floats) -> float:
+    """Descend the hinges of all relevant documents against the best irrelevant one, or half their squares; means."""
+    rival, top = -1, -math.inf
+    for j in range(m):
+        if grades[j] == 0.0 and scores[j] > top:
+            rival, top = j, scores[j]
+    mass = 0.0
+    for i in range(m):
+        hinge = 1.0 + top - scores[i]
+        if grades[i] > 0.0 and hinge > 0.0:
+            slope = (hinge if squared else 1.0) / n_relevant
+            coefficients[i] -= slope
+            coefficients[rival] += slope
+            mass += 1.0 / n_relevant
+    return mass
+
+
+class TopPush(CompiledLearner):
     """Push every relevant document above the best-scored irrelevant one.
 
     Online gradient descent, one step a query, on the mean over relevant documents i of max(0, 1 + s* - s_i), s* the
@@ -18,9 +67,13 @@ class TopPush(PairLearner):
     Parameters
     ----------
     learning_rate : float, positive
+        Factor of every step.
     loss : "squared" or "hinge"
-    average, scaling
-        As in `SlamPerceptron`.
+        Half the square of each hinge, or the hinge itself.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: N. Li, R. Jin and Z.-H. Zhou, "Top Rank Optimization in Linear Time".
 
@@ -33,6 +86,8 @@ class TopPush(PairLearner):
 
     algorithm = "toppush"
     cost = "m d"
+    kernel = toppush_pass
+    rows = 3, 1, 2
 
     def __init__(
         self,
@@ -48,6 +103,6 @@ class TopPush(PairLearner):
         self.scaling = scaling
         self._start()
 
-    def _make_rule(self) -> PairRule:
+    def _make_rule(self) -> TopPushRule:
         check_choice("loss", self.loss, LOSSES)
-        return self._pair_rule(LOSSES[self.loss], "ap")
+        return bool(self.average), check_positive("learning_rate", self.learning_rate), True, self.loss == "squared"

@@ -1,12 +1,62 @@
 """Shen and Joshi's perceptron with uneven margins."""
 
-from perceptrank.kernels.pair_rules import UNEVEN, PairRule
-from perceptrank.learners.pairs import PairLearner
-from perceptrank.stream.validation import check_positive
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import grades_differ, read_grades
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
 from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.stream.validation import check_positive
 
 
-class UnevenMargins(PairLearner):
+UnevenMarginsRule = tuple[bool, float, bool, float]  # averaging, learning_rate, binary, margin
+
+
+@compiled
+def uneven_margins_pass(rule: UnevenMarginsRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+    """Rank, then learn, query after query; return how many queries were learned."""
+    averaging, learning_rate, binary, margin = rule
+    _, relevance, offsets, _ = block
+    floats, ints, vectors = scratch
+    scores, grades, coefficients, share, moved = floats[0], floats[1], floats[2], floats[3], ints[0]
+    mean, step = vectors[0], vectors[1]
+    for q in range(len(offsets) - 1):
+        m = offsets[q + 1] - offsets[q]
+        if not open_query(averaging, block, q, state, mean, scores, record):
+            return q
+        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
+        if n_relevant < 0:
+            return q
+        for i in range(m):
+            coefficients[i] = 0.0
+        mass = 0.0
+        if grades_differ(grades, m, n_relevant):
+            mass = move_close_pairs(m, margin, scores, grades, share, coefficients)
+        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
+            return q
+    return len(offsets) - 1
+
+
+@compiled
+def move_close_pairs(m: int, margin: float, scores: Floats, grades: Floats, share: Floats, coefficients: Floats) -> float:
+    """Move pairs of ranks p < q by grade, equal grades sharing the best, that are closer than margin (1/p - 1/q)."""
+    for i in range(m):
+        rank = 1
+        for j in range(m):
+            rank += 1 if grades[j] > grades[i] else 0
+        share[i] = 1.0 / rank
+    mass = 0.0
+    for i in range(m):
+        for j in range(m):
+            gap = share[i] - share[j]
+            if gap > 0.0 and scores[i] - scores[j] < margin * gap:
+                coefficients[i] -= gap
+                coefficients[j] += gap
+                mass += gap
+    return mass
+
+
+class UnevenMargins(CompiledLearner):
     """Pairs whose ranks are far apart, and near the top, must be further apart in score.
 
     Documents have ranks 1, 2, ... by grade, equal grades sharing the best. A pair of ranks p < q has the weight
@@ -15,9 +65,14 @@ class UnevenMargins(PairLearner):
 
     Parameters
     ----------
-    learning_rate, margin : float, positive
-    average, scaling
-        As in `SlamPerceptron`.
+    learning_rate : float, positive
+        Factor of every step.
+    margin : float, positive
+        What the differences of scores are measured by.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: L. Shen and A. K. Joshi, "Ranking and Reranking with Perceptron".
 
@@ -30,6 +85,8 @@ class UnevenMargins(PairLearner):
 
     algorithm = "uneven-margins"
     cost = "m d + m²"
+    kernel = uneven_margins_pass
+    rows = 4, 1, 2
 
     def __init__(
         self, learning_rate: float = 0.1, *, margin: float = 1.0, average: bool = False, scaling: ScalingLike = None
@@ -40,5 +97,5 @@ class UnevenMargins(PairLearner):
         self.scaling = scaling
         self._start()
 
-    def _make_rule(self) -> PairRule:
-        return self._pair_rule(UNEVEN, margin=check_positive("margin", self.margin))
+    def _make_rule(self) -> UnevenMarginsRule:
+        return bool(self.average), check_positive("learning_rate", self.learning_rate), False, check_positive("margin", self.margin)

@@ -1,89 +1,21 @@
-"""The theorems as numbers: how much a learner can lose at most, and how much any learner can be made to lose.
+"""The theorems as functions: how much a learner can lose at most, and how much any learner can be made to lose.
 
-All upper bounds have one shape. With a constant C that belongs to the learner and the stream, the cumulative loss of
-the learner is at most L + U sqrt(C L) + U^2 C for every ranker u of norm U whose own cumulative surrogate is L. On a
-stream that a unit vector ranks with margin gamma, u = that vector / gamma has L = 0, which leaves C / gamma^2.
-
-So every function takes what its constant needs and then either `margin`, the gamma of a separable stream, or
-`comparator`, the pair (U, L). These come from `perceptrank.theory.margin` and `comparator`, distances and norms from
-`diameter` and `radius`.
+Every function takes what its constant needs and then either `margin`, the gamma of a separable stream, or `comparator`,
+the pair (U, L); see `perceptrank.theory.Theorem`. These come from `perceptrank.theory.margin` and `comparator`,
+distances and norms from `diameter` and `radius`.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Floats
-from perceptrank.measures.measure import AP, NDCG, Measure, MeasureLike
+from perceptrank.measures.measure import AP, NDCG, MeasureLike
 from perceptrank.stream.query_stream import Blocks, as_blocks
-from perceptrank.stream.validation import check_choice, check_not_negative, check_positive, check_positive_whole
+from perceptrank.stream.validation import check_not_negative, check_positive, check_positive_whole
+from perceptrank.theory import theorem
 from perceptrank.theory.adversary import n_rounds
 from perceptrank.theory.surrogates import parse_learnable
-
-
-class Comparator(NamedTuple):
-    """A fixed ranker to compare with: its norm U, its cumulative surrogate L, and, where known, itself.
-
-    `excess` is by how much, at most, it misses the minimum of what it was chosen by; `surrogate` says what L is the sum
-    of and `measure` which grades and weights that saw, where known.
-    """
-
-    norm: float
-    loss: float
-    ranker: Floats | None = None
-    excess: float | None = None
-    surrogate: str | None = None
-    measure: Measure | None = None
-
-
-AnyComparator = Comparator | tuple[float, float]
-SURROGATES = ("slam", "max-pair", "level-pair")  # of any ranker, none is larger than the next
-
-
-def check_comparator(comparator: AnyComparator | None, needed: str | None, measure: Measure | None) -> None:
-    """Raise if what a comparator lost is counted in a surrogate that may be smaller than the one a theorem is about."""
-    if not isinstance(comparator, Comparator) or comparator.surrogate is None:
-        return
-    check_choice("surrogate of the comparator", comparator.surrogate, SURROGATES)
-    if needed is None:
-        raise ValueError(f"this learner is not compared by {comparator.surrogate!r}: give a pair of a norm and a loss")
-    if SURROGATES.index(comparator.surrogate) < SURROGATES.index(needed):
-        raise ValueError(
-            f"comparator must be one by surrogate={needed!r}, which this learner is compared by, "
-            f"got {comparator.surrogate!r}"
-        )
-    if comparator.measure is not None and measure is not None and _learned(comparator.measure) != _learned(measure):
-        raise ValueError(
-            f"comparator must be one for {str(measure)!r}, which this learner learns, got one for "
-            f"{str(comparator.measure)!r}"
-        )
-
-
-def _learned(measure: Measure) -> tuple[object, ...]:
-    """What a learner sees of a measure: how it takes ties does not matter."""
-    return type(measure), measure.cutoff, getattr(measure, "gain", None)
-
-
-def from_constant(constant: float, margin: float | None, comparator: AnyComparator | None) -> float:
-    """The bound that goes with a constant C; infinite where numbers end."""
-    if (margin is None) == (comparator is None):
-        raise ValueError("give margin or comparator, one of them")
-    with np.errstate(over="ignore", under="ignore"):
-        if comparator is None:
-            gamma = np.float64(check_positive("margin", margin))
-            ordinary = 1e-150 < gamma < 1e150
-            return float(constant / gamma**2 if ordinary else (np.sqrt(constant) / gamma) ** 2)
-        if not isinstance(comparator, tuple) or len(comparator) < 2:
-            raise ValueError(f"comparator must be a pair of a norm and a loss, got {comparator!r}")
-        norm, loss = (np.float64(check_not_negative("comparator", one)) for one in comparator[:2])
-        reach = norm * np.sqrt(np.float64(constant))
-        return float(loss + reach * np.sqrt(loss) + reach**2)
-
-
-def _squared(value: float) -> float:
-    with np.errstate(over="ignore", under="ignore"):
-        return float(np.float64(value) ** 2)
+from perceptrank.theory.theorem import AnyComparator, from_constant
 
 
 def perceptron(*, radius: float, margin: float | None = None, comparator: AnyComparator | None = None) -> float:
@@ -95,7 +27,7 @@ def perceptron(*, radius: float, margin: float | None = None, comparator: AnyCom
     >>> perceptron(radius=1, margin=0.5)
     4.0
     """
-    return from_constant(_squared(check_positive("radius", radius)), margin, comparator)
+    return theorem.perceptron().bound(radius=check_positive("radius", radius), margin=margin, comparator=comparator)
 
 
 def slam_as_in_the_paper(
@@ -119,7 +51,7 @@ def slam_as_in_the_paper(
     """
     check_positive_whole("n_documents", n_documents)
     constant = (
-        4 * n_documents * _squared(check_positive("radius", radius)) * check_positive("weight_ratio", weight_ratio)
+        n_documents * minimax(radius=radius, margin=1) * check_positive("weight_ratio", weight_ratio)
     )
     return from_constant(constant, margin, comparator)
 
@@ -140,9 +72,9 @@ def slam(
     >>> slam(diameter=2, learning_rate=0.5, margin=1)
     8.0
     """
-    extra = 2 * check_positive("surrogate_margin", surrogate_margin) / check_positive("learning_rate", learning_rate)
-    constant = _squared(check_not_negative("diameter", diameter)) + extra
-    return from_constant(constant, margin, comparator)
+    check_positive("surrogate_margin", surrogate_margin)
+    promised = theorem.slam(check_positive("learning_rate", learning_rate), surrogate_margin)
+    return promised.bound(diameter=diameter, margin=margin, comparator=comparator)
 
 
 def minimax(*, radius: float, margin: float | None = None, comparator: AnyComparator | None = None) -> float:
@@ -153,7 +85,8 @@ def minimax(*, radius: float, margin: float | None = None, comparator: AnyCompar
     >>> minimax(radius=1, margin=1)
     4.0
     """
-    return from_constant(4 * _squared(check_positive("radius", radius)), margin, comparator)
+    promised = theorem.pair_perceptron()
+    return promised.bound(radius=check_positive("radius", radius), margin=margin, comparator=comparator)
 
 
 def listwise(
@@ -171,8 +104,8 @@ def listwise(
     >>> listwise(diameter=2, relative_margin=0, margin=1)
     4.0
     """
-    factor = 1 + 2 * check_not_negative("relative_margin", relative_margin)
-    return from_constant(factor * _squared(check_not_negative("diameter", diameter)), margin, comparator)
+    promised = theorem.listwise(check_not_negative("relative_margin", relative_margin), "level-pair")
+    return promised.bound(diameter=diameter, margin=margin, comparator=comparator)
 
 
 def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin: float = 1.0, margin: float) -> float:
@@ -184,10 +117,9 @@ def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin:
     >>> parameter_mixing(diameter=2, learning_rate=1, surrogate_margin=0, margin=0.5)
     16.0
     """
-    extra = (
-        2 * check_not_negative("surrogate_margin", surrogate_margin) / check_positive("learning_rate", learning_rate)
-    )
-    return from_constant(_squared(check_not_negative("diameter", diameter)) + extra, margin, None)
+    check_not_negative("surrogate_margin", surrogate_margin)
+    promised = theorem.slam(check_positive("learning_rate", learning_rate), surrogate_margin)
+    return promised.bound(diameter=diameter, margin=margin)
 
 
 def hedge(*, n_learners: int, n_queries: int) -> float:

@@ -1,20 +1,30 @@
 """The listwise perceptron."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from perceptrank.kernels.list_rules import PLACES, TOP, UNIFORM, ListRule
-from perceptrank.learners.lists import ListLearner, squared_diameter
+from perceptrank.learners import slam
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.listwise import places, uniform
 from perceptrank.measures.measure import MeasureLike
 from perceptrank.stream.validation import as_number, check_choice, check_positive
-from perceptrank.theory.surrogates import make_rule
+from perceptrank.theory import theorem
+from perceptrank.theory.surrogates import weighing_of
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.scaling import ScalingLike
 
-VIOLATORS = {"places": PLACES, "uniform": UNIFORM, "top": TOP}
+# The best-scored violator alone is Algorithm 2's, on every round that has one.
+_PASSES: dict[str, tuple[Callable[..., int], tuple[int, int, int]]] = {
+    "places": (places.places_pass, places.ROWS),
+    "uniform": (uniform.uniform_pass, uniform.ROWS),
+    "top": (slam.slam_pass, slam.ROWS),
+}
 
 
-class ListwisePerceptron(ListLearner):
+class ListwisePerceptron(CompiledLearner):
     """Move outranked documents against those that outrank them, in all by their weight in the measure.
 
     A pair of grades R_i > R_j is violated, and i active, if s_j >= s_i - margin * (the number of grades in the query
@@ -38,20 +48,24 @@ class ListwisePerceptron(ListLearner):
     Parameters
     ----------
     measure : "ndcg", "ndcg@k" or "ap", or a Measure
+        The measure that is learned. While learning, tied documents count as ranked in the worst order.
     violators : "places", "uniform" or "top"
         As above; or each active document, by its own weight, against all that violate it in equal parts, or against the
         best-scored one of them. With these two the margin is the same for all grades (s_j > s_i - margin violates, and
         s_j >= s_i).
     relative_margin : float or None
-        0 or None for no margin.
+        The margin in units of the mean squared step per weight moved; 0 or None for no margin.
     margin : float or None
         An absolute margin, which takes the place of the default relative one (giving both is an error); then
         margin / learning_rate matters.
     learning_rate : float, positive
+        Factor of every step; rankings do not depend on it unless there is an absolute margin.
     class_order : "score", "mean" or "index"
-        How weights are laid inside a relevance class, see `Slam`.
-    average, scaling
-        As in `SlamPerceptron`.
+        How weights are laid inside a relevance class: by score, shared equally, or by index; see `Slam`.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     >>> ranker = ListwisePerceptron(measure="ap")
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [0, 1])
@@ -62,7 +76,6 @@ class ListwisePerceptron(ListLearner):
 
     algorithm = "listwise"
     cost = "m (d + log m + g)"
-    promise = "loss ≤ (1 + 2ρ) D²/γ²"
     depends_on_rate = False
 
     def __init__(
@@ -88,31 +101,25 @@ class ListwisePerceptron(ListLearner):
         self._start()
 
     @property
-    def compared_by(self) -> str:  # type: ignore[override]
-        """The surrogate of comparators in its theorem."""
-        return "level-pair" if self.violators == "places" else "slam"
-
-    def _constant(self, diameter: float | None, radius: float | None) -> tuple[float, str]:
-        squared = squared_diameter(diameter, radius)
+    def theorem(self) -> Theorem:
+        """The promise for the settings at hand."""
+        surrogate = "level-pair" if self.violators == "places" else "slam"
         if self.margin:
-            return squared + 2 * self.margin / self.learning_rate, "(D² + 2 margin / rate)"
-        relative = 0.0 if self.margin is not None else self.relative_margin or 0.0
-        return (1 + 2 * relative) * squared, f"{1 + 2 * relative:g} D²"
+            return replace(theorem.slam(float(self.learning_rate), float(self.margin)), surrogate=surrogate)
+        return theorem.listwise(0.0 if self.margin is not None else float(self.relative_margin or 0.0), surrogate)
 
-    def _make_rule(self) -> ListRule:
-        check_choice("violators", self.violators, VIOLATORS)
+    def _kernel(self) -> tuple[Callable[..., int], tuple[int, int, int]]:
+        return _PASSES[self.violators]
+
+    def _make_rule(self) -> tuple[Any, ...]:
+        check_choice("violators", self.violators, _PASSES)
         relative, absolute = _margin("relative_margin", self.relative_margin), _margin("margin", self.margin)
         if self.margin is not None and relative not in (0.0, 1.0):
             raise ValueError(f"give margin or relative_margin, not both, got {self.margin} and {self.relative_margin}")
-        return make_rule(
-            VIOLATORS[self.violators],
-            self.measure,
-            self.class_order,
-            averaging=bool(self.average),
-            learning_rate=check_positive("learning_rate", self.learning_rate),
-            margin=absolute,
-            relative_margin=0.0 if self.margin is not None else relative,
-        )
+        margins = absolute, 0.0 if self.margin is not None else relative
+        rate = check_positive("learning_rate", self.learning_rate)
+        rule = bool(self.average), rate, *margins, *weighing_of(self.measure, self.class_order)
+        return (False, *rule) if self.violators == "top" else rule
 
 
 def _margin(name: str, value: Any) -> float:

@@ -1,0 +1,139 @@
+"""The pass of the listwise perceptron whose violators are weighted by places."""
+
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import find_levels, read_grades
+from perceptrank.kernels.ordering import sort_descending
+from perceptrank.learners.listwise.rule import ListwiseRule
+from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, margin_now, open_query
+from perceptrank.measures.gains import gain_of, gain_shift
+from perceptrank.theory.hinges import raise_lower_grades
+from perceptrank.theory.weights import BY_INDEX, BY_MEAN, lay_weights
+
+ROWS = 9, 8, 2
+
+
+@compiled
+def places_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+    """Rank, then learn, query after query; return how many queries were learned."""
+    averaging, learning_rate, absolute, relative, binary, cutoff, gain, class_order = rule
+    _, relevance, offsets, discounts = block
+    floats, ints, vectors = scratch
+    mean, step = vectors[0], vectors[1]
+    scores, grades, coefficients, keys, weight_of = floats[0], floats[1], floats[2], floats[3], floats[4]
+    levels, raised, weight_at, rise = floats[5], floats[6], floats[7], floats[8]
+    order, level_of, first, next_place, ranked = ints[0], ints[1], ints[2], ints[3], ints[4]
+    buckets, spare, moved = ints[5], ints[6], ints[7]
+    for q in range(len(offsets) - 1):
+        start, m = offsets[q], offsets[q + 1] - offsets[q]
+        if not open_query(averaging, block, q, state, mean, scores, record):
+            return q
+        n_relevant = read_grades(relevance, start, m, binary, grades)
+        if n_relevant < 0:
+            return q
+        mass = 0.0
+        n_levels = find_levels(grades, m, levels, first, level_of)
+        if n_levels > 1:
+            margin = margin_now(absolute, relative, learning_rate, state)
+            raise_lower_grades(margin, scores, m, n_levels, level_of, raised, keys)
+            sort_descending(keys, grades, m, order, buckets, spare)
+            shared, by_index = class_order == BY_MEAN, class_order == BY_INDEX
+            lay_weights(
+                binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at
+            )
+            weigh_documents(by_index, m, n_relevant, n_levels, order, level_of, first, next_place, weight_at, weight_of)
+            mass = weigh_outranked(m, order, level_of, weight_of, ranked)
+            if mass > 0.0:
+                k = cutoff if cutoff > 0 else m
+                mass = move_by_places(
+                    mass, gain, k, m, n_levels, levels, first, discounts, order, ranked, weight_of, rise, coefficients
+                )
+        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
+            return q
+    return len(offsets) - 1
+
+
+@compiled
+def weigh_documents(
+    by_index: bool,
+    m: int,
+    n_relevant: int,
+    n_levels: int,
+    order: Ints,
+    level_of: Ints,
+    first: Ints,
+    next_place: Ints,
+    weight_at: Floats,
+    weight_of: Floats,
+) -> None:
+    """Write each document's weight: that of its place in the ideal ranking, levels ordered as ranked or by index."""
+    for level in range(n_levels):
+        next_place[level] = first[level]
+    for p in range(m):
+        i = p if by_index else order[p]
+        place = next_place[level_of[i]]
+        next_place[level_of[i]] = place + 1
+        weight_of[i] = weight_at[place] if place < n_relevant else 0.0
+
+
+@compiled
+def weigh_outranked(m: int, order: Ints, level_of: Ints, weight_of: Floats, ranked: Ints) -> float:
+    """Return the weight of all documents that have a lower grade before them; write the levels in ranked order."""
+    weight, lowest = 0.0, 0
+    for p in range(m):
+        level = level_of[order[p]]
+        ranked[p] = level
+        weight += weight_of[order[p]] if level < lowest else 0.0
+        lowest = max(lowest, level)
+    return weight
+
+
+@compiled
+def move_by_places(
+    weight: float,
+    gain: int,
+    k: int,
+    m: int,
+    n_levels: int,
+    levels: Floats,
+    first: Ints,
+    discounts: Floats,
+    order: Ints,
+    ranked: Ints,
+    log_place: Floats,
+    rise: Floats,
+    coefficients: Floats,
+) -> float:
+    """Write coefficients that move documents from their places to those they should have, in all by the weight.
+
+    For every level but the lowest, documents of that level or above should come before all others, otherwise in the
+    order they are in. On the way there each rises by the difference of the logarithms of its two places, times what the
+    level gains over the next. Under a cut-off k all places after k count as place k + 1, and only levels of the k best
+    documents are considered. Returns the weight, 0 if nothing rises.
+    """
+    log_place[0], rise[0] = 0.0, 0.0
+    for p in range(1, m):
+        log_place[p] = 1.0 / discounts[min(p, k) - 1]  # the logarithm of place p + 1
+        rise[p] = 0.0
+    shift = gain_shift(gain, levels[0])
+    highest = gain_of(gain, levels[0], shift)
+    total, above = 0.0, highest
+    for level in range(n_levels - 1):
+        below = gain_of(gain, levels[level + 1], shift)
+        share = (above - below) / highest
+        above = below
+        high, low = 0, first[level + 1]
+        for p in range(m):
+            is_high = ranked[p] <= level
+            upward = share * (log_place[p] - log_place[high if is_high else low])
+            rise[p] += upward
+            total += upward if is_high else 0.0
+            high += 1 if is_high else 0
+            low += 0 if is_high else 1
+        if first[level + 1] >= k:
+            break
+    if not total > 0.0:  # the first k places are right, or gains differ by less than rounding
+        return 0.0
+    for p in range(m):
+        coefficients[order[p]] = -weight * (rise[p] / total)
+    return weight

@@ -1,0 +1,197 @@
+"""What the compiled passes of all learners share: opening a query, closing it, and the state between them.
+
+A pass goes through a block of queries. For each it opens the query (scores by the current weights, and the scores to
+rank by), applies the learner's rule (a coefficient per document) and closes the query (step, average, tally).
+
+Averaging and AdaGrad are part of opening and closing instead of wrappers around a pass, for speed: the scores of a
+query by the current weights and by their mean come from one read of its features, which is most of what a pass costs,
+and AdaGrad changes a step between the rule and the weights. A learner only hands its settings on.
+
+Kernels allocate nothing: a pass is handed `Scratch` and names the rows that it uses in its first lines.
+"""
+
+import math
+import threading
+from typing import TypeAlias
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.scoring import add_rows, score_rows, score_rows_twice, squared_norm
+
+# Entries of the tally. A reach is a squared length of a step per weight moved.
+ROUNDS, UPDATES, MASS, SQUARED_REACH, SQUARED_STEPS, LARGEST_REACH, TALLY_LENGTH = range(7)
+
+# Beyond this, sums of iterates and squared norms could overflow.
+LARGEST_SQUARED_NORM = 1e300
+
+# Added to what AdaGrad divides by, so that a step that is 0 but for rounding stays small.
+SMALLEST_ROOT = 1e-10
+
+
+# What a pass is handed, as plain tuples: Numba takes those from Python faster than anything else that has parts.
+Block: TypeAlias = tuple[Features, Floats, Ints, Floats]  # X, relevance, offsets, discounts 1 / log2(2 + place)
+Iterates: TypeAlias = tuple[Floats, Floats, Floats, Floats]  # weights, their total, tally, AdaGrad's squares
+Record: TypeAlias = tuple[Floats, Floats]  # scores that queries were ranked by before they were learned; masses moved
+Scratch: TypeAlias = tuple[FloatRows, IntRows, FloatRows]  # rows of documents, two places over; rows of features
+
+
+class _Kept(threading.local):
+    """Scratch that a thread goes on using, by shape."""
+
+    def __init__(self) -> None:
+        self.scratch: dict[tuple[int, ...], Scratch] = {}
+
+
+_kept = _Kept()
+_MOST_KEPT = 64
+
+
+def borrow_scratch(offsets: Ints, n_features: int, n_floats: int, n_ints: int, n_vectors: int = 2) -> Scratch:
+    """Return rows for the longest query of a block, to be used until this thread asks again.
+
+    Allocating them takes longer than learning from a short query. Integers start as zeros, so that none can lead an
+    index astray.
+    """
+    width = (int(offsets[1]) if len(offsets) == 2 else int(np.diff(offsets).max())) + 2
+    shape = n_features, n_floats, n_ints, n_vectors
+    kept = _kept.scratch
+    found = kept.get(shape)
+    if found is None or found[0].shape[1] < width:
+        if len(kept) >= _MOST_KEPT:
+            kept.clear()
+        floats, ints = np.empty((n_floats, width)), np.zeros((n_ints, width), np.int64)
+        found = kept[shape] = (floats, ints, np.empty((n_vectors, n_features)))
+    return found
+
+
+@compiled
+def open_query(
+    averaging: bool, block: Block, q: int, state: Iterates, mean: Floats, scores: Floats, record: Record
+) -> bool:
+    """Score query q by the current weights, and in the record by those to rank with; return whether all are finite."""
+    X, _, offsets, _ = block
+    weights, total, tally, _ = state
+    predicted, _ = record
+    start, stop = offsets[q], offsets[q + 1]
+    if averaging and tally[ROUNDS] > 0.0:
+        share = 1.0 / tally[ROUNDS]
+        for j in range(len(mean)):
+            mean[j] = total[j] * share
+        return score_rows_twice(X, start, stop, weights, scores, mean, predicted)
+    finite = score_rows(X, start, stop, weights, scores)
+    for i in range(stop - start):
+        predicted[start + i] = scores[i]
+    return finite
+
+
+@compiled
+def close_query(
+    learning_rate: float,
+    block: Block,
+    q: int,
+    mass: float,
+    coefficients: Floats,
+    moved: Ints,
+    step: Floats,
+    state: Iterates,
+    record: Record,
+) -> bool:
+    """Move the weights against the coefficients if mass > 0, and count the round.
+
+    Returns False, before anything but AdaGrad's squares has changed, if mass is negative or a step or weight too large.
+    An adapted step has the reach of its product with the step before it was adapted, so that a relative margin is in
+    units of what a step does to the scores.
+    """
+    X, _, offsets, _ = block
+    weights, total, tally, squares = state
+    if mass < 0.0:
+        return False
+    if mass > 0.0:
+        sum_rows(X, offsets[q], offsets[q + 1], coefficients, moved, step)
+        length = squared_norm(step)
+        reach = length / (mass * mass)
+        if mass <= 1e-100:  # the square of the mass could underflow
+            reach = 0.0
+            for j in range(len(step)):
+                reach += (step[j] / mass) * (step[j] / mass)
+        if not reach <= LARGEST_SQUARED_NORM:
+            return False
+        if len(squares) > 0:
+            reach = adapt(step, squares) / mass / mass
+        if not take_step(weights, step, learning_rate):
+            return False
+        tally[UPDATES] += 1.0
+        tally[MASS] += mass
+        tally[SQUARED_REACH] += reach
+        tally[SQUARED_STEPS] += length
+        tally[LARGEST_REACH] = max(tally[LARGEST_REACH], reach)
+    tally[ROUNDS] += 1.0
+    for j in range(len(weights)):
+        total[j] += weights[j]
+    record[1][q] = mass
+    return True
+
+
+@compiled
+def sum_rows(X: Features, start: int, stop: int, coefficients: Floats, moved: Ints, step: Floats) -> None:
+    """Make step the sum of the documents, each times its coefficient."""
+    n_moved = stop - stop
+    for i in range(stop - start):
+        moved[n_moved] = i
+        n_moved += 1 if coefficients[i] != 0.0 else 0
+    for j in range(len(step)):
+        step[j] = 0.0
+    add_rows(X, start, moved, n_moved, coefficients, step)
+
+
+@compiled
+def take_step(weights: Floats, step: Floats, learning_rate: float) -> bool:
+    """Subtract learning_rate * step from the weights, unless they grow too large; overwrites step."""
+    for j in range(len(weights)):
+        step[j] = weights[j] - learning_rate * step[j]
+    if not squared_norm(step) <= LARGEST_SQUARED_NORM:
+        return False
+    for j in range(len(weights)):
+        weights[j] = step[j]
+    return True
+
+
+@compiled
+def adapt(step: Floats, squares: Floats) -> float:
+    """AdaGrad: divide a step by the root of the sum of squares of all steps so far, itself among them.
+
+    squares is that sum for every feature, or one for all of them; if it is empty, the step stays as it is. A step that
+    is too long becomes infinite, for the caller to notice. Returns the product of the step before and after, 0 if it
+    stays as it is.
+    """
+    if len(squares) == 0:
+        return 0.0
+    length = squared_norm(step)
+    if not length <= LARGEST_SQUARED_NORM:
+        for j in range(len(step)):
+            step[j] = math.inf
+        return math.inf
+    if len(squares) < len(step):
+        squares[0] += length
+        root = math.sqrt(squares[0]) + SMALLEST_ROOT
+        for j in range(len(step)):
+            step[j] /= root
+        return length / root
+    product = 0.0
+    for j in range(len(step)):
+        squares[j] += step[j] * step[j]
+        adapted = step[j] / (math.sqrt(squares[j]) + SMALLEST_ROOT)
+        product += step[j] * adapted
+        step[j] = adapted
+    return product
+
+
+@compiled
+def margin_now(absolute: float, relative: float, learning_rate: float, state: Iterates) -> float:
+    """Return the margin of this round: `relative` times the mean reach of past steps if that is set, else absolute."""
+    tally = state[2]
+    if relative > 0.0 and tally[UPDATES] > 0.0:
+        return relative * (learning_rate * (tally[SQUARED_REACH] / tally[UPDATES]))
+    return absolute

@@ -1,0 +1,193 @@
+"""Theorems as values: what is promised of a learner, in words, in symbols and as a number.
+
+The upper bounds have one shape. With a constant C that belongs to the learner and the stream, the learner loses at most
+L + U sqrt(C L) + U^2 C against every ranker u of norm U whose own cumulative surrogate is L. On a stream that a unit
+vector ranks with margin gamma, u = that vector / gamma has L = 0, which leaves C / gamma^2.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Floats
+from perceptrank.measures.measure import Measure
+from perceptrank.stream.validation import check_choice, check_not_negative, check_positive
+
+SURROGATES = ("slam", "max-pair", "level-pair")  # of any ranker, none is larger than the next
+
+
+class Comparator(NamedTuple):
+    """A fixed ranker to compare with: its norm U, its cumulative surrogate L, and, where known, itself.
+
+    `excess` bounds by how much it misses the minimum of the objective it was chosen by; `surrogate` names what L is the
+    sum of and `measure` the grades and weights that it saw, where known.
+    """
+
+    norm: float
+    loss: float
+    ranker: Floats | None = None
+    excess: float | None = None
+    surrogate: str | None = None
+    measure: Measure | None = None
+
+
+AnyComparator = Comparator | tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A statement about a learner, and, where it bounds a loss by a constant C of the stream, that constant.
+
+    Attributes
+    ----------
+    statement : str
+        The promise in symbols, as tables show it.
+    symbol : str or None
+        C in symbols; None if the theorem has no constant of this kind.
+    formula : str
+        C with the numbers of the learner's settings.
+    factor, offset : float
+        C = factor * size^2 + offset.
+    size : "diameter" or "radius"
+        D, the largest distance of two differently graded documents of a query (or the bound 2R if D is unknown), or R,
+        the largest norm of a document.
+    surrogate : str or None
+        The surrogate that a comparator's loss L is counted in; None if the theorem compares with margins only or with
+        another loss.
+    assumption : str
+        When the statement holds.
+    tight : bool
+        Whether an adversary reaches the bound up to lower-order terms.
+    proof : str
+        Where it is proved.
+    """
+
+    statement: str
+    symbol: str | None = None
+    formula: str = ""
+    factor: float = 0.0
+    offset: float = 0.0
+    size: str = "diameter"
+    surrogate: str | None = None
+    assumption: str = "a linear ranker has margin γ on the stream; rankings by the current weights"
+    tight: bool = False
+    proof: str = "docs/theory.md"
+
+    def __str__(self) -> str:
+        return self.statement
+
+    def constant(self, *, diameter: float | None = None, radius: float | None = None) -> float:
+        """Return C for a stream of this diameter or radius."""
+        if self.symbol is None:
+            raise ValueError(f"there is no constant to compute in: {self.statement}")
+        for name, value in (("diameter", diameter), ("radius", radius)):
+            if value is not None:
+                check_not_negative(name, value)
+        with np.errstate(over="ignore", under="ignore"):
+            if self.size == "radius":
+                if radius is None:
+                    raise ValueError("give radius, the largest norm of an example")
+                return float(self.factor * np.float64(radius) ** 2 + self.offset)
+            if diameter is None and radius is None:
+                raise ValueError("give diameter or radius, whichever is known of the stream")
+            squared = np.float64(diameter) ** 2 if diameter is not None else 4 * np.float64(radius or 0.0) ** 2
+            return float(self.factor * squared + self.offset)
+
+    def bound(
+        self,
+        *,
+        diameter: float | None = None,
+        radius: float | None = None,
+        margin: float | None = None,
+        comparator: AnyComparator | None = None,
+    ) -> float:
+        """Return what the learner loses at most, given the margin of a separable stream or a comparator."""
+        return from_constant(self.constant(diameter=diameter, radius=radius), margin, comparator)
+
+    def check_comparator(self, comparator: AnyComparator | None, measure: Measure | None) -> None:
+        """Raise if a comparator's loss is counted in a surrogate that may be smaller than the theorem's."""
+        if not isinstance(comparator, Comparator) or comparator.surrogate is None:
+            return
+        check_choice("surrogate of the comparator", comparator.surrogate, SURROGATES)
+        if self.surrogate is None:
+            raise ValueError(
+                f"this learner is not compared by {comparator.surrogate!r}: give a pair of a norm and a loss"
+            )
+        if SURROGATES.index(comparator.surrogate) < SURROGATES.index(self.surrogate):
+            raise ValueError(
+                f"comparator must be one by surrogate={self.surrogate!r}, which this learner is compared by, "
+                f"got {comparator.surrogate!r}"
+            )
+        if comparator.measure is not None and measure is not None and _learned(comparator.measure) != _learned(measure):
+            raise ValueError(
+                f"comparator must be one for {str(measure)!r}, which this learner learns, got one for "
+                f"{str(comparator.measure)!r}"
+            )
+
+
+NO_THEOREM = Theorem("-")
+
+
+def _learned(measure: Measure) -> tuple[object, ...]:
+    """Return what a learner sees of a measure: its tie policy does not matter."""
+    return type(measure), measure.cutoff, getattr(measure, "gain", None)
+
+
+def from_constant(constant: float, margin: float | None, comparator: AnyComparator | None) -> float:
+    """Return the bound that goes with a constant C; infinite where numbers end."""
+    if (margin is None) == (comparator is None):
+        raise ValueError("give margin or comparator, one of them")
+    with np.errstate(over="ignore", under="ignore"):
+        if comparator is None:
+            gamma = np.float64(check_positive("margin", margin))
+            ordinary = 1e-150 < gamma < 1e150
+            return float(constant / gamma**2 if ordinary else (np.sqrt(constant) / gamma) ** 2)
+        if not isinstance(comparator, tuple) or len(comparator) < 2:
+            raise ValueError(f"comparator must be a pair of a norm and a loss, got {comparator!r}")
+        norm, loss = (np.float64(check_not_negative("comparator", one)) for one in comparator[:2])
+        reach = norm * np.sqrt(np.float64(constant))
+        return float(loss + reach * np.sqrt(loss) + reach**2)
+
+
+def perceptron() -> Theorem:
+    """Bound the mistakes of the classification perceptron (Algorithm 1)."""
+    return Theorem(
+        "mistakes ≤ R²/γ², in classification",
+        "R²",
+        "R²",
+        1.0,
+        size="radius",
+        assumption="a linear classifier has margin γ on the examples",
+        tight=True,
+    )
+
+
+def slam(learning_rate: float, margin: float) -> Theorem:
+    """Bound the cumulative loss of Algorithm 2 at any rate."""
+    return Theorem(
+        "loss ≤ (D² + 2Δ/η)/γ²",
+        "D² + 2Δ/η",
+        "(D² + 2 margin / rate)",
+        1.0,
+        2 * margin / learning_rate,
+        surrogate="slam",
+    )
+
+
+def pair_perceptron() -> Theorem:
+    """Bound the mistakes, hence the cumulative loss, of Algorithm 3 and of category ranking."""
+    return Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0, surrogate="max-pair", tight=True)
+
+
+def listwise(relative_margin: float, surrogate: str) -> Theorem:
+    """Bound the cumulative loss of the listwise perceptron with a relative margin ρ."""
+    factor = 1 + 2 * relative_margin
+    return Theorem(
+        "loss ≤ (1 + 2ρ) D²/γ²",
+        "(1 + 2ρ) D²",
+        f"{factor:g} D²",
+        factor,
+        surrogate=surrogate,
+        tight=relative_margin == 0,
+    )
