@@ -6,7 +6,7 @@ import numpy as np
 
 from perceptrank.cli.making import make_learner
 from perceptrank.cli.tables import show
-from perceptrank.learners.base import Learner
+from perceptrank.learners.learner import Learner
 from perceptrank.theory import play
 
 

@@ -1,8 +1,8 @@
 """Which learners there are."""
 
 from perceptrank.cli.tables import show
-from perceptrank.learners import algorithms, wrappers
-from perceptrank.learners.base import Learner
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.registry import algorithms, wrappers
 
 
 def run(*, as_json: bool) -> None:

@@ -15,9 +15,9 @@ from perceptrank.cli.tables import plain, show
 from perceptrank.evaluation.comparison import compare
 from perceptrank.evaluation.plots import Chart, Series, check_drawable, draw
 from perceptrank.io.atomic import check_writable
-from perceptrank.learners import algorithms as known
-from perceptrank.learners.base import Learner
-from perceptrank.measures.measure import MeasureLike, parse
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.registry import algorithms as known
+from perceptrank.measures import MeasureLike, parse
 from perceptrank.stream.query_stream import QueryStream, Scan
 from perceptrank.stream.validation import check_choice
 from perceptrank.theory import Comparator, Margin, bounds, comparator, cumulative_surrogate, diameter, margin, radius

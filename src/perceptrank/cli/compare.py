@@ -18,9 +18,9 @@ from perceptrank.evaluation.comparison import compare
 from perceptrank.evaluation.plots import check_drawable
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.atomic import check_writable
-from perceptrank.learners import algorithms
-from perceptrank.learners.base import Learner
-from perceptrank.measures.measure import parse_all
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.registry import algorithms
+from perceptrank.measures import parse_all
 
 _REFRESH_SECONDS = 0.25
 

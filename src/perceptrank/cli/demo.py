@@ -8,7 +8,7 @@ from rich.console import Console
 from perceptrank.cli import first_use
 from perceptrank.cli.tables import console, make_table
 from perceptrank.datasets.separable import separable
-from perceptrank.learners import algorithms
+from perceptrank.learners.registry import algorithms
 
 LEARNERS = ("listnet", "listwise", "minimax", "perceptron", "slam")
 

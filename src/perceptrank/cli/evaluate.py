@@ -8,7 +8,7 @@ from perceptrank.cli.reading import Reading
 from perceptrank.cli.tables import interval, plain, show
 from perceptrank.evaluation.comparison import Comparison
 from perceptrank.evaluation.holdout import evaluate
-from perceptrank.learners import load
+from perceptrank.learners.registry import load
 
 
 def run(model: str, reading: Reading, measures: list[str], *, as_json: bool) -> None:

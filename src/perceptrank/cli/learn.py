@@ -13,9 +13,9 @@ from perceptrank.cli.tables import plain, show
 from perceptrank.evaluation.plots import check_drawable
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.atomic import check_writable
-from perceptrank.learners import load
-from perceptrank.learners.base import Learner
-from perceptrank.measures.measure import Measure, parse_all
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.registry import load
+from perceptrank.measures import Measure, parse_all
 from perceptrank.stream.query_stream import QueryStream
 
 

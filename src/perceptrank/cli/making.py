@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.learners import algorithms, wrappers
-from perceptrank.learners.base import Learner
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.registry import algorithms, wrappers
 from perceptrank.stream.validation import check_choice, check_positive
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
 from perceptrank.io.atomic import replaced_file
-from perceptrank.learners import load
-from perceptrank.learners.base import Learner
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.registry import load
 from perceptrank.stream.query_stream import QueryStream
 
 _DOCID = re.compile(r"docid\s*=\s*(\S+)")

@@ -13,7 +13,7 @@ from perceptrank.evaluation.protocols import OnlineRanker
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.processors import n_processors
-from perceptrank.measures.measure import Measure, MeasureLike, parse, parse_all
+from perceptrank.measures import Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.query_stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks
 from perceptrank.stream.validation import check_choice, check_positive_whole
 

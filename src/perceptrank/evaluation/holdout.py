@@ -6,7 +6,7 @@ import numpy as np
 
 from perceptrank.evaluation.protocols import Ranker
 from perceptrank.evaluation.trace import Trace
-from perceptrank.measures.measure import MeasureLike, parse_all
+from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.query_stream import Blocks, as_blocks
 
 

@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
-from perceptrank.measures.measure import MeasureLike
+from perceptrank.measures import MeasureLike
 from perceptrank.stream.query_stream import Blocks, QueryStream
 
 

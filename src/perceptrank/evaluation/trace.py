@@ -11,7 +11,7 @@ import numpy as np
 from perceptrank.evaluation.plots import draw_running_means
 from perceptrank.io.atomic import replaced_file
 from perceptrank.kernels.arrays import Floats
-from perceptrank.measures.measure import Measure, MeasureLike, parse, parse_all
+from perceptrank.measures import Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.frames import make_frame
 from perceptrank.stream.validation import check_positive_whole
 

@@ -1,10 +1,10 @@
-"""Random numbers that depend on nothing but a seed and a place: any of them can be had at once, in any order."""
+"""Counter-based random numbers: each depends on a seed and its place alone, so they can be drawn in any order."""
 
 import math
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Ints
+from perceptrank.kernels.arrays import IntRows
 from perceptrank.kernels.compiled import compiled
 
 _MOST = 20  # beyond it, chances are below rounding
@@ -23,15 +23,13 @@ def noise(seed: int, round_number: int, index: int) -> float:
 
 
 @compiled
-def draw_repeats(seed: int, first: int, n: int, n_members: int) -> Ints:
-    """For n queries from number `first` on and every member, a draw of the Poisson distribution of mean 1."""
-    repeats = np.zeros((n, n_members), np.int64)
-    for q in range(n):
-        for member in range(n_members):
+def draw_repeats(seed: int, first: int, repeats: IntRows) -> None:
+    """Fill zeros, queries from number `first` on times members, with draws of the Poisson distribution of mean 1."""
+    for q in range(repeats.shape[0]):
+        for member in range(repeats.shape[1]):
             left = noise(seed, first + q, member)
             chance = math.exp(-1.0)
             while left >= chance and repeats[q, member] < _MOST:
                 left -= chance
                 repeats[q, member] += 1
                 chance /= repeats[q, member]
-    return repeats

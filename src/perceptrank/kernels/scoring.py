@@ -18,6 +18,15 @@ def score_rows(X: Features, start: int, stop: int, weights: Floats, scores: Floa
 
 
 @compiled_sums
+def score_row(X: Features, i: int, weights: Floats) -> float:
+    """Return X[i] @ weights."""
+    score = 0.0
+    for j in range(X.shape[1]):
+        score += X[i, j] * weights[j]
+    return score
+
+
+@compiled_sums
 def score_rows_twice(
     X: Features, start: int, stop: int, weights: Floats, scores: Floats, others: Floats, other_scores: Floats
 ) -> bool:

@@ -2,15 +2,81 @@
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.single_documents import buffered_pass
-from perceptrank.learners.sequential import SequentialLearner, check_room
-from perceptrank.learners.state import State
+from perceptrank.kernels.arrays import FloatRows, Floats
+from perceptrank.kernels.chance import noise
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.scratch import Scratch
+from perceptrank.learners.compiled_learner import CompiledLearner, check_room
+from perceptrank.learners.rounds import ROUNDS, Block, Iterates, Record, adapt, are_valid, count_round, open_query
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
 from perceptrank.transforms.scaling import ScalingLike
 
+BufferedPairwiseRule = tuple[bool, float, float, int]  # averaging, learning_rate, margin, seed
 
-class BufferedPairwise(SequentialLearner):
+
+@compiled
+def buffered_pairwise_pass(
+    rule: BufferedPairwiseRule,
+    block: Block,
+    state: Iterates,
+    extra: tuple[FloatRows, Floats],
+    record: Record,
+    scratch: Scratch,
+) -> int:
+    """Rank each query, then learn from one document after the other; return how many queries were learned.
+
+    Pairwise hinges against a reservoir of documents, in which every one so far is kept with the same chance.
+    """
+    averaging, learning_rate, margin, seed = rule
+    X, relevance, offsets, _ = block
+    weights, _, tally, squares = state
+    kept, grades = extra
+    _, masses = record
+    d, size = len(weights), len(grades)
+    scores, mean, step = scratch[0][0], scratch[2][0], scratch[2][1]
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        if not open_query(averaging, block, q, state, mean, scores, record) or not are_valid(relevance, start, stop):
+            return q
+        masses[q] = 0.0
+        for i in range(start, stop):
+            n_seen = int(tally[ROUNDS])
+            n_kept = min(n_seen, size)
+            n_pairs = 0
+            n_moved = 0
+            for k in range(d):
+                step[k] = 0.0
+            for p in range(n_kept):
+                if grades[p] == relevance[i]:
+                    continue
+                n_pairs += 1
+                sign = 1.0 if relevance[i] > grades[p] else -1.0
+                lead = 0.0
+                for k in range(d):
+                    lead += weights[k] * (X[i, k] - kept[p, k])
+                if sign * lead < margin:
+                    n_moved += 1
+                    for k in range(d):
+                        step[k] += sign * (X[i, k] - kept[p, k])
+            if n_moved > 0:
+                for k in range(d):
+                    step[k] /= n_pairs
+                adapt(step, squares)
+                for k in range(d):
+                    weights[k] += learning_rate * step[k]
+            place = n_seen if n_seen < size else int(noise(seed, n_seen, 0) * (n_seen + 1))
+            if place < size:
+                grades[place] = relevance[i]
+                for k in range(d):
+                    kept[place, k] = X[i, k]
+            moved = 1.0 if n_moved > 0 else 0.0
+            masses[q] += moved
+            if not count_round(moved, state):
+                return q
+    return len(offsets) - 1
+
+
+class BufferedPairwise(CompiledLearner):
     """Pairwise hinges of each document against a buffer of earlier ones, in which every one so far has the same chance.
 
     For a document x, w += learning_rate times the mean, over the kept documents x' of another grade, of x - x' (x' - x
@@ -20,12 +86,17 @@ class BufferedPairwise(SequentialLearner):
     Parameters
     ----------
     learning_rate : float, positive
+        Factor of every step.
     buffer_size : int
+        Number of documents that are kept.
     margin : float, positive
+        How far apart in score two documents of different grades must be.
     seed : int
-        Of the sampling.
-    average, scaling
-        As in `SlamPerceptron`.
+        Seed of the sampling.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: P. Kar, B. K. Sriperumbudur, P. Jain and H. C. Karnick, "On the Generalization Ability of Online Learning
     Algorithms for Pairwise Loss Functions"; Y. Wang, R. Khardon, D. Pechyony and R. Jones, "Generalization Bounds for
@@ -42,6 +113,9 @@ class BufferedPairwise(SequentialLearner):
     fixed = ("buffer_size",)
     cost = "s m d"
     takes = "documents"
+    by_blocks = True
+    kernel = buffered_pairwise_pass
+    rows = 1, 0, 2
 
     def __init__(
         self,
@@ -61,32 +135,13 @@ class BufferedPairwise(SequentialLearner):
         self.scaling = scaling
         self._start()
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive("learning_rate", self.learning_rate)
-        check_positive("margin", self.margin)
-        check_positive_whole("buffer_size", self.buffer_size)
-        check_seed(self.seed)
-
-    def _more_state(self, n_features: int) -> dict[str, Floats]:
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
         check_room(f"a buffer of {self.buffer_size} documents", self.buffer_size * n_features)
         return {"kept": np.zeros((self.buffer_size, n_features)), "grades": np.zeros(self.buffer_size)}
 
-    def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
-    ) -> int:
-        return buffered_pass(
-            bool(self.average),
-            float(self.learning_rate),
-            float(self.margin),
-            int(self.seed),
-            X,
-            relevance,
-            offsets,
-            *state.core,
-            state.squares,
-            state.more["kept"],
-            state.more["grades"],
-            predicted,
-            masses,
-        )
+    def _make_rule(self) -> BufferedPairwiseRule:
+        rate, margin = check_positive("learning_rate", self.learning_rate), check_positive("margin", self.margin)
+        check_positive_whole("buffer_size", self.buffer_size)
+        check_seed(self.seed)
+        return bool(self.average), rate, margin, int(self.seed)

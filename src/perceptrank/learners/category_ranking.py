@@ -2,23 +2,26 @@
 
 import math
 
-from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import grades_differ, read_grades
+from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
-from perceptrank.transforms.scaling import ScalingLike
-from perceptrank.measures.measure import MeasureLike
+from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
+from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_choice, check_positive
-from perceptrank.theory import theorem
+from perceptrank.theory import theorems
 from perceptrank.theory.surrogates import weighing_of
+from perceptrank.transforms.scaling import ScalingLike
 
 PAIRS = ("uniform", "max")
 CategoryRankingRule = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, widest_only
 
 
 @compiled
-def category_ranking_pass(rule: CategoryRankingRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+def category_ranking_pass(
+    rule: CategoryRankingRule, block: Block, state: Iterates, record: Record, scratch: Scratch
+) -> int:
     """Rank, then learn, query after query; return how many queries were learned."""
     averaging, learning_rate, binary, widest_only = rule
     _, relevance, offsets, _ = block
@@ -114,7 +117,7 @@ class CategoryRanking(CompiledLearner):
     algorithm = "category-ranking"
     cost = "m d + m²"
     depends_on_rate = False
-    theorem = theorem.pair_perceptron()
+    theorem = theorems.pair_perceptron()
     kernel = category_ranking_pass
     rows = 3, 1, 2
 

@@ -1,16 +1,114 @@
 """The committee perceptron."""
 
+import math
+from typing import Any
+
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.committee_pass import combine, committee_pass
-from perceptrank.learners.sequential import SequentialLearner, check_room
+from perceptrank.kernels.arrays import FloatRows, Floats, IntRows
+from perceptrank.kernels.chance import noise
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.scoring import score_rows
+from perceptrank.kernels.scratch import Scratch
+from perceptrank.learners.compiled_learner import CompiledLearner, check_room
+from perceptrank.learners.rounds import ROUNDS, Block, Iterates, Record, adapt, are_valid, close_round, lead_of
 from perceptrank.learners.state import State
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
 from perceptrank.transforms.scaling import ScalingLike
 
+CommitteeRule = tuple[float, int]  # learning_rate, seed
 
-class CommitteePerceptron(SequentialLearner):
+
+@compiled
+def committee_pass(
+    rule: CommitteeRule,
+    block: Block,
+    state: Iterates,
+    extra: tuple[FloatRows, Floats, Floats, IntRows],
+    record: Record,
+    scratch: Scratch,
+) -> int:
+    """Go over the pairs of each query in random order; a misordered one moves the current hypothesis.
+
+    members and successes are the hypotheses that were right longest and for how many pairs; current holds how many
+    pairs the current one was right for. Rankings are by the mean of members and current, weighted by successes.
+    """
+    learning_rate, seed = rule
+    X, relevance, offsets, _ = block
+    weights, _, tally, squares = state
+    members, successes, current, pairs = extra
+    predicted, _ = record
+    mean, step = scratch[2][0], scratch[2][1]
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        combine(weights, members, successes, current[0], mean)
+        if not score_rows(X, start, stop, mean, predicted[start:]) or not are_valid(relevance, start, stop):
+            return q
+        n = list_pairs(relevance, start, stop, pairs)
+        n_moved = 0
+        for p in range(n):
+            chosen = p + int(noise(seed, int(tally[ROUNDS]), p) * (n - p))
+            i, j = pairs[chosen, 0], pairs[chosen, 1]
+            pairs[chosen, 0], pairs[chosen, 1] = pairs[p, 0], pairs[p, 1]
+            lead = lead_of(X, i, j, weights, step)
+            if lead > 0.0:
+                current[0] += 1.0
+                continue
+            if math.isnan(lead):
+                return q
+            offer(weights, current[0], members, successes)
+            current[0] = 0.0
+            n_moved += 1
+            adapt(step, squares)
+            for k in range(len(weights)):
+                weights[k] += learning_rate * step[k]
+        if not close_round(q, float(n_moved), state, record):
+            return q
+    return len(offsets) - 1
+
+
+@compiled
+def list_pairs(relevance: Floats, start: int, stop: int, pairs: IntRows) -> int:
+    """Write the rows of all pairs R_i > R_j, in the order of i, then of j; return how many there are."""
+    n = start - start
+    for i in range(start, stop):
+        for j in range(start, stop):
+            if relevance[i] > relevance[j]:
+                pairs[n, 0], pairs[n, 1] = i, j
+                n += 1
+    return n
+
+
+@compiled
+def offer(weights: Floats, right: float, members: FloatRows, successes: Floats) -> None:
+    """Take a hypothesis into the committee in place of the first that was right least, if it was right more."""
+    least = 0
+    for member in range(1, len(successes)):
+        if successes[member] < successes[least]:
+            least = member
+    if right > successes[least]:
+        successes[least] = right
+        for k in range(len(weights)):
+            members[least, k] = weights[k]
+
+
+@compiled
+def combine(weights: Floats, members: FloatRows, successes: Floats, right: float, mean: Floats) -> None:
+    """The mean of the members and the current hypothesis, weighted by successes; the current one if there are none."""
+    whole = right
+    for member in range(len(successes)):
+        whole += successes[member]
+    for k in range(len(weights)):
+        mean[k] = right * weights[k] if whole > 0.0 else weights[k]
+    if whole > 0.0:
+        for member in range(len(successes)):
+            for k in range(len(weights)):
+                mean[k] += successes[member] * members[member, k]
+        for k in range(len(weights)):
+            mean[k] /= whole
+
+
+class CommitteePerceptron(CompiledLearner):
     """A pairwise perceptron that keeps the hypotheses which were right longest, and ranks with their weighted mean.
 
     The pairs of a query come in random order. A pair of grades R_i > R_j with w . (x_i - x_j) <= 0 moves the current
@@ -21,12 +119,13 @@ class CommitteePerceptron(SequentialLearner):
     Parameters
     ----------
     n_members : int
+        Size of the committee.
     learning_rate : float, positive
-        Rankings do not depend on it.
+        Factor of every step; rankings do not depend on it.
     seed : int
-        Of the order of pairs.
-    scaling
-        As in `SlamPerceptron`.
+        Seed of the order of pairs.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: J. L. Elsas, V. R. Carvalho and J. G. Carbonell, "Fast Learning of Document Ranking Functions with the
     Committee Perceptron".
@@ -44,6 +143,9 @@ class CommitteePerceptron(SequentialLearner):
     takes = "pairs"
     depends_on_rate = False
     average = False
+    by_blocks = True
+    kernel = committee_pass
+    rows = 0, 0, 2
 
     def __init__(
         self, n_members: int = 20, *, learning_rate: float = 1.0, seed: int = 0, scaling: ScalingLike = None
@@ -54,38 +156,22 @@ class CommitteePerceptron(SequentialLearner):
         self.scaling = scaling
         self._start()
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive_whole("n_members", self.n_members)
-        check_positive("learning_rate", self.learning_rate)
-        check_seed(self.seed)
-
-    def _more_state(self, n_features: int) -> dict[str, Floats]:
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
         check_room(f"a committee of {self.n_members}", self.n_members * (n_features + 1))
         members = np.zeros((self.n_members, n_features))
         return {"members": members, "successes": np.zeros(self.n_members), "current": np.zeros(1)}
 
     def _coefficients(self, state: State) -> Floats:
-        mean = np.empty(len(state.weights))
+        mean = np.empty(state.n_features)
         more = state.more
-        combine(state.weights, more["members"], more["successes"], float(more["current"][0]), mean)
+        combine(state.core[0], more["members"], more["successes"], float(more["current"][0]), mean)
         return mean
 
-    def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
-    ) -> int:
-        more = state.more
-        return committee_pass(
-            float(self.learning_rate),
-            int(self.seed),
-            X,
-            relevance,
-            offsets,
-            *state.core,
-            state.squares,
-            more["members"],
-            more["successes"],
-            more["current"],
-            predicted,
-            masses,
-        )
+    def _make_rule(self) -> CommitteeRule:
+        check_positive_whole("n_members", self.n_members)
+        check_seed(self.seed)
+        return check_positive("learning_rate", self.learning_rate), int(self.seed)
+
+    def _extra(self, state: State, longest: int) -> tuple[Any, ...]:
+        return *super()._extra(state, longest), np.empty((longest * longest // 2 + 1, 2), np.int64)

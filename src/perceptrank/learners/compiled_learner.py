@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.rounds import borrow_scratch
 from perceptrank.learners.state import State
 from perceptrank.measures.discounts import discounts
 from perceptrank.stream.memory import free_memory
@@ -51,15 +51,16 @@ class CompiledLearner(Learner):
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         kernel, rows = self._kernel()
-        block = X, relevance, offsets, discounts(len(relevance) if len(offsets) == 2 else int(np.diff(offsets).max()))
-        scratch = borrow_scratch(offsets, X.shape[1], *rows)
-        if state.more:
-            return kernel(self._rule, block, state.core, self._extra(state), (predicted, masses), scratch)
+        longest = len(relevance) if len(offsets) == 2 else int(np.diff(offsets).max())
+        block = X, relevance, offsets, discounts(longest)
+        scratch = borrow_scratch(longest, X.shape[1], *rows)
+        if extra := self._extra(state, longest):
+            return kernel(self._rule, block, state.core, extra, (predicted, masses), scratch)
         return kernel(self._rule, block, state.core, (predicted, masses), scratch)
 
-    def _extra(self, state: State) -> tuple[Floats, ...]:
-        """Return the arrays of the state that only this learner has, in the order that its pass takes them."""
-        return tuple(values for name, values in state.more.items() if name != "squares")
+    def _extra(self, state: State, longest: int) -> tuple[Any, ...]:
+        """Return the arrays that only this learner's pass takes, those of `extra_state` in their order first."""
+        return tuple(values for name, values in state.more.items() if name != "squares") if state.more else ()
 
 
 def check_room(what: str, n_numbers: int) -> None:

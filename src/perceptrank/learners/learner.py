@@ -1,4 +1,4 @@
-"""What every linear learner shares: one state, one interface, one way to fail without harm."""
+"""The interface of every linear learner."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -14,12 +14,12 @@ import numpy.typing as npt
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io import model_file
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.list_pass import ROUNDS, UPDATES
 from perceptrank.kernels.scoring import score_rows
-from perceptrank.learners.estimator import differ
+from perceptrank.learners.estimator import Estimator, differ
 from perceptrank.learners.guarantees import Guaranteed
+from perceptrank.learners.rounds import ROUNDS, UPDATES
 from perceptrank.learners.state import State
-from perceptrank.measures.measure import NDCG, Measure, MeasureLike, parse, parse_all
+from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.query_stream import Blocks, QueryStream, as_blocks, group_rows
 from perceptrank.stream.validation import (
     as_features,
@@ -32,22 +32,39 @@ from perceptrank.stream.validation import (
 from perceptrank.transforms.scaling import Scaling, ScalingLike, as_plain, from_plain, make_scalings
 
 
-class Learner(Guaranteed):
+class Learner(Guaranteed, Estimator):
     """A linear ranker that learns online: score = features . weights.
 
-    A subclass has a name (`algorithm`), a plain constructor that ends in `self._start()`, `_check_parameters`, and
-    `_pass`, which hands a block of checked arrays to a kernel.
+    This is what all learners have in common. To write one, derive from `NumpyLearner` or `CompiledLearner`.
+
+    Attributes
+    ----------
+    algorithm : str
+        The name on the command line and in model files.
+    takes : str
+        What it learns from: lists, pairs of a list, or documents, one after the other.
+    cost : str
+        Of a query, in documents m, features d, grades g, members N, a buffer's size s.
+    theorem : Theorem
+        What is certain.
+    depends_on_rate : bool
+        Whether rankings, with default settings, change with `learning_rate`.
+    wraps : bool
+        Whether it is put around one other learner, and named together with it.
+    fixed : tuple of str
+        Parameters that cannot change once something was learned.
+    by_blocks : bool
+        Whether a failed query leaves traces in the state, so that `learn_one` restores a copy.
     """
 
-    takes: ClassVar[str] = "lists"  # what it learns from: lists, pairs of a list, or documents, one after the other
-    cost: ClassVar[str]  # of a query, in documents m, features d, grades g, members N, a buffer's size s
-    promise: ClassVar[str] = "-"  # what is certain, on a stream that has a margin
-    depends_on_rate: ClassVar[bool] = True  # whether its rankings, with default settings, change with learning_rate
-    wraps: ClassVar[bool] = False  # whether it is around one other learner, and named together with it
-    fixed: ClassVar[tuple[str, ...]] = ()  # settings that what was learned depends on, so that they cannot change later
-    _by_blocks: ClassVar[bool] = False  # whether there is no pass that learns a single query faster
-    average: bool
-    scaling: ScalingLike
+    takes: ClassVar[str] = "lists"
+    cost: ClassVar[str]
+    depends_on_rate: ClassVar[bool] = True
+    wraps: ClassVar[bool] = False
+    fixed: ClassVar[tuple[str, ...]] = ()
+    by_blocks: ClassVar[bool] = False
+    average: bool = False
+    scaling: ScalingLike = None
 
     _state: State | None
     _scalings: list[Scaling]
@@ -66,15 +83,18 @@ class Learner(Guaranteed):
     def _pass(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
-        """Run the kernel over a block; returns how many queries were learned before a value that is not finite."""
+        """Rank and learn the queries of a block of checked arrays; return how many before an invalid value."""
 
-    def _more_state(self, n_features: int) -> dict[str, Floats]:
-        """What a learner carries beside weights and counts, as it is in the beginning."""
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return the arrays that a learner carries beside weights and counts, by name, as they are in the beginning."""
         return {}
+
+    def _is_finished(self) -> bool:
+        return "_state" in self.__dict__
 
     @property
     def name(self) -> str:
-        """What it is called on the command line."""
+        """The name on the command line."""
         return self.algorithm
 
     def _own_measure(self) -> Measure:
@@ -140,7 +160,7 @@ class Learner(Guaranteed):
     def _begin(self, n_features: int) -> State:
         """What was learned so far, or the state to begin with."""
         if self._state is None:
-            self._state = State.zero(n_features, self._more_state(n_features))
+            self._state = State.zero(n_features, self.extra_state(n_features))
         return self._state
 
     @contextmanager
@@ -177,7 +197,7 @@ class Learner(Guaranteed):
         self._check_features(features.shape[1], given)
         offsets = one_query(m)
         predicted, masses = np.empty(m), np.empty(1)
-        if self._scalings or self._by_blocks:
+        if self._scalings or self.by_blocks:
             with self._all_or_nothing():
                 self._feature_names = given or self._feature_names
                 return self._learn_block(QueryStream(features, grades, offsets), []).n_updates > 0
@@ -190,7 +210,7 @@ class Learner(Guaranteed):
             raise
         if given:
             self._feature_names = given
-        self.__dict__["_n_queries"] += 1  # past __setattr__, which takes longer than the rest of this method
+        self._n_queries += 1
         return bool(masses[0] > 0.0)
 
     def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:
@@ -244,7 +264,7 @@ class Learner(Guaranteed):
     def _scores(self, X: Features) -> Floats:
         weights = self.coef_ if self._has_learned() else np.zeros(X.shape[1])
         scores = np.empty(X.shape[0])
-        if not score_rows(read_only(X), 0, len(X), weights, scores, 0):
+        if not score_rows(read_only(X), 0, len(X), weights, scores):
             if np.isfinite(X).all():
                 raise ValueError("scores overflow: the features are too large")
             raise ValueError(describe_bad_feature(X, 0, self._feature_names))
@@ -253,88 +273,6 @@ class Learner(Guaranteed):
     def rank(self, X: npt.ArrayLike) -> Ints:
         """Row numbers of one query's documents, best first; equal scores keep the input order."""
         return np.argsort(-self.predict(X), kind="stable")
-
-    # The scikit-learn way
-
-    def fit(
-        self,
-        X: npt.ArrayLike | QueryStream,
-        y: npt.ArrayLike | None = None,
-        *,
-        qid: npt.ArrayLike | None = None,
-        group: npt.ArrayLike | None = None,
-        n_passes: int = 1,
-        seed: int = 0,
-    ) -> Self:
-        """Forget everything, then go over the data `n_passes` times.
-
-        The first pass takes the queries in the given order, each further one in an order shuffled anew with `seed`.
-        Without qid and group, all rows are one query. X may be a QueryStream, which holds all of this.
-        """
-        stream = self._as_stream(X, y, qid, group)
-        if not isinstance(n_passes, (int, np.integer)) or n_passes < 1:
-            raise ValueError(f"n_passes must be a whole number of at least 1, got {n_passes!r}")
-        rng = np.random.default_rng(seed)
-        with self._all_or_nothing():
-            self._start()
-            self.learn(stream)
-            for _ in range(n_passes - 1):
-                self.learn(stream.shuffled(rng))
-        return self
-
-    def partial_fit(
-        self,
-        X: npt.ArrayLike | QueryStream,
-        y: npt.ArrayLike | None = None,
-        *,
-        qid: npt.ArrayLike | None = None,
-        group: npt.ArrayLike | None = None,
-    ) -> Self:
-        """Learn from more data; the same as `learn`, without a trace."""
-        self.learn(self._as_stream(X, y, qid, group), measures=[])
-        return self
-
-    def score(
-        self,
-        X: npt.ArrayLike | QueryStream,
-        y: npt.ArrayLike | None = None,
-        *,
-        qid: npt.ArrayLike | None = None,
-        group: npt.ArrayLike | None = None,
-    ) -> float:
-        """Mean of the learner's measure over the queries of held-out data."""
-        if not isinstance(X, QueryStream) and qid is None and group is None:
-            self._check_features(as_features(X).shape[1], None)
-            raise ValueError(
-                "score needs qid (the query of each row) or group (the number of rows of each query): "
-                "a ranking is measured query by query"
-            )
-        stream = self._as_stream(X, y, qid, group)
-        if len(stream) == 0:
-            raise ValueError("the stream has no queries")
-        measure = self._own_measure()
-        measure.check_grades(stream.relevance)
-        return Trace(
-            {measure: measure.per_query(self.scores(stream), stream.relevance, stream.offsets)},
-            np.zeros(len(stream)),
-        ).mean(measure)
-
-    def _as_stream(
-        self,
-        X: npt.ArrayLike | QueryStream,
-        y: npt.ArrayLike | None,
-        qid: npt.ArrayLike | None,
-        group: npt.ArrayLike | None,
-    ) -> QueryStream:
-        if isinstance(X, QueryStream):
-            if y is not None or qid is not None or group is not None:
-                raise ValueError("a QueryStream holds grades and queries already: give it alone")
-            return X
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: one grade per document"
-            )
-        return QueryStream.from_arrays(X, y, qid=qid, group=group)
 
     # What was learned
 
@@ -402,7 +340,7 @@ class Learner(Guaranteed):
 
     def _room(self, n_features: int) -> int:
         """How many numbers it takes to keep it, roughly."""
-        return 250 + 2 * n_features + sum(values.size for values in self._more_state(n_features).values())
+        return 250 + 2 * n_features + sum(values.size for values in self.extra_state(n_features).values())
 
     def _check_features(self, n_features: int, names: tuple[str, ...] | None) -> None:
         if self._has_learned() and n_features != self.n_features_in_:
@@ -450,7 +388,7 @@ class Learner(Guaranteed):
             raise ValueError("feature_names must be a list of names, or null")
         learner._feature_names = tuple(names) if names else None
         if state is not None:
-            learner._state = State.from_plain(state, learner._more_state(len(state["weights"])))
+            learner._state = State.from_plain(state, learner.extra_state(len(state["weights"])))
             width = len(learner._state.weights)
             if names and len(names) != width:
                 raise ValueError(f"{len(names)} feature names for {width} features")
@@ -463,13 +401,6 @@ class Learner(Guaranteed):
 
     def __copy__(self) -> Self:
         return deepcopy(self)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Check a parameter at once, if the learner has been made; a wrong one is not taken."""
-        if name not in self.parameter_names or "_state" not in self.__dict__:
-            super().__setattr__(name, value)
-        else:
-            self.set_params(**{name: value})
 
     def _check_change(self, parameters: dict[str, Any]) -> None:
         """Some, which what was learned depends on, can be changed only before anything was learned."""

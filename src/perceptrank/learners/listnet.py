@@ -5,8 +5,9 @@ import math
 from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import grades_differ, read_grades
+from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
+from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
 from perceptrank.measures.gains import EXP2, gain_of
 from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.theory.theorem import Theorem

@@ -2,14 +2,14 @@
 
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import find_levels, read_grades
+from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
-from perceptrank.measures.measure import MeasureLike
+from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
+from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
-from perceptrank.theory import theorem
+from perceptrank.theory import theorems
 from perceptrank.theory.hinges import find_rivals, is_mistaken, move_widest_pair, order_ideally
 from perceptrank.theory.surrogates import weighing_of
-from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.scaling import ScalingLike
 
 MinimaxRule = tuple[bool, float, bool, int]  # averaging, learning_rate, binary, cutoff
@@ -78,7 +78,7 @@ class MinimaxPerceptron(CompiledLearner):
     algorithm = "minimax"
     cost = "m (d + g)"
     depends_on_rate = False
-    theorem = theorem.pair_perceptron()
+    theorem = theorems.pair_perceptron()
     kernel = minimax_pass
     rows = 6, 9, 2
 

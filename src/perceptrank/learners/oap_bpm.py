@@ -1,7 +1,8 @@
 """OAP-BPM: a committee of PRanks."""
 
-from perceptrank.learners.prank import PRank
+from perceptrank.learners.prank import PRank, PRankRule
 from perceptrank.stream.validation import as_number, check_positive_whole, check_seed
+from perceptrank.theory.theorem import NO_THEOREM
 from perceptrank.transforms.scaling import ScalingLike
 
 
@@ -13,13 +14,17 @@ class OapBpm(PRank):
     Parameters
     ----------
     n_members : int
+        Number of PRanks.
     share : float
         The probability with which a member sees a document.
     n_grades : int
-        As in `PRank`.
+        Grades are 0 to n_grades - 1; larger ones count as the largest.
     seed : int
-    average, scaling
-        As in `SlamPerceptron`.
+        Seed of the draws.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: E. F. Harrington, "Online Ranking/Collaborative Filtering Using the Perceptron Algorithm".
 
@@ -33,7 +38,7 @@ class OapBpm(PRank):
     algorithm = "oap-bpm"
     fixed = ("n_members", "n_grades")
     cost = "N m (d + g)"
-    promise = "-"
+    theorem = NO_THEOREM
 
     def __init__(
         self,
@@ -53,9 +58,9 @@ class OapBpm(PRank):
         self.scaling = scaling
         self._start()
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _make_rule(self) -> PRankRule:
         check_positive_whole("n_members", self.n_members)
         if not 0 < as_number(self.share) <= 1:
             raise ValueError(f"share must be a probability above 0, got {self.share!r}")
         check_seed(self.seed)
+        return super()._make_rule()

@@ -2,15 +2,86 @@
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.single_documents import opauc_pass
-from perceptrank.learners.sequential import SequentialLearner, check_room
-from perceptrank.learners.state import State
+from perceptrank.kernels.arrays import FloatRows, Floats
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.scoring import squared_norm
+from perceptrank.kernels.scratch import Scratch
+from perceptrank.learners.compiled_learner import CompiledLearner, check_room
+from perceptrank.learners.rounds import (
+    LARGEST_SQUARED_NORM,
+    Block,
+    Iterates,
+    Record,
+    adapt,
+    are_valid,
+    count_round,
+    open_query,
+)
 from perceptrank.stream.validation import check_not_negative, check_positive
 from perceptrank.transforms.scaling import ScalingLike
 
+OpaucRule = tuple[bool, float, float]  # averaging, learning_rate, decay
 
-class Opauc(SequentialLearner):
+
+@compiled
+def opauc_pass(
+    rule: OpaucRule,
+    block: Block,
+    state: Iterates,
+    extra: tuple[Floats, FloatRows, Floats],
+    record: Record,
+    scratch: Scratch,
+) -> int:
+    """Rank each query, then learn from one document after the other; return how many queries were learned.
+
+    counts, centers and moments (sums of products of deviations) have an entry per class: irrelevant, relevant.
+    """
+    averaging, learning_rate, decay = rule
+    X, relevance, offsets, _ = block
+    weights, squares, d = state[0], state[3], len(state[0])
+    counts, centers, moments = extra
+    _, masses = record
+    scores, mean, apart, step = scratch[0][0], scratch[2][0], scratch[2][1], scratch[2][2]
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        if not open_query(averaging, block, q, state, mean, scores, record) or not are_valid(relevance, start, stop):
+            return q
+        masses[q] = 0.0
+        for i in range(start, stop):
+            for k in range(d):
+                apart[k] = X[i, k]
+            if not squared_norm(apart) <= LARGEST_SQUARED_NORM:
+                return q
+            own = 1 if relevance[i] > 0.0 else 0
+            other, sign = 1 - own, 1.0 if own == 1 else -1.0
+            if counts[other] > 0.0:
+                lead = 0.0
+                for k in range(d):
+                    apart[k] = X[i, k] - centers[other, k]
+                    lead += apart[k] * weights[k]
+                for k in range(d):
+                    covered = 0.0
+                    for j in range(d):
+                        covered += moments[other, k, j] * weights[j]
+                    step[k] = decay * weights[k] - sign * apart[k] + apart[k] * lead + covered / counts[other]
+                adapt(step, squares)
+                for k in range(d):
+                    weights[k] -= learning_rate * step[k]
+            counts[own] += 1.0
+            for k in range(d):
+                apart[k] = X[i, k] - centers[own, k]
+                centers[own, k] += apart[k] / counts[own]
+            for k in range(d):
+                for j in range(d):
+                    moments[own, k, j] += apart[k] * (X[i, j] - centers[own, j])
+            moved = 1.0 if counts[other] > 0.0 else 0.0
+            masses[q] += moved
+            if not count_round(moved, state):
+                return q
+    return len(offsets) - 1
+
+
+class Opauc(CompiledLearner):
     """Gradient descent on the squared loss of all pairs of relevant and irrelevant documents so far, none of them kept.
 
     The pairs of a document x with all of the other class enter through that class's mean c and covariance S: for a
@@ -21,9 +92,13 @@ class Opauc(SequentialLearner):
     Parameters
     ----------
     learning_rate : float, positive
+        Factor of every step.
     decay : float, positive or 0
-    average, scaling
-        As in `SlamPerceptron`.
+        Factor by which weights are pulled to 0 in every step.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: W. Gao, R. Jin, S. Zhu and Z.-H. Zhou, "One-Pass AUC Optimization".
 
@@ -37,6 +112,9 @@ class Opauc(SequentialLearner):
     algorithm = "opauc"
     cost = "m d²"
     takes = "documents"
+    by_blocks = True
+    kernel = opauc_pass
+    rows = 1, 0, 3
 
     def __init__(
         self,
@@ -52,12 +130,8 @@ class Opauc(SequentialLearner):
         self.scaling = scaling
         self._start()
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive("learning_rate", self.learning_rate)
-        check_not_negative("decay", self.decay)
-
-    def _more_state(self, n_features: int) -> dict[str, Floats]:
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
         check_room(f"the covariance of {n_features} features, twice,", 2 * n_features**2)
         return {
             "counts": np.zeros(2),
@@ -65,22 +139,6 @@ class Opauc(SequentialLearner):
             "moments": np.zeros((2, n_features, n_features)),
         }
 
-    def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
-    ) -> int:
-        more = state.more
-        return opauc_pass(
-            bool(self.average),
-            float(self.learning_rate),
-            float(self.decay),
-            X,
-            relevance,
-            offsets,
-            *state.core,
-            state.squares,
-            more["counts"],
-            more["centers"],
-            more["moments"],
-            predicted,
-            masses,
-        )
+    def _make_rule(self) -> OpaucRule:
+        rate, decay = check_positive("learning_rate", self.learning_rate), check_not_negative("decay", self.decay)
+        return bool(self.average), rate, decay

@@ -1,18 +1,89 @@
 """Algorithm 1: the classification perceptron."""
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.document_pass import perceptron_pass
-from perceptrank.learners.base import Learner
-from perceptrank.learners.state import State
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.scoring import score_row, squared_norm
+from perceptrank.kernels.scratch import Scratch
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import (
+    LARGEST_REACH,
+    MASS,
+    ROUNDS,
+    SQUARED_REACH,
+    SQUARED_STEPS,
+    UPDATES,
+    Block,
+    Iterates,
+    Record,
+    adapt,
+    are_valid,
+    open_query,
+    take_step,
+)
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_numbers, check_positive
+from perceptrank.theory import theorems
 from perceptrank.transforms.scaling import ScalingLike
 
+PerceptronRule = tuple[bool, float]  # averaging, learning_rate
 
-class Perceptron(Learner):
+
+@compiled
+def perceptron_pass(rule: PerceptronRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+    """Rank each query as a whole, then learn from one document after the other; return how many queries were learned.
+
+    A round is a document. A query in which something grows too large is taken back, all but AdaGrad's squares.
+    """
+    averaging, learning_rate = rule
+    X, relevance, offsets, _ = block
+    weights, total, tally, squares = state
+    _, masses = record
+    scores, step, mean, before, total_before = scratch[0][0], scratch[2][0], scratch[2][1], scratch[2][2], scratch[2][3]
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        if not open_query(averaging, block, q, state, mean, scores, record) or not are_valid(relevance, start, stop):
+            return q
+        for j in range(len(weights)):
+            before[j], total_before[j] = weights[j], total[j]
+        rounds, updates, largest = tally[ROUNDS], tally[UPDATES], tally[LARGEST_REACH]
+        reach, steps = tally[SQUARED_REACH], tally[SQUARED_STEPS]
+        finite = True
+        for i in range(start, stop):
+            label = 1.0 if relevance[i] > 0.0 else -1.0
+            score = score_row(X, i, weights)
+            finite = math.isfinite(score)
+            if finite and label * score <= 0.0:
+                for j in range(len(weights)):
+                    step[j] = -label * X[i, j]
+                length = squared_norm(step)
+                adapt(step, squares)
+                finite = take_step(weights, step, learning_rate)
+                tally[UPDATES] += 1.0
+                tally[SQUARED_REACH] += length
+                tally[SQUARED_STEPS] += length
+                tally[LARGEST_REACH] = max(tally[LARGEST_REACH], length)
+            if not finite:
+                break
+            tally[ROUNDS] += 1.0
+            for j in range(len(weights)):
+                total[j] += weights[j]
+        if not finite:
+            for j in range(len(weights)):
+                weights[j], total[j] = before[j], total_before[j]
+            tally[ROUNDS], tally[UPDATES], tally[LARGEST_REACH] = rounds, updates, largest
+            tally[SQUARED_REACH], tally[SQUARED_STEPS] = reach, steps
+            return q
+        masses[q] = tally[UPDATES] - updates
+        tally[MASS] += masses[q]
+    return len(offsets) - 1
+
+
+class Perceptron(CompiledLearner):
     """The perceptron for classification (Algorithm 1): a document is a round, positive if its label is above 0.
 
     On a mistake, w += learning_rate * y * x, y = 1 or -1; a score of 0 is a mistake. Predictions do not depend on the
@@ -25,8 +96,11 @@ class Perceptron(Learner):
     Parameters
     ----------
     learning_rate : float, positive
-    average, scaling
-        As in `SlamPerceptron`.
+        Factor of every step; predictions do not depend on it.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: F. Rosenblatt, "The Perceptron: A Probabilistic Model for Information Storage and Organization in the
     Brain".
@@ -40,9 +114,11 @@ class Perceptron(Learner):
 
     algorithm = "perceptron"
     cost = "m d"
-    promise = "mistakes ≤ R²/γ², in classification"
     takes = "documents"
     depends_on_rate = False
+    theorem = theorems.perceptron()
+    kernel = perceptron_pass
+    rows = 1, 0, 4
 
     def __init__(self, learning_rate: float = 1.0, *, average: bool = False, scaling: ScalingLike = None) -> None:
         self.learning_rate = learning_rate
@@ -50,29 +126,8 @@ class Perceptron(Learner):
         self.scaling = scaling
         self._start()
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive("learning_rate", self.learning_rate)
-
-    def _constant(self, diameter: float | None, radius: float | None) -> tuple[float, str]:
-        if radius is None:
-            raise ValueError("give radius, the largest norm of an example")
-        return float(radius) ** 2, "R²"
-
-    def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
-    ) -> int:
-        return perceptron_pass(
-            bool(self.average),
-            float(self.learning_rate),
-            X,
-            relevance,
-            offsets,
-            *state.core,
-            state.squares,
-            predicted,
-            masses,
-        )
+    def _make_rule(self) -> PerceptronRule:
+        return bool(self.average), check_positive("learning_rate", self.learning_rate)
 
     def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:
         """One example and its label, or a query's documents."""

@@ -1,18 +1,75 @@
 """PRank."""
 
+import math
 from typing import ClassVar
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.single_documents import prank_pass
-from perceptrank.learners.sequential import SequentialLearner, check_room
-from perceptrank.learners.state import State
+from perceptrank.kernels.arrays import FloatRows, Floats
+from perceptrank.kernels.chance import noise
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.scoring import score_row
+from perceptrank.kernels.scratch import Scratch
+from perceptrank.learners.compiled_learner import CompiledLearner, check_room
+from perceptrank.learners.rounds import ROUNDS, Block, Iterates, Record, are_valid, count_round, open_query
 from perceptrank.stream.validation import check_positive_whole
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.scaling import ScalingLike
 
+PRankRule = tuple[bool, float, int]  # averaging, share, seed
 
-class PRank(SequentialLearner):
+
+@compiled
+def prank_pass(
+    rule: PRankRule,
+    block: Block,
+    state: Iterates,
+    extra: tuple[FloatRows, FloatRows],
+    record: Record,
+    scratch: Scratch,
+) -> int:
+    """Rank each query, then learn from one document after the other; return how many queries were learned.
+
+    Every member sees a document with probability `share`; the weights are the mean of the members.
+    """
+    averaging, share, seed = rule
+    X, relevance, offsets, _ = block
+    weights, _, tally, _ = state
+    members, thresholds = extra
+    _, masses = record
+    scores, mean = scratch[0][0], scratch[2][0]
+    n_members, n_thresholds = thresholds.shape
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        if not open_query(averaging, block, q, state, mean, scores, record) or not are_valid(relevance, start, stop):
+            return q
+        masses[q] = 0.0
+        for i in range(start, stop):
+            n_wrong = 0
+            for member in range(n_members):
+                if share < 1.0 and noise(seed, int(tally[ROUNDS]), member) >= share:
+                    continue
+                score = score_row(X, i, members[member])
+                if not math.isfinite(score):
+                    return q
+                step = 0.0
+                for r in range(n_thresholds):
+                    side = 1.0 if relevance[i] >= r + 1 else -1.0
+                    if (score - thresholds[member, r]) * side <= 0.0:
+                        step += side
+                        thresholds[member, r] -= side
+                        n_wrong += 1
+                for k in range(len(weights)):
+                    members[member, k] += step * X[i, k]
+                    weights[k] += step * X[i, k] / n_members
+            moved = 1.0 if n_wrong > 0 else 0.0
+            masses[q] += moved
+            if not count_round(moved, state):
+                return q
+    return len(offsets) - 1
+
+
+class PRank(CompiledLearner):
     """Learn grades, one document at a time: a score and thresholds b_1 <= ... <= b_n between neighbouring grades.
 
     For a document of grade y and every threshold r, the score should be above b_r if y >= r, and below it if not. With
@@ -27,8 +84,10 @@ class PRank(SequentialLearner):
     ----------
     n_grades : int
         Grades are 0 to n_grades - 1; larger ones count as the largest.
-    average, scaling
-        As in `SlamPerceptron`.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: K. Crammer and Y. Singer, "Pranking with Ranking".
 
@@ -42,13 +101,18 @@ class PRank(SequentialLearner):
     algorithm = "prank"
     fixed: ClassVar[tuple[str, ...]] = ("n_grades",)
     cost = "m (d + g)"
-    promise = "thresholds wrong ≤ n (R² + 1)/γ²"
     takes = "documents"
     depends_on_rate = False
 
     n_members = 1
     share = 1.0
     seed = 0
+    theorem = Theorem(
+        "thresholds wrong ≤ n (R² + 1)/γ²", assumption="a unit vector and thresholds classify all grades with margin γ"
+    )
+    by_blocks = True
+    kernel = prank_pass
+    rows = 1, 0, 1
 
     def __init__(self, n_grades: int = 5, *, average: bool = False, scaling: ScalingLike = None) -> None:
         self.n_grades = n_grades
@@ -56,12 +120,8 @@ class PRank(SequentialLearner):
         self.scaling = scaling
         self._start()
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if check_positive_whole("n_grades", self.n_grades) < 2:
-            raise ValueError(f"n_grades must be at least 2, got {self.n_grades}")
-
-    def _more_state(self, n_features: int) -> dict[str, Floats]:
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
         n = self.n_members
         check_room(f"{n} times {self.n_grades} grades and {n_features} features", n * (self.n_grades + n_features))
         return {"members": np.zeros((n, n_features)), "thresholds": np.zeros((n, self.n_grades - 1))}
@@ -72,20 +132,7 @@ class PRank(SequentialLearner):
         thresholds: Floats = self._learned().more["thresholds"].mean(axis=0)
         return thresholds
 
-    def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
-    ) -> int:
-        more = state.more
-        return prank_pass(
-            bool(self.average),
-            float(self.share),
-            int(self.seed),
-            X,
-            relevance,
-            offsets,
-            *state.core,
-            more["members"],
-            more["thresholds"],
-            predicted,
-            masses,
-        )
+    def _make_rule(self) -> PRankRule:
+        if check_positive_whole("n_grades", self.n_grades) < 2:
+            raise ValueError(f"n_grades must be at least 2, got {self.n_grades}")
+        return bool(self.average), float(self.share), int(self.seed)

@@ -4,13 +4,13 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.ordering import sort_descending
+from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
-from perceptrank.transforms.scaling import ScalingLike
-from perceptrank.measures.measure import MeasureLike
+from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
+from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory.surrogates import weighing_of
-
+from perceptrank.transforms.scaling import ScalingLike
 
 PredtronRule = tuple[bool, float, bool, int]  # averaging, learning_rate, binary, cutoff
 
@@ -35,7 +35,9 @@ def predtron_pass(rule: PredtronRule, block: Block, state: Iterates, record: Rec
             coefficients[i] = 0.0
         mass = 0.0
         if grades_differ(grades, m, n_relevant):
-            mass = move_to_ideal_places(m, cutoff, scores, grades, lower_first, order, ideal, buckets, spare, coefficients)
+            mass = move_to_ideal_places(
+                m, cutoff, scores, grades, lower_first, order, ideal, buckets, spare, coefficients
+            )
         if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
             return q
     return len(offsets) - 1

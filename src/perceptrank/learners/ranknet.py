@@ -2,15 +2,15 @@
 
 import math
 
-from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import grades_differ, read_grades
+from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory.theorem import Theorem
-
+from perceptrank.transforms.scaling import ScalingLike
 
 RankNetRule = tuple[bool, float, bool]  # averaging, learning_rate, binary
 

@@ -7,16 +7,15 @@ Averaging and AdaGrad are part of opening and closing instead of wrappers around
 query by the current weights and by their mean come from one read of its features, which is most of what a pass costs,
 and AdaGrad changes a step between the rule and the weights. A learner only hands its settings on.
 
-Kernels allocate nothing: a pass is handed `Scratch` and names the rows that it uses in its first lines.
+Kernels allocate nothing: a pass is handed `kernels.scratch.Scratch` and names the rows that it uses in its first lines.
 """
 
 import math
-import threading
 from typing import TypeAlias
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import add_rows, score_rows, score_rows_twice, squared_norm
 
@@ -34,36 +33,6 @@ SMALLEST_ROOT = 1e-10
 Block: TypeAlias = tuple[Features, Floats, Ints, Floats]  # X, relevance, offsets, discounts 1 / log2(2 + place)
 Iterates: TypeAlias = tuple[Floats, Floats, Floats, Floats]  # weights, their total, tally, AdaGrad's squares
 Record: TypeAlias = tuple[Floats, Floats]  # scores that queries were ranked by before they were learned; masses moved
-Scratch: TypeAlias = tuple[FloatRows, IntRows, FloatRows]  # rows of documents, two places over; rows of features
-
-
-class _Kept(threading.local):
-    """Scratch that a thread goes on using, by shape."""
-
-    def __init__(self) -> None:
-        self.scratch: dict[tuple[int, ...], Scratch] = {}
-
-
-_kept = _Kept()
-_MOST_KEPT = 64
-
-
-def borrow_scratch(offsets: Ints, n_features: int, n_floats: int, n_ints: int, n_vectors: int = 2) -> Scratch:
-    """Return rows for the longest query of a block, to be used until this thread asks again.
-
-    Allocating them takes longer than learning from a short query. Integers start as zeros, so that none can lead an
-    index astray.
-    """
-    width = (int(offsets[1]) if len(offsets) == 2 else int(np.diff(offsets).max())) + 2
-    shape = n_features, n_floats, n_ints, n_vectors
-    kept = _kept.scratch
-    found = kept.get(shape)
-    if found is None or found[0].shape[1] < width:
-        if len(kept) >= _MOST_KEPT:
-            kept.clear()
-        floats, ints = np.empty((n_floats, width)), np.zeros((n_ints, width), np.int64)
-        found = kept[shape] = (floats, ints, np.empty((n_vectors, n_features)))
-    return found
 
 
 @compiled
@@ -195,3 +164,46 @@ def margin_now(absolute: float, relative: float, learning_rate: float, state: It
     if relative > 0.0 and tally[UPDATES] > 0.0:
         return relative * (learning_rate * (tally[SQUARED_REACH] / tally[UPDATES]))
     return absolute
+
+
+# For learners that take judged documents or pairs one after the other. Such a pass may stop in the middle of a query;
+# the learner then restores its state.
+
+
+@compiled
+def are_valid(relevance: Floats, start: int, stop: int) -> bool:
+    """Tell whether all grades of a query are finite and not negative."""
+    n_valid = 0
+    for i in range(start, stop):
+        n_valid += 1 if 0.0 <= relevance[i] < math.inf else 0
+    return n_valid == stop - start
+
+
+@compiled
+def lead_of(X: Features, i: int, j: int, weights: Floats, x: Floats) -> float:
+    """Make x the difference of documents i and j; return by how much i is ahead in score."""
+    lead = 0.0
+    for k in range(len(x)):
+        x[k] = np.float64(X[i, k]) - np.float64(X[j, k])
+        lead += weights[k] * x[k]
+    return lead
+
+
+@compiled
+def count_round(mass: float, state: Iterates) -> bool:
+    """Count a round that moved so much; return whether the weights are within bounds."""
+    weights, total, tally, _ = state
+    tally[ROUNDS] += 1.0
+    if mass > 0.0:
+        tally[UPDATES] += 1.0
+        tally[MASS] += mass
+    for k in range(len(weights)):
+        total[k] += weights[k]
+    return squared_norm(weights) <= LARGEST_SQUARED_NORM
+
+
+@compiled
+def close_round(q: int, mass: float, state: Iterates, record: Record) -> bool:
+    """Count query q as a round that moved so much; return whether the weights are within bounds."""
+    record[1][q] = mass
+    return count_round(mass, state)

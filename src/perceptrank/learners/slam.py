@@ -2,11 +2,12 @@
 
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import find_levels, read_grades
+from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, margin_now, open_query
-from perceptrank.measures.measure import MeasureLike
+from perceptrank.learners.rounds import Block, Iterates, Record, close_query, margin_now, open_query
+from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
-from perceptrank.theory import theorem
+from perceptrank.theory import theorems
 from perceptrank.theory.hinges import find_rivals, is_mistaken, move_against_best, order_by_index, order_ideally
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
@@ -120,7 +121,7 @@ class SlamPerceptron(CompiledLearner):
     @property
     def theorem(self) -> Theorem:
         """The promise for the settings at hand."""
-        return theorem.slam(float(self.learning_rate), float(self.margin))
+        return theorems.slam(float(self.learning_rate), float(self.margin))
 
     def _make_rule(self) -> SlamRule:
         rate, margin = check_positive("learning_rate", self.learning_rate), check_positive("margin", self.margin)

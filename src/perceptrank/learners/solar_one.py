@@ -1,16 +1,51 @@
 """SOLAR-I: passive-aggressive steps on pairs."""
 
-import numpy as np
+import math
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.pair_by_pair import PASSIVE_AGGRESSIVE, solar_pass
-from perceptrank.learners.sequential import SequentialLearner
-from perceptrank.learners.state import State
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.scoring import squared_norm
+from perceptrank.kernels.scratch import Scratch
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import Block, Iterates, Record, are_valid, close_round, lead_of, open_query
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.scaling import ScalingLike
 
+SolarOneRule = tuple[bool, float]  # averaging, limit
 
-class SolarI(SequentialLearner):
+
+@compiled
+def solar_one_pass(rule: SolarOneRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+    """Rank, then learn, query after query; return how many queries were learned."""
+    averaging, limit = rule
+    X, relevance, offsets, _ = block
+    weights = state[0]
+    scores, mean, x = scratch[0][0], scratch[2][0], scratch[2][1]
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        if not open_query(averaging, block, q, state, mean, scores, record) or not are_valid(relevance, start, stop):
+            return q
+        n_moved = 0
+        for i in range(start, stop):
+            for j in range(start, stop):
+                if relevance[i] <= relevance[j]:
+                    continue
+                loss = 1.0 - lead_of(X, i, j, weights, x)
+                if math.isnan(loss):
+                    return q
+                if not loss > 0.0:
+                    continue
+                length = squared_norm(x)
+                if length > 0.0:
+                    n_moved += 1
+                    rate = min(limit, loss / length)
+                    for k in range(len(x)):
+                        weights[k] += rate * x[k]
+        if not close_round(q, float(n_moved), state, record):
+            return q
+    return len(offsets) - 1
+
+
+class SolarI(CompiledLearner):
     """For one pair of a query after the other, the smallest step that puts it a margin of 1 apart, up to a limit.
 
     With x = x_i - x_j for grades R_i > R_j and loss = max(0, 1 - w . x), w += min(limit, loss / |x|^2) x. Learns from
@@ -20,8 +55,10 @@ class SolarI(SequentialLearner):
     ----------
     limit : float, positive
         How far a step may go, called C.
-    average, scaling
-        As in `SlamPerceptron`.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
 
@@ -36,6 +73,9 @@ class SolarI(SequentialLearner):
     cost = "m² d"
     takes = "pairs"
     depends_on_rate = False
+    by_blocks = True
+    kernel = solar_one_pass
+    rows = 1, 0, 3
 
     def __init__(self, limit: float = 0.001, *, average: bool = False, scaling: ScalingLike = None) -> None:
         self.limit = limit
@@ -43,13 +83,5 @@ class SolarI(SequentialLearner):
         self.scaling = scaling
         self._start()
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive("limit", self.limit)
-
-    def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
-    ) -> int:
-        none = np.empty((0, 0))
-        arrays = X, relevance, offsets, *state.core
-        return solar_pass(PASSIVE_AGGRESSIVE, bool(self.average), float(self.limit), *arrays, none, predicted, masses)
+    def _make_rule(self) -> SolarOneRule:
+        return bool(self.average), check_positive("limit", self.limit)

@@ -1,18 +1,81 @@
 """SOLAR-II: second-order steps on pairs."""
 
+import math
+
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.pair_by_pair import DIAGONAL, FULL, solar_pass
-from perceptrank.learners.sequential import SequentialLearner, check_room
-from perceptrank.learners.state import State
+from perceptrank.kernels.arrays import FloatRows, Floats
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.scratch import Scratch
+from perceptrank.learners.compiled_learner import CompiledLearner, check_room
+from perceptrank.learners.rounds import Block, Iterates, Record, are_valid, close_round, lead_of, open_query
 from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.transforms.scaling import ScalingLike
 
-COVARIANCES = {"diagonal": DIAGONAL, "full": FULL}
+COVARIANCES = ("diagonal", "full")
+SolarTwoRule = tuple[bool, float]  # averaging, regularization
 
 
-class SolarII(SequentialLearner):
+@compiled
+def solar_two_pass(
+    rule: SolarTwoRule, block: Block, state: Iterates, extra: tuple[FloatRows], record: Record, scratch: Scratch
+) -> int:
+    """Rank, then learn, query after query; return how many queries were learned."""
+    averaging, regularization = rule
+    X, relevance, offsets, _ = block
+    weights = state[0]
+    (covariance,) = extra
+    scores, mean, x, spread = scratch[0][0], scratch[2][0], scratch[2][1], scratch[2][2]
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        if not open_query(averaging, block, q, state, mean, scores, record) or not are_valid(relevance, start, stop):
+            return q
+        n_moved = 0
+        for i in range(start, stop):
+            for j in range(start, stop):
+                if relevance[i] <= relevance[j]:
+                    continue
+                loss = 1.0 - lead_of(X, i, j, weights, x)
+                if math.isnan(loss):
+                    return q
+                if loss > 0.0 and learn_pair(regularization, loss, x, spread, weights, covariance):
+                    n_moved += 1
+        if not close_round(q, float(n_moved), state, record):
+            return q
+    return len(offsets) - 1
+
+
+@compiled
+def learn_pair(
+    regularization: float, loss: float, x: Floats, spread: Floats, weights: Floats, covariance: FloatRows
+) -> bool:
+    """Step along the covariance, or its diagonal if it has one row, times x; return whether that is anywhere."""
+    d, diagonal = len(x), len(covariance) < len(x) or len(x) == 1
+    for k in range(d):
+        product = covariance[0, k] * x[k] if diagonal else 0.0
+        if not diagonal:
+            for m in range(d):
+                product += covariance[k, m] * x[m]
+        spread[k] = product
+    along = 0.0
+    for k in range(d):
+        along += x[k] * spread[k]
+    if not along > 0.0:
+        return False
+    share = 1.0 / (along + regularization)
+    for k in range(d):
+        weights[k] += loss * share * spread[k]
+    if diagonal:
+        for k in range(d):
+            covariance[0, k] -= share * spread[k] * spread[k]
+    else:
+        for k in range(d):
+            for m in range(d):
+                covariance[k, m] -= share * spread[k] * spread[m]
+    return True
+
+
+class SolarII(CompiledLearner):
     """For one pair of a query after the other, a step along directions of which little was learned so far.
 
     With x = x_i - x_j for grades R_i > R_j, loss = max(0, 1 - w . x) > 0 and b = 1 / (x^T S x + regularization):
@@ -25,8 +88,10 @@ class SolarII(SequentialLearner):
         Called gamma; the larger, the smaller the steps.
     covariance : "diagonal" or "full"
         Full takes time for every pair, and memory, quadratic in the number of features.
-    average, scaling
-        As in `SlamPerceptron`.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
 
     Reference: J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
 
@@ -42,6 +107,9 @@ class SolarII(SequentialLearner):
     cost = "m² d, full: m² d²"
     takes = "pairs"
     depends_on_rate = False
+    by_blocks = True
+    kernel = solar_two_pass
+    rows = 1, 0, 4
 
     def __init__(
         self,
@@ -57,12 +125,8 @@ class SolarII(SequentialLearner):
         self.scaling = scaling
         self._start()
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive("regularization", self.regularization)
-        check_choice("covariance", self.covariance, COVARIANCES)
-
-    def _more_state(self, n_features: int) -> dict[str, Floats]:
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
         if self.covariance == "diagonal":
             return {"covariance": np.ones((1, n_features))}
         check_room(f"the covariance of {n_features} features", n_features**2)
@@ -74,9 +138,6 @@ class SolarII(SequentialLearner):
         found = self._learned().more["covariance"]
         return found[0].copy() if self.covariance == "diagonal" else found.copy()
 
-    def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
-    ) -> int:
-        arrays = X, relevance, offsets, *state.core, state.more["covariance"]
-        kind = COVARIANCES[self.covariance]
-        return solar_pass(kind, bool(self.average), float(self.regularization), *arrays, predicted, masses)
+    def _make_rule(self) -> SolarTwoRule:
+        check_choice("covariance", self.covariance, COVARIANCES)
+        return bool(self.average), check_positive("regularization", self.regularization)

@@ -1,12 +1,12 @@
-"""What a linear learner has learned."""
+"""The state of a linear learner."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import Floats
-from perceptrank.kernels.list_pass import (
+from perceptrank.learners.rounds import (
     LARGEST_REACH,
     MASS,
     ROUNDS,
@@ -14,6 +14,7 @@ from perceptrank.kernels.list_pass import (
     SQUARED_STEPS,
     TALLY_LENGTH,
     UPDATES,
+    Iterates,
 )
 
 _NONE: Floats = np.empty(0)
@@ -26,36 +27,52 @@ _SUMS = {
 }
 
 
-class State(NamedTuple):
-    """All that a learner has learned: enough to go on as if it had never stopped."""
+class State:
+    """All that a learner has learned: enough to go on as if it had never stopped.
 
-    weights: Floats
-    total: Floats  # the sum of all iterates after the first
-    tally: Floats
-    more: dict[str, Floats]  # what only some learners have, by name
+    `core` is what every learner has, as its pass takes it; `more` what only some have, by name.
+    """
+
+    __slots__ = ("core", "more")
+
+    def __init__(self, core: Iterates, more: dict[str, Floats]) -> None:
+        self.core = core
+        self.more = more
 
     @classmethod
     def zero(cls, n_features: int, more: dict[str, Floats]) -> "State":
-        """Where every learner starts."""
-        return cls(np.zeros(n_features), np.zeros(n_features), np.zeros(TALLY_LENGTH), more)
+        """Return the state that every learner starts from."""
+        zeros = np.zeros(n_features), np.zeros(n_features), np.zeros(TALLY_LENGTH)
+        return cls((*zeros, more.get("squares", _NONE)), more)
 
     @property
-    def core(self) -> tuple[Floats, Floats, Floats]:
-        """What all learners have."""
-        return self.weights, self.total, self.tally
+    def weights(self) -> Floats:
+        """The current iterate."""
+        return self.core[0]
 
     @property
-    def squares(self) -> Floats:
-        """Sums of squares of all steps, per feature or in all, empty unless steps are AdaGrad's."""
-        return self.more.get("squares", _NONE)
+    def total(self) -> Floats:
+        """The sum of all iterates after the first."""
+        return self.core[1]
+
+    @property
+    def tally(self) -> Floats:
+        """Counters and sums, see `rounds`."""
+        return self.core[2]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.core[0])
 
     def copy(self) -> "State":
-        """A copy that later rounds leave alone."""
+        """Return a copy that later rounds leave alone."""
         more = {name: values.copy() for name, values in self.more.items()}
-        return State(self.weights.copy(), self.total.copy(), self.tally.copy(), more)
+        weights, total, tally, _ = self.core
+        return State((weights.copy(), total.copy(), tally.copy(), more.get("squares", _NONE)), more)
 
     def as_plain(self) -> dict[str, Any]:
-        """The state as numbers and lists, for a model file."""
+        """Return the state as numbers and lists, for a model file."""
         counts = {name: int(self.tally[place]) for name, place in _COUNTS.items()}
         sums = {name: float(self.tally[place]) for name, place in _SUMS.items()}
         plain = {**counts, **sums, "weights": self.weights.tolist(), "total": self.total.tolist()}
@@ -63,7 +80,7 @@ class State(NamedTuple):
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any], more: dict[str, Floats]) -> "State":
-        """What `as_plain` was made of, `more` having the shapes; raises if it does not hold together."""
+        """Return the state that `as_plain` was called on, `more` having the shapes; raise if it is inconsistent."""
         state = cls.zero(len(plain["weights"]), more)
         state.weights[:] = finite_numbers("weights", plain["weights"], len(state.weights))
         state.total[:] = finite_numbers("total", plain["total"], len(state.weights))

@@ -6,10 +6,11 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.ordering import sort_descending
+from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
+from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
+from perceptrank.measures import NDCG, MeasureLike, parse
 from perceptrank.measures.gains import EXP2, gain_of, gain_shift
-from perceptrank.measures.measure import NDCG, MeasureLike, parse
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.transforms.scaling import ScalingLike
@@ -46,7 +47,18 @@ def structured_ndcg_pass(
             lead = share_gains(gain, m, counted, scores, grades, ideal, discount, gains)
             if lead < math.inf:
                 worst = find_worst_ranking(
-                    m, counted, scores, gains, discount, place_of, row_price, column_price, distance, taken_by, before, done
+                    m,
+                    counted,
+                    scores,
+                    gains,
+                    discount,
+                    place_of,
+                    row_price,
+                    column_price,
+                    distance,
+                    taken_by,
+                    before,
+                    done,
                 )
                 if 1.0 + worst - lead > 1e-12:
                     mass = 1.0

@@ -4,11 +4,11 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.ordering import sort_descending
+from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
 from perceptrank.stream.validation import check_positive
-
+from perceptrank.transforms.scaling import ScalingLike
 
 SvmMapRule = tuple[bool, float, bool]  # averaging, learning_rate, binary
 

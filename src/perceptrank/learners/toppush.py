@@ -2,13 +2,14 @@
 
 import math
 
-from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import grades_differ, read_grades
+from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
 from perceptrank.stream.validation import check_choice, check_positive
+from perceptrank.transforms.scaling import ScalingLike
 
 LOSSES = ("squared", "hinge")
 TopPushRule = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, squared
@@ -40,7 +41,9 @@ def toppush_pass(rule: TopPushRule, block: Block, state: Iterates, record: Recor
 
 
 @compiled
-def push_relevant(m: int, n_relevant: int, squared: bool, scores: Floats, grades: Floats, coefficients: Floats) -> float:
+def push_relevant(
+    m: int, n_relevant: int, squared: bool, scores: Floats, grades: Floats, coefficients: Floats
+) -> float:
     """Descend the hinges of all relevant documents against the best irrelevant one, or half their squares; means."""
     rival, top = -1, -math.inf
     for j in range(m):

@@ -1,19 +1,21 @@
 """Shen and Joshi's perceptron with uneven margins."""
 
-from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import grades_differ, read_grades
+from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, open_query
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
 from perceptrank.stream.validation import check_positive
-
+from perceptrank.transforms.scaling import ScalingLike
 
 UnevenMarginsRule = tuple[bool, float, bool, float]  # averaging, learning_rate, binary, margin
 
 
 @compiled
-def uneven_margins_pass(rule: UnevenMarginsRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+def uneven_margins_pass(
+    rule: UnevenMarginsRule, block: Block, state: Iterates, record: Record, scratch: Scratch
+) -> int:
     """Rank, then learn, query after query; return how many queries were learned."""
     averaging, learning_rate, binary, margin = rule
     _, relevance, offsets, _ = block
@@ -38,7 +40,9 @@ def uneven_margins_pass(rule: UnevenMarginsRule, block: Block, state: Iterates, 
 
 
 @compiled
-def move_close_pairs(m: int, margin: float, scores: Floats, grades: Floats, share: Floats, coefficients: Floats) -> float:
+def move_close_pairs(
+    m: int, margin: float, scores: Floats, grades: Floats, share: Floats, coefficients: Floats
+) -> float:
     """Move pairs of ranks p < q by grade, equal grades sharing the best, that are closer than margin (1/p - 1/q)."""
     for i in range(m):
         rank = 1
@@ -98,4 +102,9 @@ class UnevenMargins(CompiledLearner):
         self._start()
 
     def _make_rule(self) -> UnevenMarginsRule:
-        return bool(self.average), check_positive("learning_rate", self.learning_rate), False, check_positive("margin", self.margin)
+        return (
+            bool(self.average),
+            check_positive("learning_rate", self.learning_rate),
+            False,
+            check_positive("margin", self.margin),
+        )

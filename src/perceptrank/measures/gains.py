@@ -16,7 +16,7 @@ LARGEST_SAFE_GAIN = 1e290
 
 @compiled
 def gain_of(gain: int, grade: float, shift: float) -> float:
-    """Return 2^(grade - shift) - 2^(-shift), or the grade itself. Every use divides by a sum of gains: shift cancels."""
+    """Return 2^(grade - shift) - 2^(-shift), or the grade. Every use divides by a sum of gains: the shift cancels."""
     if gain == LINEAR:
         return grade if shift == 0.0 else grade / shift
     if shift == 0.0 and grade < 32.0 and grade == math.floor(grade):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from perceptrank.learners.base import Learner
+from perceptrank.learners.learner import Learner
 from perceptrank.learners.listnet import OnlineListNet
 from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.learners.minimax import MinimaxPerceptron

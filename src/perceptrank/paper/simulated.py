@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perceptrank.datasets.separable import separable
-from perceptrank.learners.base import Learner
+from perceptrank.learners.learner import Learner
 from perceptrank.learners.slam import SlamPerceptron
-from perceptrank.measures.measure import parse
+from perceptrank.measures import parse
 from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, RATES, Run
 from perceptrank.paper.losses import MEASURE, Promise, promise
 from perceptrank.paper.trials import Progress, Source, Trials, try_all

@@ -8,7 +8,7 @@ import numpy as np
 from perceptrank.evaluation.comparison import compare
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
-from perceptrank.learners.base import Learner
+from perceptrank.learners.learner import Learner
 from perceptrank.paper.contenders import CONTENDERS, MEASURES, Run, all_runs
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.transforms.scaling import ScalingLike, make_scalings

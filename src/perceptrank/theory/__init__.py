@@ -1,0 +1,26 @@
+"""Theorems, bounds, margins, certificates, and the adversary of the lower bound."""
+
+from perceptrank.theory import bounds
+from perceptrank.theory.adversary import Game, n_rounds, play
+from perceptrank.theory.certificates import Certificate, Promise
+from perceptrank.theory.comparators import comparator, cumulative_surrogate
+from perceptrank.theory.geometry import diameter, radius
+from perceptrank.theory.margins import Margin, margin
+from perceptrank.theory.theorem import Comparator, Theorem
+
+__all__ = [
+    "Certificate",
+    "Comparator",
+    "Game",
+    "Margin",
+    "Promise",
+    "Theorem",
+    "bounds",
+    "comparator",
+    "cumulative_surrogate",
+    "diameter",
+    "margin",
+    "n_rounds",
+    "play",
+    "radius",
+]

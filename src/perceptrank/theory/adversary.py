@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.measures.measure import MeasureLike, parse
+from perceptrank.measures import MeasureLike, parse
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import check_choice, check_positive, check_positive_whole
 

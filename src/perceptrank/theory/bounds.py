@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from perceptrank.measures.measure import AP, NDCG, MeasureLike
+from perceptrank.measures import AP, NDCG, MeasureLike
 from perceptrank.stream.query_stream import Blocks, as_blocks
 from perceptrank.stream.validation import check_not_negative, check_positive, check_positive_whole
-from perceptrank.theory import theorem
+from perceptrank.theory import theorems
 from perceptrank.theory.adversary import n_rounds
 from perceptrank.theory.surrogates import parse_learnable
 from perceptrank.theory.theorem import AnyComparator, from_constant
@@ -27,7 +27,7 @@ def perceptron(*, radius: float, margin: float | None = None, comparator: AnyCom
     >>> perceptron(radius=1, margin=0.5)
     4.0
     """
-    return theorem.perceptron().bound(radius=check_positive("radius", radius), margin=margin, comparator=comparator)
+    return theorems.perceptron().bound(radius=check_positive("radius", radius), margin=margin, comparator=comparator)
 
 
 def slam_as_in_the_paper(
@@ -50,9 +50,7 @@ def slam_as_in_the_paper(
     80.0
     """
     check_positive_whole("n_documents", n_documents)
-    constant = (
-        n_documents * minimax(radius=radius, margin=1) * check_positive("weight_ratio", weight_ratio)
-    )
+    constant = n_documents * minimax(radius=radius, margin=1) * check_positive("weight_ratio", weight_ratio)
     return from_constant(constant, margin, comparator)
 
 
@@ -73,7 +71,7 @@ def slam(
     8.0
     """
     check_positive("surrogate_margin", surrogate_margin)
-    promised = theorem.slam(check_positive("learning_rate", learning_rate), surrogate_margin)
+    promised = theorems.slam(check_positive("learning_rate", learning_rate), surrogate_margin)
     return promised.bound(diameter=diameter, margin=margin, comparator=comparator)
 
 
@@ -85,7 +83,7 @@ def minimax(*, radius: float, margin: float | None = None, comparator: AnyCompar
     >>> minimax(radius=1, margin=1)
     4.0
     """
-    promised = theorem.pair_perceptron()
+    promised = theorems.pair_perceptron()
     return promised.bound(radius=check_positive("radius", radius), margin=margin, comparator=comparator)
 
 
@@ -104,7 +102,7 @@ def listwise(
     >>> listwise(diameter=2, relative_margin=0, margin=1)
     4.0
     """
-    promised = theorem.listwise(check_not_negative("relative_margin", relative_margin), "level-pair")
+    promised = theorems.listwise(check_not_negative("relative_margin", relative_margin), "level-pair")
     return promised.bound(diameter=diameter, margin=margin, comparator=comparator)
 
 
@@ -118,7 +116,7 @@ def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin:
     16.0
     """
     check_not_negative("surrogate_margin", surrogate_margin)
-    promised = theorem.slam(check_positive("learning_rate", learning_rate), surrogate_margin)
+    promised = theorems.slam(check_positive("learning_rate", learning_rate), surrogate_margin)
     return promised.bound(diameter=diameter, margin=margin)
 
 

@@ -4,8 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.kernels.list_rules import LEVEL_PAIR, MAX_PAIR, TOP
-from perceptrank.measures.measure import GAINS, MeasureLike, discounts
+from perceptrank.kernels.scratch import borrow_scratch
+from perceptrank.measures import MeasureLike
+from perceptrank.measures.discounts import discounts
 from perceptrank.stream.query_stream import Blocks, as_blocks, check_repeatable
 from perceptrank.stream.validation import (
     as_numbers,
@@ -14,12 +15,12 @@ from perceptrank.stream.validation import (
     check_positive_whole,
     read_only,
 )
-from perceptrank.theory.bounds import SURROGATES, Comparator
-from perceptrank.theory.surrogate_pass import surrogate_pass
-from perceptrank.theory.surrogates import parse_learnable
+from perceptrank.theory.surrogate_pass import ROWS, surrogate_pass
+from perceptrank.theory.surrogates import LEVEL_PAIR, MAX_PAIR, SLAM, parse_learnable, weighing_of
+from perceptrank.theory.theorem import SURROGATES, Comparator
 
 _ROUNDING = 1e-13  # of a plane's height, in parts of what it is the sum of
-_KINDS = dict(zip(SURROGATES, (TOP, MAX_PAIR, LEVEL_PAIR), strict=True))
+_KINDS = dict(zip(SURROGATES, (SLAM, MAX_PAIR, LEVEL_PAIR), strict=True))
 
 
 def cumulative_surrogate(
@@ -126,23 +127,26 @@ def _highest_plane(slopes: Floats, heights: Floats) -> Floats:
 
 def _value_and_gradient(ranker: Floats, stream: Blocks, measure: MeasureLike, surrogate: str) -> tuple[float, Floats]:
     check_choice("surrogate", surrogate, SURROGATES)
-    chosen = parse_learnable(measure)
+    binary, cutoff, gain, _ = weighing_of(measure)
     value, gradient = 0.0, np.zeros(len(ranker))
     for whole in as_blocks(stream):
         if whole.n_features != len(ranker):
             raise ValueError(f"ranker must have {whole.n_features} weights, one per feature, got {len(ranker)}")
         for block in whole.blocks():
+            longest = int(np.diff(block.offsets).max())
             value += surrogate_pass(
                 _KINDS[surrogate],
-                chosen.kernel_code,
-                chosen.cutoff or 0,
-                GAINS[getattr(chosen, "gain", "exp2")],
+                binary,
+                cutoff,
+                gain,
+                False,
                 read_only(block.X),
                 read_only(block.relevance),
                 read_only(block.offsets),
-                discounts(int(np.diff(block.offsets).max())),
+                discounts(longest),
                 read_only(ranker),
                 gradient,
+                *borrow_scratch(longest, len(ranker), *ROWS, 0)[:2],
             )
     if not np.isfinite(value):
         raise ValueError("features and ranker must be finite, and not so large that scores overflow")

@@ -75,7 +75,7 @@ def order_by_index(m: int, n_levels: int, level_of: Ints, first: Ints, next_plac
 
 @compiled
 def is_mistaken(scores: Floats, level_of: Ints, best_below: Floats, ideal: Ints, n: int) -> bool:
-    """Tell whether the first n places of the ranking hold other grades than those of the ideal one, ties at their worst.
+    """Tell whether the first n places of the ranking have other grades than in the ideal one, ties at their worst.
 
     They do exactly if one of the first n documents of the ideal ranking, levels ordered by score, has a lower-graded
     document at or above its score.

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.measures.measure import MeasureLike
+from perceptrank.kernels.scratch import borrow_scratch
+from perceptrank.measures import AP, MeasureLike
 from perceptrank.stream.query_stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks, check_repeatable
 from perceptrank.stream.validation import check_positive, check_positive_whole, read_only
 from perceptrank.theory.geometry import lengths
@@ -88,16 +89,16 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
     if check_positive_whole("max_passes", max_passes) < 2:
         raise ValueError(f"max_passes must be at least 2, got {max_passes}")
     check_repeatable(stream)
-    code = parse_learnable(measure).kernel_code
-    first = _worst_pairs(code, stream, None)
+    binary = isinstance(parse_learnable(measure), AP)
+    first = _worst_pairs(binary, stream, None)
     if first is None:
         raise ValueError("the stream has no two documents of one query with different grades")
-    found = _search(code, stream, first, np.ones(first.differences.shape[1]), tolerance, max_passes - 1)
+    found = _search(binary, stream, first, np.ones(first.differences.shape[1]), tolerance, max_passes - 1)
     if found.separable is not None or found.n_passes >= max_passes - 1:
         return replace(found, n_passes=found.n_passes + 1)
     scales = np.abs(first.differences).max(axis=0)
     scales = np.where(scales > 0, scales, max(float(scales.max()), 1e-300))
-    decided = _search(code, stream, first, scales, np.inf, max_passes - 1 - found.n_passes)
+    decided = _search(binary, stream, first, scales, np.inf, max_passes - 1 - found.n_passes)
     n_passes = 1 + found.n_passes + decided.n_passes
     if decided.separable is False:
         return replace(decided, n_passes=n_passes)
@@ -105,7 +106,7 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
     return replace(found, lower=lower, ranker=ranker, separable=True if lower > 0 else None, n_passes=n_passes)
 
 
-def _search(measure: int, stream: Blocks, pairs: "_Pairs", scales: Floats, tolerance: float, max_passes: int) -> Margin:
+def _search(binary: bool, stream: Blocks, pairs: "_Pairs", scales: Floats, tolerance: float, max_passes: int) -> Margin:
     """Search with every feature divided by its scale; both sides of the result are for features as they are."""
     best, best_ranker, separable = -np.inf, np.zeros(len(scales)), None
     n_passes = in_vain = 0
@@ -120,7 +121,7 @@ def _search(measure: int, stream: Blocks, pairs: "_Pairs", scales: Floats, toler
             break
         direction = combined / scales / scales
         ranker = direction / lengths(direction[None])[0]
-        worse = _worst_pairs(measure, stream, ranker)
+        worse = _worst_pairs(binary, stream, ranker)
         n_passes += 1
         if worse is None:
             raise ValueError("the stream was another one when it was gone through again")
@@ -161,7 +162,7 @@ class _Pairs(NamedTuple):
         return _Pairs(*(np.concatenate(both) for both in zip(self, other, strict=True)))
 
 
-def _worst_pairs(measure: int, stream: Blocks, ranker: Floats | None) -> _Pairs | None:
+def _worst_pairs(binary: bool, stream: Blocks, ranker: Floats | None) -> _Pairs | None:
     """The worst pairs of the queries that have the worst; of the first ones if there is no ranker. None: no pairs."""
     found: _Pairs | None = None
     before = 0
@@ -171,18 +172,19 @@ def _worst_pairs(measure: int, stream: Blocks, ranker: Floats | None) -> _Pairs 
             expected = len(weights) if found is None else found.differences.shape[1]
             if block.n_features != expected:
                 raise ValueError(f"blocks must have as many features as the first, {expected}, got {block.n_features}")
-            pairs = _worst_pairs_of_block(measure, block, weights, before)
+            pairs = _worst_pairs_of_block(binary, block, weights, before)
             found = pairs if found is None else found.with_more(pairs)
             found = found.take(np.argsort(found.gaps, kind="stable")[:_NEW_PAIRS])
             before += block.n_documents
     return found if found is not None and len(found.gaps) else None
 
 
-def _worst_pairs_of_block(measure: int, block: QueryStream, weights: Floats, before: int) -> _Pairs:
+def _worst_pairs_of_block(binary: bool, block: QueryStream, weights: Floats, before: int) -> _Pairs:
     n = len(block)
     gaps, higher, lower = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     X, grades, offsets = read_only(block.X), read_only(block.relevance), read_only(block.offsets)
-    if worst_pairs_pass(measure, X, grades, offsets, weights, gaps, higher, lower) < n:
+    scratch = borrow_scratch(int(np.diff(offsets).max()), X.shape[1], 5, 4, 0)[:2]
+    if worst_pairs_pass(binary, X, grades, offsets, weights, gaps, higher, lower, *scratch) < n:
         raise ValueError(_TOO_LARGE)
     chosen = np.argsort(gaps, kind="stable")[:_NEW_PAIRS]
     chosen = chosen[np.isfinite(gaps[chosen])]

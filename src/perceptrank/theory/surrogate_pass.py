@@ -4,89 +4,94 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.levels import order_ideally
-from perceptrank.kernels.list_pass import longest_query
-from perceptrank.kernels.list_rules import LEVEL_PAIR, TOP, find_best_below, grades_differ, move_widest_pair
-from perceptrank.kernels.places import raise_lower_grades
+from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.scoring import add_rows, score_rows
-from perceptrank.kernels.scratch import (
-    BEST,
-    COEFFICIENTS,
-    IDEAL,
-    ORDER,
-    RIVAL,
-    SCORES,
-    WEIGHTS,
-    allocate_floats,
-    allocate_ints,
-)
-from perceptrank.measures.weights import BY_SCORE, judge, lay_weights
+from perceptrank.theory.hinges import find_rivals, move_widest_pair, order_ideally, raise_lower_grades
+from perceptrank.theory.surrogates import LEVEL_PAIR, SLAM
+from perceptrank.theory.weights import lay_weights
+
+ROWS = 8, 9
 
 
 @compiled
-def add_hinges(n: int, floats: FloatRows, ints: IntRows) -> float:
-    """SLAM with margin 1 for the first n documents of row IDEAL; row COEFFICIENTS receives a subgradient."""
+def add_hinges(
+    n: int,
+    scores: Floats,
+    level_of: Ints,
+    best_below: Floats,
+    rival: Ints,
+    ideal: Ints,
+    weight_at: Floats,
+    coefficients: Floats,
+) -> float:
+    """Return SLAM with margin 1 for the first n documents of an ideal ranking; write a subgradient."""
     value = 0.0
     for p in range(n):
-        i, rival, weight = ints[IDEAL, p], ints[RIVAL, p], floats[WEIGHTS, p]
-        hinge = 1.0 + (floats[BEST, p] - floats[SCORES, i]) if rival >= 0 else 0.0
+        i, weight = ideal[p], weight_at[p]
+        level = level_of[i]
+        hinge = 1.0 + (best_below[level] - scores[i]) if rival[level] >= 0 else 0.0
         if hinge > 0.0:
             value += weight * hinge
-            floats[COEFFICIENTS, i] -= weight
-            floats[COEFFICIENTS, rival] += weight
+            coefficients[i] -= weight
+            coefficients[rival[level]] += weight
     return value
 
 
 @compiled
 def surrogate_pass(
     kind: int,
-    measure: int,
+    binary: bool,
     cutoff: int,
     gain: int,
+    shared: bool,
     X: Features,
     relevance: Floats,
     offsets: Ints,
     discounts: Floats,
     weights: Floats,
     gradient: Floats,
+    floats: FloatRows,
+    ints: IntRows,
 ) -> float:
-    """The sum over queries of SLAM (TOP), MAX_PAIR or LEVEL_PAIR, margin 1, SLAM's weights laid so that it is largest.
+    """Return the sum over queries of SLAM, max-pair or level-pair, margin 1, SLAM's weights laid so that it is largest.
 
     In each relevance class the documents of the smallest scores have the largest weights. That is a maximum of convex
     functions of the ranker, hence convex, and at least as large as with any other order inside the classes. Adds a
-    subgradient to `gradient`; NaN if a score is not finite or a grade not sound.
+    subgradient to `gradient`; NaN if a score is infinite or a grade invalid.
     """
-    longest = longest_query(offsets)
-    floats, ints = allocate_floats(longest), allocate_ints(longest)
-    scores, g, moved = floats[SCORES], floats[COEFFICIENTS], ints[ORDER]
+    scores, grades, coefficients, levels, best_below = floats[0], floats[1], floats[2], floats[3], floats[4]
+    weight_at, keys, chosen_keys = floats[5], floats[6], floats[7]
+    level_of, first, rival, ideal, chosen = ints[0], ints[1], ints[2], ints[3], ints[4]
+    order, buckets, spare, moved = ints[5], ints[6], ints[7], ints[8]
     total = 0.0
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
         m = stop - start
-        if not score_rows(X, start, stop, weights, scores, 0):
+        if not score_rows(X, start, stop, weights, scores):
             return np.nan
-        n_relevant = judge(measure, relevance, start, m, floats)
+        n_relevant = read_grades(relevance, start, m, binary, grades)
         if n_relevant < 0:
             return np.nan
-        if not grades_differ(floats, m, n_relevant):
+        n_levels = find_levels(grades, m, levels, first, level_of)
+        if n_levels < 2:
             continue
         for i in range(m):
-            scores[i] = -scores[i]
-            g[i] = 0.0
-        order_ideally(floats, ints, m, n_relevant)
-        for i in range(m):
-            scores[i] = -scores[i]
-        if kind == LEVEL_PAIR:
-            raise_lower_grades(1.0, m, SCORES, floats)
-        find_best_below(floats, ints, m, n_relevant)
-        lay_weights(measure, cutoff, gain, BY_SCORE, n_relevant, discounts, floats, ints)
-        if kind != TOP:
-            total += move_widest_pair(n_relevant, 0.0 if kind == LEVEL_PAIR else 1.0, floats, ints)[1]
+            coefficients[i] = 0.0
+        if kind == SLAM:
+            for i in range(m):
+                keys[i] = -scores[i]
+            order_ideally(keys, level_of, first, n_relevant, ideal, chosen_keys, chosen, order, buckets, spare)
+            find_rivals(scores, m, n_levels, level_of, best_below, rival)
+            lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
+            total += add_hinges(n_relevant, scores, level_of, best_below, rival, ideal, weight_at, coefficients)
         else:
-            total += add_hinges(n_relevant, floats, ints)
-        n_moved = 0
+            per_level = 1.0 if kind == LEVEL_PAIR else 0.0
+            raise_lower_grades(per_level, scores, m, n_levels, level_of, weight_at, keys)
+            find_rivals(keys, m, n_levels, level_of, best_below, rival)
+            total += move_widest_pair(1.0 - per_level, m, keys, level_of, best_below, rival, coefficients)[1]
+        n_moved = start - start
         for i in range(m):
             moved[n_moved] = i
-            n_moved += 1 if g[i] != 0.0 else 0
-        add_rows(X, start, moved, n_moved, g, gradient)
+            n_moved += 1 if coefficients[i] != 0.0 else 0
+        add_rows(X, start, moved, n_moved, coefficients, gradient)
     return total

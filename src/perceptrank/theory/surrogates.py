@@ -5,22 +5,29 @@ if there is none) and K_i the first document that attains it. Delta is the margi
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.kernels import list_rules as kernel
-from perceptrank.kernels.arrays import Floats
-from perceptrank.measures import weights as weights_kernel
-from perceptrank.measures.measure import AP, GAINS, NDCG, Measure, MeasureLike, discounts, parse
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import find_levels, read_grades
+from perceptrank.measures import AP, NDCG, Measure, MeasureLike, parse
+from perceptrank.measures.discounts import discounts
+from perceptrank.measures.gains import GAINS
 from perceptrank.stream.validation import as_grades, as_scores, check_choice, check_positive, read_only
+from perceptrank.theory.hinges import (
+    find_rivals,
+    move_against_best,
+    move_widest_pair,
+    order_by_index,
+    order_ideally,
+    raise_lower_grades,
+)
+from perceptrank.theory.weights import BY_INDEX, BY_MEAN, CLASS_ORDERS, lay_weights
 
-CLASS_ORDERS = {
-    "score": weights_kernel.BY_SCORE,
-    "mean": weights_kernel.BY_MEAN,
-    "index": weights_kernel.BY_INDEX,
-}
+SLAM, MAX_PAIR, LEVEL_PAIR = range(3)
 
 
 def parse_learnable(measure: MeasureLike) -> Measure:
@@ -33,18 +40,12 @@ def parse_learnable(measure: MeasureLike) -> Measure:
     return parsed
 
 
-def make_rule(kind: int, measure: MeasureLike, class_order: str = "score", **options: Any) -> kernel.ListRule:
-    """A kernel's rule for a measure."""
+def weighing_of(measure: MeasureLike, class_order: str = "score") -> tuple[bool, int, int, int]:
+    """Return how kernels weight documents: whether grades are binary, cut-off (0 for none), gain, class order."""
     parsed = parse_learnable(measure)
     check_choice("class_order", class_order, CLASS_ORDERS)
-    return kernel.ListRule(
-        kind,
-        measure=parsed.kernel_code,
-        cutoff=parsed.cutoff or 0,
-        gain=GAINS[getattr(parsed, "gain", "exp2")],
-        class_order=CLASS_ORDERS[class_order],
-        **options,
-    )
+    gain = GAINS[getattr(parsed, "gain", "exp2")]
+    return isinstance(parsed, AP), parsed.cutoff or 0, gain, CLASS_ORDERS[class_order]
 
 
 class Surrogate(ABC):
@@ -63,15 +64,70 @@ class Surrogate(ABC):
         return self._evaluate(*_checked(scores, relevance))[1]
 
 
+@compiled
+def hinge_surrogate(
+    kind: int,
+    margin: float,
+    weighing: tuple[bool, int, int, int],
+    scores: Floats,
+    relevance: Floats,
+    discounts: Floats,
+    gradient: Floats,
+    floats: Floats,
+    ints: Ints,
+) -> float:
+    """Return the surrogate's value for a single query of valid grades; write a subgradient."""
+    binary, cutoff, gain, class_order = weighing
+    m = len(scores)
+    grades, levels, best_below, weight_at, keys = floats[0], floats[1], floats[2], floats[3], floats[4]
+    level_of, first, rival, ideal, chosen = ints[0], ints[1], ints[2], ints[3], ints[4]
+    order, buckets, spare = ints[5], ints[6], ints[7]
+    for i in range(m):
+        gradient[i] = 0.0
+    n_relevant = read_grades(relevance, order[0], m, binary, grades)
+    n_levels = find_levels(grades, m, levels, first, level_of)
+    if n_levels < 2:
+        return 0.0
+    if kind == SLAM:
+        find_rivals(scores, m, n_levels, level_of, best_below, rival)
+        if class_order == BY_INDEX:
+            order_by_index(m, n_levels, level_of, first, order, ideal)
+        else:
+            order_ideally(scores, level_of, first, n_relevant, ideal, keys, chosen, order, buckets, spare)
+        shared = class_order == BY_MEAN
+        lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
+        _, value = move_against_best(
+            margin, n_relevant, scores, level_of, best_below, rival, ideal, weight_at, gradient
+        )
+        return value
+    per_level = margin if kind == LEVEL_PAIR else 0.0
+    raise_lower_grades(per_level, scores, m, n_levels, level_of, weight_at, keys)
+    find_rivals(keys, m, n_levels, level_of, best_below, rival)
+    _, value = move_widest_pair(margin - per_level, m, keys, level_of, best_below, rival, gradient)
+    return value
+
+
 class _Hinge(Surrogate):
     """A surrogate made of hinges."""
 
-    _rule: kernel.ListRule
+    kind: ClassVar[int]
+    measure: Measure
+    margin: float
+    class_order = "score"
 
     def _evaluate(self, scores: Floats, relevance: Floats) -> tuple[float, Floats]:
-        gradient = np.empty(len(scores))
-        table = discounts(len(scores))
-        value = kernel.hinge_surrogate(self._rule, read_only(scores), read_only(relevance), table, gradient)
+        m, gradient = len(scores), np.empty(len(scores))
+        value = hinge_surrogate(
+            self.kind,
+            self.margin,
+            weighing_of(self.measure, self.class_order),
+            read_only(scores),
+            read_only(relevance),
+            discounts(m),
+            gradient,
+            np.empty((5, m + 2)),
+            np.zeros((8, m + 2), np.int64),
+        )
         return value, gradient
 
 
@@ -91,11 +147,13 @@ class Slam(_Hinge):
     (1.5, array([ 1., -1.]))
     """
 
+    kind = SLAM
+
     def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0, class_order: str = "score") -> None:
         self.measure = parse_learnable(measure)
         self.margin = check_positive("margin", margin)
         self.class_order = class_order
-        self._rule = make_rule(kernel.TOP, self.measure, class_order, margin=self.margin)
+        check_choice("class_order", class_order, CLASS_ORDERS)
 
 
 class MaxPair(_Hinge):
@@ -107,10 +165,11 @@ class MaxPair(_Hinge):
     1.5
     """
 
+    kind = MAX_PAIR
+
     def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0) -> None:
         self.measure = parse_learnable(measure)
         self.margin = check_positive("margin", margin)
-        self._rule = make_rule(kernel.MAX_PAIR, self.measure, margin=self.margin)
 
 
 class LevelPair(_Hinge):
@@ -124,10 +183,11 @@ class LevelPair(_Hinge):
     1.5
     """
 
+    kind = LEVEL_PAIR
+
     def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0) -> None:
         self.measure = parse_learnable(measure)
         self.margin = check_positive("margin", margin)
-        self._rule = make_rule(kernel.LEVEL_PAIR, self.measure, margin=self.margin)
 
 
 class ListNet(Surrogate):

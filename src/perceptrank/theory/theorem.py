@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.measures.measure import Measure
+from perceptrank.measures import Measure
 from perceptrank.stream.validation import check_choice, check_not_negative, check_positive
 
 SURROGATES = ("slam", "max-pair", "level-pair")  # of any ranker, none is larger than the next
@@ -148,46 +148,3 @@ def from_constant(constant: float, margin: float | None, comparator: AnyComparat
         norm, loss = (np.float64(check_not_negative("comparator", one)) for one in comparator[:2])
         reach = norm * np.sqrt(np.float64(constant))
         return float(loss + reach * np.sqrt(loss) + reach**2)
-
-
-def perceptron() -> Theorem:
-    """Bound the mistakes of the classification perceptron (Algorithm 1)."""
-    return Theorem(
-        "mistakes ≤ R²/γ², in classification",
-        "R²",
-        "R²",
-        1.0,
-        size="radius",
-        assumption="a linear classifier has margin γ on the examples",
-        tight=True,
-    )
-
-
-def slam(learning_rate: float, margin: float) -> Theorem:
-    """Bound the cumulative loss of Algorithm 2 at any rate."""
-    return Theorem(
-        "loss ≤ (D² + 2Δ/η)/γ²",
-        "D² + 2Δ/η",
-        "(D² + 2 margin / rate)",
-        1.0,
-        2 * margin / learning_rate,
-        surrogate="slam",
-    )
-
-
-def pair_perceptron() -> Theorem:
-    """Bound the mistakes, hence the cumulative loss, of Algorithm 3 and of category ranking."""
-    return Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0, surrogate="max-pair", tight=True)
-
-
-def listwise(relative_margin: float, surrogate: str) -> Theorem:
-    """Bound the cumulative loss of the listwise perceptron with a relative margin ρ."""
-    factor = 1 + 2 * relative_margin
-    return Theorem(
-        "loss ≤ (1 + 2ρ) D²/γ²",
-        "(1 + 2ρ) D²",
-        f"{factor:g} D²",
-        factor,
-        surrogate=surrogate,
-        tight=relative_margin == 0,
-    )

@@ -66,7 +66,7 @@ class QueryZScore(Scaling):
     def scale(self, X: Features, offsets: Ints) -> Features:
         """Scaled copy of checked features."""
         scaled = np.empty_like(X)
-        _check_overflow(kernel.query_zscore_pass(read_only(X), read_only(offsets), scaled))
+        _check_overflow(kernel.query_zscore_pass(read_only(X), read_only(offsets), scaled, np.empty((3, X.shape[1]))))
         return scaled
 
 
@@ -83,7 +83,7 @@ class QueryMinMax(Scaling):
     def scale(self, X: Features, offsets: Ints) -> Features:
         """Scaled copy of checked features."""
         scaled = np.empty_like(X)
-        _check_overflow(kernel.query_minmax_pass(read_only(X), read_only(offsets), scaled))
+        _check_overflow(kernel.query_minmax_pass(read_only(X), read_only(offsets), scaled, np.empty((3, X.shape[1]))))
         return scaled
 
 
@@ -150,7 +150,9 @@ class RunningStandardizer(Scaling):
         X = as_features(X)
         mean, squares = self._moments(X.shape[1])
         scaled = np.empty_like(X)
-        count = kernel.running_pass(read_only(X), read_only(offsets), learning, self.count, mean, squares, scaled)
+        count = kernel.running_pass(
+            read_only(X), read_only(offsets), learning, self.count, mean, squares, scaled, np.empty((3, X.shape[1]))
+        )
         if learning:
             _check_overflow(kernel.first_overflow(squares))
             self.count, self._mean, self._squares = count, mean, squares

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 
 # Below this, one over the spread would overflow.
@@ -17,8 +17,8 @@ def describe_rows(X: Features, start: int, stop: int, mean: Floats, squares: Flo
 
     Values are taken relative to the first row, so a constant column has exactly zero deviation.
     """
-    mean[:] = 0.0
-    squares[:] = 0.0
+    for j in range(X.shape[1]):
+        mean[j], squares[j] = 0.0, 0.0
     for i in range(start, stop):
         for j in range(X.shape[1]):
             mean[j] += X[i, j] - np.float64(X[start, j])
@@ -58,12 +58,12 @@ def first_overflow(values: Floats) -> int:
 
 
 @compiled
-def query_zscore_pass(X: Features, offsets: Ints, scaled: Features) -> int:
+def query_zscore_pass(X: Features, offsets: Ints, scaled: Features, vectors: FloatRows) -> int:
     """Each query's features to mean 0 and standard deviation 1 within the query.
 
     Returns the first feature that is too large for that, -1 if none is.
     """
-    mean, squares, inverse = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(X.shape[1])
+    mean, squares, inverse = vectors[0], vectors[1], vectors[2]
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
         describe_rows(X, start, stop, mean, squares)
@@ -75,13 +75,13 @@ def query_zscore_pass(X: Features, offsets: Ints, scaled: Features) -> int:
 
 
 @compiled
-def query_minmax_pass(X: Features, offsets: Ints, scaled: Features) -> int:
+def query_minmax_pass(X: Features, offsets: Ints, scaled: Features, vectors: FloatRows) -> int:
     """Each query's features to the range 0..1 within the query; constant ones to 0. Returns as `query_zscore_pass`."""
-    low, high, inverse = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(X.shape[1])
+    low, high, inverse = vectors[0], vectors[1], vectors[2]
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
-        low[:] = X[start]
-        high[:] = X[start]
+        for j in range(X.shape[1]):
+            low[j], high[j] = X[start, j], X[start, j]
         for i in range(start + 1, stop):
             for j in range(X.shape[1]):
                 low[j] = min(low[j], X[i, j])
@@ -111,11 +111,17 @@ def merge_moments(
 
 @compiled
 def running_pass(
-    X: Features, offsets: Ints, learning: bool, count: float, mean: Floats, squares: Floats, scaled: Features
+    X: Features,
+    offsets: Ints,
+    learning: bool,
+    count: float,
+    mean: Floats,
+    squares: Floats,
+    scaled: Features,
+    vectors: FloatRows,
 ) -> float:
     """Standardise every query by all rows seen so far, its own included; returns the new row count."""
-    query_mean, query_squares = np.empty(X.shape[1]), np.empty(X.shape[1])
-    inverse = np.empty(X.shape[1])
+    query_mean, query_squares, inverse = vectors[0], vectors[1], vectors[2]
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
         if learning:

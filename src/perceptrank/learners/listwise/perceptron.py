@@ -9,9 +9,9 @@ import numpy as np
 from perceptrank.learners import slam
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.listwise import places, uniform
-from perceptrank.measures.measure import MeasureLike
+from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import as_number, check_choice, check_positive
-from perceptrank.theory import theorem
+from perceptrank.theory import theorems
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.scaling import ScalingLike
@@ -105,8 +105,8 @@ class ListwisePerceptron(CompiledLearner):
         """The promise for the settings at hand."""
         surrogate = "level-pair" if self.violators == "places" else "slam"
         if self.margin:
-            return replace(theorem.slam(float(self.learning_rate), float(self.margin)), surrogate=surrogate)
-        return theorem.listwise(0.0 if self.margin is not None else float(self.relative_margin or 0.0), surrogate)
+            return replace(theorems.slam(float(self.learning_rate), float(self.margin)), surrogate=surrogate)
+        return theorems.listwise(0.0 if self.margin is not None else float(self.relative_margin or 0.0), surrogate)
 
     def _kernel(self) -> tuple[Callable[..., int], tuple[int, int, int]]:
         return _PASSES[self.violators]

@@ -4,8 +4,9 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.ordering import sort_descending
+from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.listwise.rule import ListwiseRule
-from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, margin_now, open_query
+from perceptrank.learners.rounds import Block, Iterates, Record, close_query, margin_now, open_query
 from perceptrank.measures.gains import gain_of, gain_shift
 from perceptrank.theory.hinges import raise_lower_grades
 from perceptrank.theory.weights import BY_INDEX, BY_MEAN, lay_weights
@@ -38,9 +39,7 @@ def places_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Recor
             raise_lower_grades(margin, scores, m, n_levels, level_of, raised, keys)
             sort_descending(keys, grades, m, order, buckets, spare)
             shared, by_index = class_order == BY_MEAN, class_order == BY_INDEX
-            lay_weights(
-                binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at
-            )
+            lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
             weigh_documents(by_index, m, n_relevant, n_levels, order, level_of, first, next_place, weight_at, weight_of)
             mass = weigh_outranked(m, order, level_of, weight_of, ranked)
             if mass > 0.0:

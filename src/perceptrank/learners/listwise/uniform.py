@@ -4,8 +4,9 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.ordering import sort_descending
+from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.listwise.rule import ListwiseRule
-from perceptrank.learners.rounds import Block, Iterates, Record, Scratch, close_query, margin_now, open_query
+from perceptrank.learners.rounds import Block, Iterates, Record, close_query, margin_now, open_query
 from perceptrank.theory.hinges import is_active
 from perceptrank.theory.weights import BY_INDEX, BY_MEAN, lay_weights
 

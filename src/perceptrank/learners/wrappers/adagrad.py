@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.learners.base import Learner
+from perceptrank.learners.learner import Learner
 from perceptrank.learners.state import State
-from perceptrank.learners.wrapping import Wrapper
+from perceptrank.learners.wrappers.wrapper import Wrapper
 from perceptrank.stream.validation import check_choice
 from perceptrank.transforms.scaling import ScalingLike
 
@@ -68,8 +68,9 @@ class AdaGrad(Wrapper):
         """What features go through first, as the learner says."""
         return self._copy.scaling
 
-    def _more_state(self, n_features: int) -> dict[str, Floats]:
-        return self._copy._more_state(n_features) | {"squares": np.zeros(n_features if self.steps == "diagonal" else 1)}
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
+        return self._copy.extra_state(n_features) | {"squares": np.zeros(n_features if self.steps == "diagonal" else 1)}
 
     def _coefficients(self, state: State) -> Floats:
         return self._copy._coefficients(state)

@@ -7,11 +7,11 @@ import numpy as np
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.chance import draw_repeats, noise
 from perceptrank.kernels.scoring import score_rows
-from perceptrank.kernels.single_documents import close_round
-from perceptrank.learners.base import Learner, one_query
-from perceptrank.learners.sequential import check_room
+from perceptrank.learners.compiled_learner import check_room
+from perceptrank.learners.learner import Learner, one_query
+from perceptrank.learners.rounds import count_round
 from perceptrank.learners.state import State
-from perceptrank.learners.wrapping import Ensemble, Wrapper, fresh
+from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, fresh
 from perceptrank.stream.validation import check_positive_whole, check_seed
 from perceptrank.transforms.scaling import ScalingLike
 
@@ -80,7 +80,8 @@ class Bagging(Wrapper, Ensemble):
     def _room(self, n_features: int) -> int:
         return self.n_members * self.learner._room(n_features)
 
-    def _more_state(self, n_features: int) -> dict[str, Floats]:
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
         check_room(f"{self.n_members} members", self._room(n_features))
         return {}
 
@@ -106,12 +107,13 @@ class Bagging(Wrapper, Ensemble):
         sound = (relevance >= 0) & np.isfinite(relevance)  # a query may be one that no member learns from
         if not sound.all():
             return int(np.searchsorted(offsets, np.argmin(sound), side="right")) - 1
-        repeats = draw_repeats(int(self.seed), self._n_queries, n, len(self._members))
+        repeats = np.zeros((n, len(self._members)), np.int64)
+        draw_repeats(int(self.seed), self._n_queries, repeats)
         states = [one._begin(X.shape[1]) for one in self._members]
         mass = np.empty(1)
         for q in range(n):
             start, stop = offsets[q], offsets[q + 1]
-            if not score_rows(X, start, stop, state.weights, predicted, start):
+            if not score_rows(X, start, stop, state.weights, predicted[start:]):
                 return q
             query = X[start:stop], relevance[start:stop], one_query(int(stop - start)), np.empty(stop - start), mass
             moved = 0.0
@@ -123,6 +125,6 @@ class Bagging(Wrapper, Ensemble):
                     moved += mass[0]
             np.mean([member.coef_ for member in self._members], axis=0, out=state.weights)
             masses[q] = moved / len(self._members)
-            if not close_round(masses[q], *state.core):
+            if not count_round(masses[q], state.core):
                 return q
         return n

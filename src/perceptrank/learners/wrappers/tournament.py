@@ -7,12 +7,13 @@ from typing import Any, Self
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.learners.base import Learner
-from perceptrank.learners.listwise import ListwisePerceptron
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.state import State
-from perceptrank.learners.wrapping import Ensemble, fresh
-from perceptrank.measures.measure import AP, MeasureLike, parse
+from perceptrank.learners.wrappers.wrapper import Ensemble, fresh
+from perceptrank.measures import AP, MeasureLike, parse
 from perceptrank.stream.validation import check_choice, check_seed
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.scaling import Scaling, ScalingLike
 
 STRATEGIES = ("leader", "hedge")
@@ -56,7 +57,9 @@ class Tournament(Ensemble):
     algorithm = "tournament"
     fixed = ("learners", "measure")
     cost = "that of its learners"
-    promise = "hedge: expected loss ≤ the best's + √(2 T ln N) + √(ln N / 8)"
+    theorem = Theorem(
+        "hedge: expected loss ≤ the best's + √(2 T ln N) + √(ln N / 8)", assumption="none; expectation over the draws"
+    )
 
     def __init__(
         self,
@@ -155,7 +158,8 @@ class Tournament(Ensemble):
 
     # Learning
 
-    def _more_state(self, n_features: int) -> dict[str, Floats]:
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
         return {"sums": np.zeros(len(self._members)), "judged": np.zeros(1)}
 
     def _pass(

@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from perceptrank.learners.base import Learner
+from perceptrank.learners.learner import Learner
 from perceptrank.learners.state import State
-from perceptrank.measures.measure import Measure
+from perceptrank.measures import Measure
 from perceptrank.stream.query_stream import QueryStream
 
 
@@ -35,7 +35,7 @@ class Composite(Learner):
     """
 
     depends_on_rate = False  # more than what it is made of
-    _by_blocks = True
+    by_blocks = True
 
     def as_document(self) -> dict[str, Any]:
         """The model as a dictionary of plain values, as `save` writes it."""
@@ -50,7 +50,7 @@ class Composite(Learner):
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
         """The model of a dictionary that `as_document` made; raises if it does not hold together."""
-        from perceptrank.learners import from_document
+        from perceptrank.learners.registry import from_document
 
         parameters = dict(document["parameters"])
         for name, value in parameters.items():
@@ -177,7 +177,7 @@ class Ensemble(Composite):
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
         """The model of a dictionary that `as_document` made; raises if it does not hold together."""
-        from perceptrank.learners import from_document
+        from perceptrank.learners.registry import from_document
 
         ensemble = super().from_document(document)
         members = [from_document(one) for one in document["members"]]

@@ -1,0 +1,40 @@
+"""Scratch space of kernels, which allocate nothing themselves."""
+
+import threading
+from typing import TypeAlias
+
+import numpy as np
+
+from perceptrank.kernels.arrays import FloatRows, IntRows
+
+# Rows of floats and of integers, with a place per document and two over, and rows of floats with a place per feature.
+Scratch: TypeAlias = tuple[FloatRows, IntRows, FloatRows]
+
+
+class _Kept(threading.local):
+    """Scratch that a thread goes on using, by shape."""
+
+    def __init__(self) -> None:
+        self.scratch: dict[tuple[int, ...], Scratch] = {}
+
+
+_kept = _Kept()
+_MOST_KEPT = 64
+
+
+def borrow_scratch(longest: int, n_features: int, n_floats: int, n_ints: int, n_vectors: int = 2) -> Scratch:
+    """Return rows for queries of up to `longest` documents, to be used until this thread asks again.
+
+    Allocating them takes longer than learning from a short query. Integers start as zeros, so that none can lead an
+    index astray.
+    """
+    width = longest + 2
+    shape = n_features, n_floats, n_ints, n_vectors
+    kept = _kept.scratch
+    found = kept.get(shape)
+    if found is None or found[0].shape[1] < width:
+        if len(kept) >= _MOST_KEPT:
+            kept.clear()
+        floats, ints = np.empty((n_floats, width)), np.zeros((n_ints, width), np.int64)
+        found = kept[shape] = (floats, ints, np.empty((n_vectors, n_features)))
+    return found

@@ -1,0 +1,105 @@
+"""What a learner's theorem promises, before and after learning."""
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from perceptrank.learners.rounds import LARGEST_REACH, MASS, ROUNDS, SQUARED_STEPS, UPDATES
+from perceptrank.learners.state import State
+from perceptrank.measures import parse
+from perceptrank.stream.validation import check_positive
+from perceptrank.theory.certificates import Certificate, Promise
+from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
+
+
+class Guaranteed:
+    """A learner that says what can be promised of it, if anything."""
+
+    algorithm: ClassVar[str]
+    average: bool
+
+    @property
+    def theorem(self) -> Theorem:
+        """The promise for the settings at hand."""
+        return NO_THEOREM
+
+    @abstractmethod
+    def _learned(self) -> State:
+        """Return what was learned; raise if nothing was."""
+
+    def guarantee(
+        self,
+        *,
+        diameter: float | None = None,
+        radius: float | None = None,
+        margin: float | None = None,
+        comparator: AnyComparator | None = None,
+    ) -> float:
+        """Return what the learner's theorem allows it to lose at most, see `perceptrank.theory.Theorem`.
+
+        `diameter` or `radius` are those of the stream; twice the radius bounds an unknown diameter. `margin` is that of
+        a separable stream, `comparator` the norm and cumulative surrogate of some fixed ranker. The theorem is
+        about rankings by the current weights, not by their mean.
+        """
+        self._check_comparator(comparator)
+        return self._own_theorem().bound(diameter=diameter, radius=radius, margin=margin, comparator=comparator)
+
+    def certificate(
+        self,
+        *,
+        margin: float | None = None,
+        comparator: AnyComparator | None = None,
+        diameter: float | None = None,
+        radius: float | None = None,
+    ) -> Certificate:
+        """Return what is promised for all that was learned so far, and how much of it was used up.
+
+        Given the margin of the stream (any unit vector's will do), or a comparator:
+
+        - a posteriori, straight from the proof: S <= |w| / (learning_rate margin);
+        - from the steps: as the theorem, with the longest step per weight moved in place of the diameter;
+        - a priori, the theorem itself, if `diameter` or `radius` is given.
+
+        S, the weight moved in all rounds, is at least the cumulative loss. All this is about features after scaling,
+        and about settings that have not been changed since the learning began.
+        """
+        self._check_comparator(comparator)
+        state, promised = self._learned(), self._own_theorem()
+        weights, _, tally, _ = state.core
+        rate = float(getattr(self, "learning_rate", 1.0))
+        mass, norm = float(tally[MASS]), float(np.linalg.norm(weights))
+        reach = float(np.sqrt(tally[LARGEST_REACH]))
+        suffix = "/ margin²" if margin is not None else "as C in L + U √(C L) + U² C"
+        formula = f"{promised.formula} {suffix}"
+        bound = promised.bound(diameter=reach, radius=reach, margin=margin, comparator=comparator)
+        steps = Promise("from the steps", formula, bound, mass)
+        if comparator is None:
+            bound = norm / (rate * check_positive("margin", margin))
+            promises = [Promise("a posteriori", "|w| / (rate margin)", bound, mass), steps]
+        else:
+            bound = comparator[1] + comparator[0] * norm / rate
+            promises = [Promise("a posteriori", "L + U |w| / rate", bound, mass), steps]
+        if diameter is not None or radius is not None:
+            bound = promised.bound(diameter=diameter, radius=radius, margin=margin, comparator=comparator)
+            promises.append(Promise("a priori", formula, bound, mass))
+        return Certificate(
+            self.algorithm,
+            int(tally[ROUNDS]),
+            int(tally[UPDATES]),
+            mass,
+            float(tally[SQUARED_STEPS]),
+            reach,
+            norm,
+            tuple(promises),
+            bool(self.average),
+        )
+
+    def _own_theorem(self) -> Theorem:
+        if self.theorem.symbol is None:
+            raise ValueError(f"{self.algorithm} has no theorem of this kind")
+        return self.theorem
+
+    def _check_comparator(self, comparator: AnyComparator | None) -> None:
+        measure = getattr(self, "measure", None)
+        self._own_theorem().check_comparator(comparator, None if measure is None else parse(measure))

@@ -1,0 +1,125 @@
+"""The base of learners whose rule is written in plain NumPy."""
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.scoring import score_rows, squared_norm
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.rounds import LARGEST_REACH, LARGEST_SQUARED_NORM, SQUARED_REACH, SQUARED_STEPS, count_round
+from perceptrank.learners.rounds import adapt as adapt_step
+from perceptrank.learners.state import State
+from perceptrank.stream.validation import check_positive, read_only
+from perceptrank.transforms.scaling import ScalingLike
+
+
+class NumpyLearner(Learner):
+    """A learner whose rule is a method: the scores and grades of one query to a coefficient per document, or a step.
+
+    A subclass has an `algorithm` name and `update`. It has learning rate, averaging, scaling, AdaGrad, model files,
+    traces, `learn_one` and scikit-learn's protocol from here; see docs/learners.md. A constructor of its own stores its
+    arguments under their names and ends in `self._start()`; a method `check` raises if one is invalid.
+
+    Parameters
+    ----------
+    learning_rate : float, positive
+        Factor of every step.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first.
+
+    >>> class PassiveAggressive(NumpyLearner):
+    ...     algorithm = "listwise-pa"
+    ...     def update(self, scores, X, relevance):
+    ...         best, worst = np.argmax(relevance), np.argmin(relevance)
+    ...         x = X[best].astype(float) - X[worst]
+    ...         loss = max(0.0, 1.0 - (scores[best] - scores[worst]))
+    ...         return loss / (x @ x) * x if relevance[best] > relevance[worst] and x.any() else None
+    >>> ranker = PassiveAggressive()
+    >>> ranker.learn_one([[2.0, 0.0], [0.0, 0.0]], [1, 0])
+    True
+    >>> ranker.weights
+    array([0.5, 0. ])
+    """
+
+    cost: ClassVar[str] = "that of its rule"
+    by_blocks = True
+
+    def __init__(self, learning_rate: float = 1.0, *, average: bool = False, scaling: ScalingLike = None) -> None:
+        self.learning_rate = learning_rate
+        self.average = average
+        self.scaling = scaling
+        self._start()
+
+    @abstractmethod
+    def update(self, scores: Floats, X: Features, relevance: Floats) -> Floats | None:
+        """Return what one query teaches; the arrays are read-only.
+
+        Parameters
+        ----------
+        scores : array of shape (documents,)
+            Scores by the current weights.
+        X : array of shape (documents, features)
+            Features, float32 or float64, scaled if the learner scales.
+        relevance : array of shape (documents,)
+            Grades, finite and not negative, float64.
+
+        Returns
+        -------
+        array of shape (documents,), array of shape (features,), or None
+            A coefficient per document, so that weights += learning_rate * coefficients @ X; or the step itself, so that
+            weights += learning_rate * step; or None for no update. If there are as many documents as features, it is
+            taken as coefficients.
+        """
+
+    def check(self) -> None:
+        """Raise if a parameter of the subclass is invalid."""
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_positive("learning_rate", self.learning_rate)
+        self.check()
+
+    def _pass(
+        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+    ) -> int:
+        weights, _, tally, squares = state.core
+        for q in range(len(offsets) - 1):
+            rows = slice(offsets[q], offsets[q + 1])
+            documents, grades = X[rows], relevance[rows]
+            if not ((grades >= 0) & (grades < np.inf)).all():
+                return q
+            scores = np.empty(len(documents))
+            finite = score_rows(documents, 0, len(documents), weights, scores)
+            finite &= score_rows(documents, 0, len(documents), self._coefficients(state), predicted[rows])
+            if not finite:
+                return q
+            taught = self.update(read_only(scores), read_only(documents), read_only(grades))
+            step = None if taught is None else self._as_step(np.asarray(taught, dtype=np.float64), documents)
+            masses[q] = 0.0
+            if step is not None and step.any():
+                masses[q] = 1.0
+                length = float(squared_norm(step))
+                if not length <= LARGEST_SQUARED_NORM:
+                    return q
+                reach = adapt_step(step, squares) if len(squares) else length
+                tally[SQUARED_REACH] += reach
+                tally[SQUARED_STEPS] += length
+                tally[LARGEST_REACH] = max(tally[LARGEST_REACH], reach)
+                weights += float(self.learning_rate) * step
+            if not count_round(masses[q], state.core):
+                return q
+        return len(offsets) - 1
+
+    def _as_step(self, taught: Floats, documents: Features) -> Floats:
+        if taught.shape == (len(documents),):
+            return taught @ documents.astype(np.float64)
+        if taught.shape == (documents.shape[1],):
+            return taught.copy()
+        raise ValueError(
+            f"update of {type(self).__name__} must return a coefficient per document ({len(documents)}) or a step of "
+            f"{documents.shape[1]} features, got shape {taught.shape}"
+        )

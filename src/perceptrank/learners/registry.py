@@ -1,0 +1,203 @@
+"""Learners by name: those of this package, of installed packages, and those that a user registers.
+
+A learner of this package is found by standing in this folder. Other packages name theirs as entry points of the group
+``perceptrank.learners``; a class from anywhere can be registered with `register`.
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import pkgutil
+import re
+import sys
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import perceptrank.learners
+from perceptrank.io import model_file
+from perceptrank.learners.learner import Learner
+
+ENTRY_POINTS = "perceptrank.learners"
+Kind = TypeVar("Kind", bound=type[Learner])
+
+_registered: dict[str, type[Learner]] = {}
+_DAMAGE = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+class UnknownAlgorithmError(ValueError):
+    """There is no learner of that name."""
+
+
+def register(kind: Kind) -> Kind:
+    """Make a learner known by its `algorithm` to `algorithms`, `load` and the command line; also a class decorator.
+
+    Parameters
+    ----------
+    kind : subclass of Learner
+        It has an `algorithm` that no other learner has, in lower-case letters, digits and hyphens, and can be
+        constructed without arguments (with nothing but a learner, if it wraps one).
+
+    >>> import perceptrank as pr
+    >>> @register
+    ... class Centroid(pr.NumpyLearner):
+    ...     '''Move towards the mean of relevant documents, away from the mean of all.'''
+    ...     algorithm = "centroid"
+    ...     def update(self, scores, X, relevance):
+    ...         return relevance / max(relevance.sum(), 1) - 1 / len(relevance)
+    >>> pr.algorithms()["centroid"]().learn_one([[1.0, 0.0], [0.0, 1.0]], [1, 0])
+    True
+    >>> unregister("centroid")
+    """
+    if not isinstance(kind, type) or not issubclass(kind, Learner):
+        raise TypeError(f"a learner to register must be a subclass of Learner, got {kind!r}")
+    name = getattr(kind, "algorithm", None)
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+        raise ValueError(
+            f"algorithm of {kind.__name__} must be a name of lower-case letters, digits and hyphens, got {name!r}"
+        )
+    taken = _builtin().get(name) or _registered.get(name)
+    if taken is not None and not _is_same(taken, kind):
+        raise ValueError(f"algorithm {name!r} of {kind.__name__} is taken by {taken.__module__}.{taken.__name__}")
+    if not kind.wraps:
+        kind()
+    _registered[name] = kind
+    return kind
+
+
+def _is_same(one: type, other: type) -> bool:
+    """Tell whether two classes are one, perhaps loaded twice."""
+    return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
+
+
+def unregister(name: str) -> None:
+    """Forget a learner that was registered."""
+    if name not in _registered:
+        raise ValueError(f"no learner of the name {name!r} was registered")
+    del _registered[name]
+
+
+def load_file(path: str | os.PathLike[str]) -> list[type[Learner]]:
+    """Run a Python file and register the learners that it defines; raise if there are none."""
+    source = Path(path)
+    if not source.is_file():
+        raise FileNotFoundError(f"there is no plugin {source}")
+    name = f"perceptrank_plugin_{re.sub(r'[^0-9A-Za-z_]', '_', source.stem)}"
+    spec = importlib.util.spec_from_file_location(name, source.resolve())
+    if spec is None or spec.loader is None:
+        raise ValueError(f"plugin {source} must be a Python file, *.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+        found = [register(kind) for kind in _learners_in(module) if kind.__module__ == name]
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    if not found:
+        raise ValueError(f"plugin {source} defines no learner: a subclass of Learner with an algorithm name")
+    return found
+
+
+def _learners_in(module: Any) -> list[type[Learner]]:
+    kinds = (value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Learner))
+    return [kind for kind in kinds if hasattr(kind, "algorithm")]
+
+
+@cache
+def _builtin() -> dict[str, type[Learner]]:
+    found: dict[str, type[Learner]] = {}
+    for module in pkgutil.walk_packages(perceptrank.learners.__path__, "perceptrank.learners."):
+        for kind in _learners_in(importlib.import_module(module.name)):
+            if kind.__module__.startswith("perceptrank.learners."):
+                found[kind.algorithm] = kind
+    return found
+
+
+@cache
+def _installed() -> dict[str, type[Learner]]:
+    """Learners of installed packages; one that cannot be loaded is left out, with a warning."""
+    found: dict[str, type[Learner]] = {}
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        try:
+            kind = entry.load()
+            if not (isinstance(kind, type) and issubclass(kind, Learner) and hasattr(kind, "algorithm")):
+                raise TypeError("it is no Learner with an algorithm name")
+            if kind.algorithm in _builtin():
+                raise ValueError(f"the name {kind.algorithm!r} is taken")
+            found[kind.algorithm] = kind
+        except Exception as error:
+            warnings.warn(f"learner {entry.value} of an installed package is left out: {error}", stacklevel=2)
+    return found
+
+
+def _all_kinds() -> dict[str, type[Learner]]:
+    return dict(sorted({**_installed(), **_registered, **_builtin()}.items()))
+
+
+def algorithms() -> dict[str, type[Learner]]:
+    """Return name and class of every learner; each can be constructed without arguments.
+
+    >>> list(algorithms())  # doctest: +NORMALIZE_WHITESPACE
+    ['buffered-pairwise', 'category-ranking', 'committee', 'listnet', 'listwise', 'minimax', 'oap-bpm', 'opauc',
+     'perceptron', 'prank', 'predtron', 'ranknet', 'slam', 'solar-1', 'solar-2', 'structured-ndcg', 'svm-map',
+     'toppush', 'tournament', 'uneven-margins']
+    """
+    return {name: kind for name, kind in _all_kinds().items() if not kind.wraps}
+
+
+def wrappers() -> dict[str, type[Learner]]:
+    """Return name and class of everything that is put around one learner.
+
+    >>> list(wrappers())
+    ['adagrad', 'bagging']
+    """
+    return {name: kind for name, kind in _all_kinds().items() if kind.wraps}
+
+
+def kind_of(name: str) -> type[Learner]:
+    """Return the learner or wrapper of a name; looks no further than its own file where that bears the name."""
+    if name in _registered:
+        return _registered[name]
+    module = f"perceptrank.learners.{name.replace('-', '_')}"
+    if re.fullmatch(r"[a-z0-9-]+", name) and importlib.util.find_spec(module) is not None:
+        for kind in _learners_in(importlib.import_module(module)):
+            if kind.algorithm == name:
+                return kind
+    found = _all_kinds().get(name)
+    if found is None:
+        raise UnknownAlgorithmError(
+            f"a model of the unknown algorithm {name!r}: register its class, or name its file with --plugin"
+        )
+    return found
+
+
+def from_document(document: dict[str, Any]) -> Learner:
+    """Return the model of a dictionary that a learner's `as_document` made; raise if it is inconsistent."""
+    name = document.get("algorithm")
+    if not isinstance(name, str):
+        raise UnknownAlgorithmError(f"a model of the unknown algorithm {name!r}")
+    return kind_of(name).from_document(document)
+
+
+def load(path: str | Path) -> Learner:
+    """Read a model that `save` wrote; it goes on learning as if it had never stopped."""
+    document = model_file.read_model(path)
+    try:
+        return from_document(document)
+    except UnknownAlgorithmError as error:
+        raise ValueError(f"{path} holds {error}") from None
+    except _DAMAGE as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{path} is damaged: {reason}") from None

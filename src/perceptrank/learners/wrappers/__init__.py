@@ -1,0 +1,1 @@
+"""Learners that are made of other learners."""

@@ -1,0 +1,113 @@
+"""Measures in expectation over all orders of tied documents."""
+
+import math
+
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import highest_below, read_grades
+from perceptrank.kernels.ordering import sort_descending
+from perceptrank.kernels.scratch import Scratch
+from perceptrank.measures.gains import gain_of, gain_shift
+from perceptrank.measures.ndcg import best_gain
+from perceptrank.measures.ranking import AP, ERR, NDCG, PRECISION, Ranked, Settings
+
+
+@compiled
+def expected_pass(settings: Settings, ranked: Ranked, first_round: int, values: Floats, scratch: Scratch) -> None:
+    """Write the expected measure of every query; the policy's value where no document is relevant."""
+    measure, _, when_empty, _, cutoff, gain, max_grade = settings
+    scores, relevance, offsets, discounts = ranked
+    grades, keys, sums = scratch[0][0], scratch[0][1], scratch[0][2]
+    order, buckets, spare = scratch[1][0], scratch[1][1], scratch[1][2]
+    for q in range(len(offsets) - 1):
+        start, m = offsets[q], offsets[q + 1] - offsets[q]
+        n_relevant = read_grades(relevance, start, m, max_grade < 0.0, grades)
+        values[q] = when_empty
+        if n_relevant > 0:
+            for i in range(m):
+                keys[i] = scores[start + i]
+            sort_descending(keys, keys, m, order, buckets, spare)
+            k = m if cutoff == 0 else min(cutoff, m)
+            shift = gain_shift(gain, highest_below(grades, m, math.inf))
+            values[q] = expected_measure(
+                measure, cutoff, gain, max_grade, n_relevant, m, k, shift, discounts, keys, grades, order, sums
+            )
+            if measure == NDCG:
+                best = best_gain(gain, shift, k, m, grades, discounts)
+                values[q] = values[q] / best if best > 0.0 else 1.0
+
+
+@compiled
+def stop_probability(measure: int, grade: float, max_grade: float) -> float:
+    """Return the probability that a reader is satisfied: graded for ERR, all or nothing for the reciprocal rank."""
+    if measure == ERR:
+        return 2.0 ** (grade - max_grade) - 2.0 ** (-max_grade)
+    return 1.0 if grade > 0.0 else 0.0
+
+
+@compiled
+def expected_measure(
+    measure: int,
+    cutoff: int,
+    gain: int,
+    max_grade: float,
+    n_relevant: int,
+    m: int,
+    k: int,
+    shift: float,
+    discounts: Floats,
+    keys: Floats,
+    grades: Floats,
+    order: Ints,
+    sums: Floats,
+) -> float:
+    """Return a measure, DCG for NDCG, averaged over all orders of tied documents, one group after the other."""
+    value = 0.0
+    found = 0
+    going = 1.0
+    start = 0
+    while start < k:
+        stop = start
+        relevant = 0
+        gains = 0.0
+        while stop < m and keys[order[stop]] == keys[order[start]]:
+            grade = grades[order[stop]]
+            relevant += 1 if grade > 0.0 else 0
+            gains += gain_of(gain, grade, shift)
+            stop += 1
+        n = stop - start
+        last = min(stop, k)
+        if measure == NDCG:
+            for p in range(start, last):
+                value += gains / n * discounts[p]
+        elif measure == AP:
+            for p in range(start, last):
+                others = (p - start) * (relevant - 1) / (n - 1) if n > 1 else 0.0
+                value += relevant / n * (found + 1.0 + others) / (p + 1)
+        elif measure == PRECISION:
+            value += relevant * (last - start) / n
+        else:
+            average_going(measure, max_grade, start, n, grades, order, sums)
+            for p in range(start, last):
+                value += going * (sums[p - start] - sums[p - start + 1]) / (p + 1)
+            going *= sums[n]
+        found += relevant
+        start = stop
+    if measure == PRECISION:
+        return value / (cutoff if cutoff > 0 else m)
+    if measure == AP:
+        return value / n_relevant
+    return value
+
+
+@compiled
+def average_going(
+    measure: int, max_grade: float, start: int, n: int, grades: Floats, order: Ints, sums: Floats
+) -> None:
+    """Write for t = 0..n the chance to go past t documents of a tied group, in the mean over all its orders."""
+    sums[0] = 1.0
+    for t in range(1, n + 1):
+        going_on = 1.0 - stop_probability(measure, grades[order[start + t - 1]], max_grade)
+        sums[t] = sums[t - 1] * going_on
+        for u in range(t - 1, 0, -1):
+            sums[u] = (sums[u] * (t - u) + sums[u - 1] * going_on * u) / t

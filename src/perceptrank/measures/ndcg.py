@@ -1,0 +1,71 @@
+"""Normalised discounted cumulative gain."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from perceptrank.kernels.arrays import Floats
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import highest_below, read_grades
+from perceptrank.kernels.scratch import Scratch
+from perceptrank.measures import ranking
+from perceptrank.measures.gains import GAINS, gain_of, gain_shift
+from perceptrank.measures.measure import Measure
+from perceptrank.measures.ranking import Ranked, Settings, rank_first
+from perceptrank.stream.validation import check_choice
+
+
+@compiled
+def ndcg_pass(settings: Settings, ranked: Ranked, first_round: int, values: Floats, scratch: Scratch) -> None:
+    """Write NDCG of every query; the policy's value where no document is relevant."""
+    _, _, when_empty, _, cutoff, gain, max_grade = settings
+    _, relevance, offsets, discounts = ranked
+    grades, order = scratch[0][0], scratch[1][4]
+    for q in range(len(offsets) - 1):
+        start, m = offsets[q], offsets[q + 1] - offsets[q]
+        n_relevant = read_grades(relevance, start, m, max_grade < 0.0, grades)
+        values[q] = when_empty
+        if n_relevant > 0:
+            k = m if cutoff == 0 else min(cutoff, m)
+            rank_first(settings, k, ranked, start, m, first_round + q, grades, scratch)
+            shift = gain_shift(gain, highest_below(grades, m, math.inf))
+            value, best = 0.0, best_gain(gain, shift, k, m, grades, discounts)
+            for p in range(k):
+                value += gain_of(gain, grades[order[p]], shift) * discounts[p]
+            values[q] = value / best if best > 0.0 else 1.0
+
+
+@compiled
+def best_gain(gain: int, shift: float, k: int, m: int, grades: Floats, discounts: Floats) -> float:
+    """Return the largest DCG at k that any ranking of the grades has."""
+    value, p, ceiling = 0.0, 0, math.inf
+    while p < k:
+        grade = highest_below(grades, m, ceiling)
+        level_gain, stop = gain_of(gain, grade, shift), p
+        for i in range(m):
+            stop += 1 if grades[i] == grade else 0
+        while p < min(stop, k):
+            value += level_gain * discounts[p]
+            p += 1
+        ceiling = grade
+    return value
+
+
+@dataclass(frozen=True, repr=False)
+class NDCG(Measure):
+    """Normalised discounted cumulative gain of the first k documents, or of all."""
+
+    name: ClassVar[str] = "ndcg"
+    code: ClassVar[int] = ranking.NDCG
+    kernel: ClassVar[Callable[..., None]] = ndcg_pass
+
+    k: int | None = None
+    gain: str = field(default="exp2", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("gain", self.gain, GAINS)
+
+    def _settings(self) -> tuple[int, float]:
+        return GAINS[self.gain], 0.0

@@ -1,0 +1,121 @@
+"""Measures by name, and the conventions of other tools."""
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+from perceptrank.measures.ap import AP
+from perceptrank.measures.err import ERR
+from perceptrank.measures.measure import Measure, MeasureLike
+from perceptrank.measures.ndcg import NDCG
+from perceptrank.measures.precision import Precision
+from perceptrank.measures.reciprocal_rank import ReciprocalRank
+from perceptrank.stream.validation import check_choice
+
+_CLASSES: dict[str, type[Measure]] = {
+    "ndcg": NDCG,
+    "ap": AP,
+    "map": AP,
+    "p": Precision,
+    "precision": Precision,
+    "rr": ReciprocalRank,
+    "mrr": ReciprocalRank,
+    "err": ERR,
+}
+KNOWN = "ndcg, ndcg@k, ap, p@k, rr, rr@k, err, err@k"
+
+
+def parse(name: MeasureLike) -> Measure:
+    """Return the measure of a name such as "ndcg@10", "ap" or "ndcg@5:gain=linear,ties=expected".
+
+    >>> parse("ndcg@10")
+    NDCG(k=10)
+    >>> str(parse("ndcg@5:gain=linear"))
+    'ndcg@5:gain=linear'
+    """
+    return parse_all([name])[0]
+
+
+def parse_all(names: Iterable[MeasureLike] | MeasureLike) -> list[Measure]:
+    """Return the measures of several names; all that are wrong are reported together."""
+    if isinstance(names, (str, Measure)):
+        names = [names]
+    if not isinstance(names, Iterable):
+        raise TypeError(f"measures must be a name, a Measure, or a list of them, got {names!r}")
+    measures, errors = [], []
+    for name in names:
+        try:
+            measures.append(_parse_one(name))
+        except ValueError as error:
+            errors.append(str(error))
+    if errors:
+        raise ValueError(f"{'; '.join(errors)}. Known measures: {KNOWN}")
+    return measures
+
+
+def _parse_one(name: MeasureLike) -> Measure:
+    if isinstance(name, Measure):
+        return name
+    if not isinstance(name, str):
+        raise ValueError(f"a measure must be a name or a Measure, got {name!r}")
+    head, _, tail = name.strip().lower().partition(":")
+    base, at, cutoff = head.partition("@")
+    kind = _CLASSES.get(base)
+    if kind is None:
+        raise ValueError(f"unknown measure {name!r}")
+    known = {one.name: one for one in fields(kind)}
+    options: dict[str, Any] = {}
+    if at:
+        if "k" not in known:
+            raise ValueError(f"measure {base!r} takes no cut-off, got {name!r}")
+        if not cutoff.isdecimal() or int(cutoff) < 1:
+            raise ValueError(f"the cut-off of {name!r} must be a whole number of at least 1")
+        options["k"] = int(cutoff)
+    for option in tail.split(",") if tail else []:
+        key, equals, value = (part.strip() for part in option.partition("="))
+        if key not in known or key == "k" or not equals:
+            raise ValueError(f"unknown option {option!r} of measure {name!r}")
+        default = known[key].default
+        try:
+            options[key] = value if isinstance(default, str) else _number(value)
+        except ValueError:
+            raise ValueError(f"option {key!r} of measure {name!r} must be a number, got {value!r}") from None
+    return kind(**options)
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "lightgbm": {"ties": "stable", "empty": "one"},
+    "xgboost": {"ties": "stable", "empty": "one"},
+    "scikit-learn": {"ties": "expected", "empty": "zero", "gain": "linear"},
+    "trec_eval": {"ties": "reverse", "empty": "zero", "gain": "linear"},
+    "ir_measures": {"ties": "reverse", "empty": "zero", "gain": "linear"},
+}
+
+
+def preset(tool: str, name: MeasureLike) -> Measure:
+    """Return the measure as another tool computes it.
+
+    ``lightgbm`` and ``xgboost``: gain 2^r - 1, ties in input order, a query without relevant documents counts 1.
+    ``scikit-learn``: its ndcg_score, with the grade as gain, the mean over the orders of tied documents, and 0 for a
+    query without relevant documents; its average precision treats ties in a way of its own and is not offered.
+    ``trec_eval`` and ``ir_measures``: the grade as gain, 0 for a query without relevant documents, and of tied
+    documents the one with the larger document number first, which is the later one if documents come in the order of
+    their numbers. trec_eval reads scores in single precision: scores that differ by less are tied there and not here.
+
+    >>> preset("scikit-learn", "ndcg@10")
+    NDCG(k=10, ties='expected', empty='zero', gain='linear')
+    """
+    check_choice("tool", tool, PRESETS)
+    measure = parse(name)
+    if tool == "scikit-learn" and not isinstance(measure, NDCG):
+        raise ValueError(f"the scikit-learn preset offers ndcg and ndcg@k only, got {str(measure)!r}")
+    options = {one.name: getattr(measure, one.name) for one in fields(measure)}
+    options |= {key: value for key, value in PRESETS[tool].items() if key in options}
+    return type(measure)(**options)

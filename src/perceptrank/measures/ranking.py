@@ -1,0 +1,67 @@
+"""The first documents of a ranking, for every tie policy but expected values."""
+
+import math
+from typing import TypeAlias
+
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.chance import noise
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.ordering import sort_descending
+from perceptrank.kernels.scratch import Scratch
+
+WORST, STABLE, REVERSE, RANDOM, EXPECTED = range(5)
+TIES = {"worst": WORST, "stable": STABLE, "reverse": REVERSE, "random": RANDOM, "expected": EXPECTED}
+EMPTY = {"skip": math.nan, "one": 1.0, "zero": 0.0}
+
+NDCG, AP, PRECISION, RECIPROCAL_RANK, ERR = range(5)
+
+# What measures hand to their kernels: measure, tie policy, value of an empty query, seed, cut-off, gain, largest grade;
+# and scores, relevance, offsets, discounts.
+Settings: TypeAlias = tuple[int, int, float, int, int, int, float]
+Ranked: TypeAlias = tuple[Floats, Floats, Ints, Floats]
+
+SELECTION_LIMIT = 24  # up to this cut-off, documents that may be among the first are selected before they are sorted
+
+
+@compiled
+def rank_first(
+    settings: Settings, k: int, ranked: Ranked, start: int, m: int, number: int, grades: Floats, scratch: Scratch
+) -> None:
+    """Write the first k of m documents by score, and perhaps some more, to the last row of the scratch integers.
+
+    `number` is that of the round.
+
+    What is left out has smaller scores than k documents: the least of the maxima of k groups bounds them.
+    """
+    _, policy, _, seed, _, _, _ = settings
+    scores = ranked[0]
+    keys, ties = scratch[0][1], scratch[0][2]
+    chosen, order, buckets, spare = scratch[1][0], scratch[1][1], scratch[1][2], scratch[1][3]
+    bar = -math.inf
+    if k < m and k <= SELECTION_LIMIT:
+        for p in range(k):
+            keys[p] = scores[start + p]
+        for group in range(1, m // k):
+            for p in range(k):
+                score = scores[start + group * k + p]
+                keys[p] = score if score > keys[p] else keys[p]
+        bar = keys[0]
+        for p in range(1, k):
+            bar = min(bar, keys[p])
+    n = start - start
+    for i in range(m):
+        chosen[n] = i
+        n += 1 if scores[start + i] >= bar else 0
+    for p in range(n):
+        i = chosen[p]
+        keys[p] = scores[start + i]
+        if policy == WORST:
+            ties[p] = grades[i]
+        elif policy == RANDOM:
+            ties[p] = -noise(seed, number, i)
+        else:
+            ties[p] = -i if policy == REVERSE else 0.0
+    sort_descending(keys, ties, n, order, buckets, spare)
+    ranking = scratch[1][4]
+    for p in range(n):
+        ranking[p] = chosen[order[p]]

@@ -1,0 +1,46 @@
+"""Reciprocal rank."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from perceptrank.kernels.arrays import Floats
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.levels import read_grades
+from perceptrank.kernels.scratch import Scratch
+from perceptrank.measures import ranking
+from perceptrank.measures.measure import Measure
+from perceptrank.measures.ranking import Ranked, Settings, rank_first
+
+
+@compiled
+def reciprocal_rank_pass(
+    settings: Settings, ranked: Ranked, first_round: int, values: Floats, scratch: Scratch
+) -> None:
+    """Write the reciprocal rank of every query; the policy's value where no document is relevant."""
+    _, _, when_empty, _, cutoff, _, max_grade = settings
+    _, relevance, offsets, _ = ranked
+    grades, order = scratch[0][0], scratch[1][4]
+    for q in range(len(offsets) - 1):
+        start, m = offsets[q], offsets[q + 1] - offsets[q]
+        n_relevant = read_grades(relevance, start, m, max_grade < 0.0, grades)
+        values[q] = when_empty
+        if n_relevant > 0:
+            k = m if cutoff == 0 else min(cutoff, m)
+            rank_first(settings, k, ranked, start, m, first_round + q, grades, scratch)
+            values[q] = 0.0
+            for p in range(k):
+                if grades[order[p]] > 0.0:
+                    values[q] = 1.0 / (p + 1)
+                    break
+
+
+@dataclass(frozen=True, repr=False)
+class ReciprocalRank(Measure):
+    """One over the rank of the first relevant document, if that is among the first k."""
+
+    name: ClassVar[str] = "rr"
+    code: ClassVar[int] = ranking.RECIPROCAL_RANK
+    kernel: ClassVar[Callable[..., None]] = reciprocal_rank_pass
+
+    k: int | None = None

@@ -1,0 +1,46 @@
+"""The theorems, one function each; docs/theory.md has the proofs."""
+
+from perceptrank.theory.theorem import Theorem
+
+
+def perceptron() -> Theorem:
+    """Bound the mistakes of the classification perceptron (Algorithm 1)."""
+    return Theorem(
+        "mistakes ≤ R²/γ², in classification",
+        "R²",
+        "R²",
+        1.0,
+        size="radius",
+        assumption="a linear classifier has margin γ on the examples",
+        tight=True,
+    )
+
+
+def slam(learning_rate: float, margin: float) -> Theorem:
+    """Bound the cumulative loss of Algorithm 2 at any rate."""
+    return Theorem(
+        "loss ≤ (D² + 2Δ/η)/γ²",
+        "D² + 2Δ/η",
+        "(D² + 2 margin / rate)",
+        1.0,
+        2 * margin / learning_rate,
+        surrogate="slam",
+    )
+
+
+def pair_perceptron() -> Theorem:
+    """Bound the mistakes, hence the cumulative loss, of Algorithm 3 and of category ranking."""
+    return Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0, surrogate="max-pair", tight=True)
+
+
+def listwise(relative_margin: float, surrogate: str) -> Theorem:
+    """Bound the cumulative loss of the listwise perceptron with a relative margin ρ."""
+    factor = 1 + 2 * relative_margin
+    return Theorem(
+        "loss ≤ (1 + 2ρ) D²/γ²",
+        "(1 + 2ρ) D²",
+        f"{factor:g} D²",
+        factor,
+        surrogate=surrogate,
+        tight=relative_margin == 0,
+    )
