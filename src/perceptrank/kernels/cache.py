@@ -1,0 +1,166 @@
+"""The cache of compiled kernels on disk: one file for a kernel and the types of its arguments.
+
+In contrast to Numba's own cache it reads from folders that cannot be written, never from folders that others can
+write, notices edits in the kernels that a kernel calls, and loads machine code without preparing to compile.
+"""
+
+import hashlib
+import os
+import pickle
+import re
+import time
+import uuid
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import llvmlite.binding
+from numba.core import compiler, serialize
+from numba.core.runtime import rtsys
+
+from perceptrank.kernels.cache_folder import cache_state, make_folder, read_trusted, warn_uncached
+from perceptrank.kernels.stamps import NotStampedError, key_of, stamp_of
+
+_MAGIC = b"perceptrank kernel 1\n"
+_STAMP_END = len(_MAGIC) + 32
+_HEADER_END = _STAMP_END + 4
+_SUFFIX = ".kernel"
+_UNUSED_SECONDS = 180 * 86400
+_ABANDONED_SECONDS = 86400
+
+
+class _Entry(NamedTuple):
+    """A file of the cache and the stamp that it must have."""
+
+    path: Path
+    stamp: bytes
+
+
+class KernelCache:
+    """Cache of one kernel, in the place of the one that Numba gives to a dispatcher.
+
+    An entry is named after kernel, source file, types of arguments, processor, versions and settings; it starts with
+    the stamp of the sources. Saving an entry deletes those of the same kernel that have another stamp, and, once in a
+    process, all that have not been used for half a year.
+    """
+
+    _has_tidied = False
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher = dispatcher
+        self._enabled = True
+        self._missed: dict[Any, _Entry] = {}
+
+    @property
+    def cache_path(self) -> str | None:
+        """Folder in use."""
+        folder = cache_state().folder
+        return str(folder) if folder else None
+
+    def enable(self) -> None:
+        """Read and save entries."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Compile in memory."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Delete the entries of this kernel."""
+        if folder := cache_state().folder:
+            for path in folder.glob(f"{self._name()}-*{_SUFFIX}"):
+                path.unlink(missing_ok=True)
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Load the machine code for a signature, or return None."""
+        entry = self._entry(signature, target_context.codegen())
+        if entry is None:
+            return None
+        self._missed[signature] = entry
+        content = read_trusted(entry.path)
+        if content is None or content[:_STAMP_END] != _MAGIC + entry.stamp:
+            return None
+        payload = memoryview(content)[_HEADER_END:]
+        if zlib.crc32(payload).to_bytes(4, "big") != content[_STAMP_END:_HEADER_END]:
+            return None  # as after a crash of the machine
+        symbols, reduced = pickle.loads(payload)
+        # Numba loads all its declarations here, which takes longer than the rest of a warm start. Linking needs only
+        # the runtime; a symbol that declarations would define is looked for first, as LLVM aborts if it is missing.
+        rtsys.initialize(target_context)
+        if not all(llvmlite.binding.address_of_symbol(symbol) for symbol in symbols):
+            target_context.refresh()
+        result = compiler.CompileResult._rebuild(target_context, *reduced)
+        del self._missed[signature]
+        return result
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Save the machine code of a signature that was not found; if that fails, warn."""
+        entry = self._missed.pop(signature, None)
+        if entry is None or result.library.has_dynamic_globals or any(not part.can_cache for part in result.lifted):
+            return
+        payload = serialize.dumps((_outer_symbols(result.library), result._reduce()))
+        try:
+            make_folder(entry.path.parent)
+            _write(entry.path, b"".join([_MAGIC, entry.stamp, zlib.crc32(payload).to_bytes(4, "big"), payload]))
+            self._tidy(entry)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            warn_uncached(
+                f"{entry.path.parent} cannot be written ({reason}); set PERCEPTRANK_CACHE_DIR to a folder that can, "
+                "or compile ahead with 'perceptrank warm-up' where it can"
+            )
+
+    def _entry(self, signature: Any, codegen: Any) -> _Entry | None:
+        if not self._enabled:
+            return None
+        state = cache_state()
+        if state.folder is None:
+            warn_uncached(state.reason)
+            return None
+        try:
+            stamp, key = stamp_of(self._dispatcher), key_of(signature, codegen)
+        except NotStampedError:
+            return None
+        return _Entry(state.folder / f"{self._name()}-{key}{_SUFFIX}", stamp)
+
+    def _name(self) -> str:
+        function = self._dispatcher.py_func
+        source = os.path.abspath(function.__code__.co_filename).encode()
+        name = re.sub(r"[^\w.]", "_", f"{function.__module__}.{function.__qualname__}")
+        return f"{name[-120:]}-{hashlib.sha256(source).hexdigest()[:12]}"
+
+    def _tidy(self, entry: _Entry) -> None:
+        own = f"{self._name()}-"
+        now = time.time()
+        tidies_all = not KernelCache._has_tidied
+        KernelCache._has_tidied = True
+        for path in list(entry.path.parent.iterdir()):
+            if path.name.startswith(own) and path.suffix == _SUFFIX:
+                with open(path, "rb") as file:
+                    if file.read(_STAMP_END) != _MAGIC + entry.stamp:
+                        path.unlink(missing_ok=True)
+            elif tidies_all and (path.suffix == _SUFFIX or ".kernel.tmp." in path.name):
+                status = path.stat()
+                age = now - max(status.st_atime, status.st_mtime)
+                if age > (_UNUSED_SECONDS if path.suffix == _SUFFIX else _ABANDONED_SECONDS):
+                    path.unlink(missing_ok=True)
+
+
+def _outer_symbols(library: Any) -> list[str]:
+    """Symbols that the machine code expects outside of itself."""
+    module = library._final_module
+    declared = [value.name for value in [*module.functions, *module.global_variables] if value.is_declaration]
+    return [name for name in declared if not name.startswith("llvm.")]
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file at once, so that other processes see all of it or nothing."""
+    temporary = path.with_name(f"{path.name}.tmp.{uuid.uuid4().hex}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
