@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import llvmlite.binding
 from numba.core import compiler, serialize
-from numba.core.runtime import rtsys
+from numba.core.runtime import _nrt_python
 
-from perceptrank.kernels.cache_folder import cache_state, make_folder, read_trusted, warn_uncached
+from perceptrank.kernels.cache_folder import CONFIG, cache_state, make_folder, read_trusted, warn_uncached
 from perceptrank.kernels.stamps import NotStampedError, key_of, stamp_of
 
 _MAGIC = b"perceptrank kernel 1\n"
@@ -84,10 +84,7 @@ class KernelCache:
         if zlib.crc32(payload).to_bytes(4, "big") != content[_STAMP_END:_HEADER_END]:
             return None  # as after a crash of the machine
         symbols, reduced = pickle.loads(payload)
-        # Numba loads all its declarations here, which takes longer than the rest of a warm start. Linking needs only
-        # the runtime; a symbol that declarations would define is looked for first, as LLVM aborts if it is missing.
-        rtsys.initialize(target_context)
-        if not all(llvmlite.binding.address_of_symbol(symbol) for symbol in symbols):
+        if not all(_is_defined(symbol) for symbol in symbols):
             target_context.refresh()
         result = compiler.CompileResult._rebuild(target_context, *reduced)
         del self._missed[signature]
@@ -98,7 +95,10 @@ class KernelCache:
         entry = self._missed.pop(signature, None)
         if entry is None or result.library.has_dynamic_globals or any(not part.can_cache for part in result.lifted):
             return
-        payload = serialize.dumps((_outer_symbols(result.library), result._reduce()))
+        *parts, environments = result._reduce()
+        # Without constants they are of use in object mode only, but loading them imports half of Numba.
+        parts.append(tuple(environment for environment in environments if environment.consts))
+        payload = serialize.dumps((_outer_symbols(result.library), parts))
         try:
             make_folder(entry.path.parent)
             _write(entry.path, b"".join([_MAGIC, entry.stamp, zlib.crc32(payload).to_bytes(4, "big"), payload]))
@@ -151,6 +151,18 @@ def _outer_symbols(library: Any) -> list[str]:
     module = library._final_module
     declared = [value.name for value in [*module.functions, *module.global_variables] if value.is_declaration]
     return [name for name in declared if not name.startswith("llvm.")]
+
+
+def _is_defined(symbol: str) -> bool:
+    """Check that machine code with this symbol can be linked; LLVM aborts the process if it cannot.
+
+    Numba loads all its declarations before it links, which takes longer than the rest of a warm start. Their symbols
+    are hardly ever needed, those of the memory manager nearly always.
+    """
+    address = _nrt_python.c_helpers.get(symbol.removeprefix("NRT_"))
+    if address and not CONFIG.NRT_STATS:
+        llvmlite.binding.add_symbol(symbol, address)
+    return llvmlite.binding.address_of_symbol(symbol) is not None
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -108,20 +108,42 @@ def _fault(folder: str, user: int | None) -> str:
             continue  # it is made when something is saved
         except OSError as error:
             return f"{place} cannot be examined ({error.strerror})"
-        # In a folder such as /tmp others can add files but not replace ours.
-        may_be_sticky = str(place) != folder
-        if fault := _fault_of(status, user, may_be_sticky=may_be_sticky):
-            return f"{place} {fault}"
         if not stat.S_ISDIR(status.st_mode):
             return f"{place} is not a folder"
+        # In a folder such as /tmp others can add files but not replace ours.
+        writers = 0 if status.st_mode & stat.S_ISVTX and str(place) != folder else _WRITABLE_BY_OTHERS
+        if writers and status.st_mode & stat.S_IWGRP and _is_private(status.st_gid, user, place):
+            writers = stat.S_IWOTH
+        if fault := _fault_of(status, user, writers):
+            return f"{place} {fault}"
     return ""
 
 
-def _fault_of(status: os.stat_result, user: int | None, *, may_be_sticky: bool = False) -> str:
+def _fault_of(status: os.stat_result, user: int | None, writers: int = _WRITABLE_BY_OTHERS) -> str:
     if user is None:
         return ""
     if status.st_uid not in (0, user):
         return f"belongs to user {status.st_uid}"
-    if status.st_mode & _WRITABLE_BY_OTHERS and not (may_be_sticky and status.st_mode & stat.S_ISVTX):
+    if status.st_mode & writers:
         return f"can be written by others (mode {stat.S_IMODE(status.st_mode):o})"
     return ""
+
+
+def _is_private(group: int, user: int | None, place: Path) -> bool:
+    """Check for the user's own group, of which nobody else is a member.
+
+    Many systems give each user one and let the group write to what the user makes, as the clone of a repository.
+    """
+    if user is None:
+        return False
+    import grp
+    import pwd
+
+    try:
+        entry, members = pwd.getpwuid(user), grp.getgrgid(group)
+    except KeyError:
+        return False
+    # With an access list, the group's permission is the most that anybody on the list may do.
+    has_list = hasattr(os, "listxattr") and "system.posix_acl_access" in os.listxattr(place)
+    is_own = entry.pw_gid == group and members.gr_name == entry.pw_name and set(members.gr_mem) <= {entry.pw_name}
+    return is_own and not has_list
