@@ -8,6 +8,7 @@ import hashlib
 import os
 import pickle
 import re
+import sys
 import time
 import uuid
 import zlib
@@ -15,11 +16,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import llvmlite.binding
-from numba.core import compiler, serialize
-from numba.core.runtime import _nrt_python
+import numba.core.compiler
+import numba.core.runtime._nrt_python
+import numba.core.serialize
 
 from perceptrank.kernels.cache_folder import CONFIG, cache_state, make_folder, read_trusted, warn_uncached
 from perceptrank.kernels.stamps import NotStampedError, key_of, stamp_of
+
+# Parts of Numba without types.
+_COMPILE_RESULT: Any = numba.core.compiler.CompileResult
+_SERIALIZE: Any = numba.core.serialize
+_RUNTIME: Any = sys.modules["numba.core.runtime._nrt_python"]
 
 _MAGIC = b"perceptrank kernel 1\n"
 _STAMP_END = len(_MAGIC) + 32
@@ -86,7 +93,7 @@ class KernelCache:
         symbols, reduced = pickle.loads(payload)
         if not all(_is_defined(symbol) for symbol in symbols):
             target_context.refresh()
-        result = compiler.CompileResult._rebuild(target_context, *reduced)
+        result = _COMPILE_RESULT._rebuild(target_context, *reduced)
         del self._missed[signature]
         return result
 
@@ -98,7 +105,7 @@ class KernelCache:
         *parts, environments = result._reduce()
         # Without constants they are of use in object mode only, but loading them imports half of Numba.
         parts.append(tuple(environment for environment in environments if environment.consts))
-        payload = serialize.dumps((_outer_symbols(result.library), parts))
+        payload = _SERIALIZE.dumps((_outer_symbols(result.library), parts))
         try:
             make_folder(entry.path.parent)
             _write(entry.path, b"".join([_MAGIC, entry.stamp, zlib.crc32(payload).to_bytes(4, "big"), payload]))
@@ -159,7 +166,7 @@ def _is_defined(symbol: str) -> bool:
     Numba loads all its declarations before it links, which takes longer than the rest of a warm start. Their symbols
     are hardly ever needed, those of the memory manager nearly always.
     """
-    address = _nrt_python.c_helpers.get(symbol.removeprefix("NRT_"))
+    address = _RUNTIME.c_helpers.get(symbol.removeprefix("NRT_"))
     if address and not CONFIG.NRT_STATS:
         llvmlite.binding.add_symbol(symbol, address)
     return llvmlite.binding.address_of_symbol(symbol) is not None

@@ -16,7 +16,7 @@ import numba
 CONFIG: Any = numba.config
 VARIABLE = "PERCEPTRANK_CACHE_DIR"
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-_warned = False
+_reasons: list[str] = []  # given so far
 
 
 class CacheWarning(RuntimeWarning):
@@ -55,9 +55,8 @@ def cache_folder() -> Path | None:
 
 def warn_uncached(reason: str) -> None:
     """Warn, once in a process, that kernels are compiled in memory."""
-    global _warned
-    if not _warned:
-        _warned = True
+    _reasons.append(reason)
+    if len(_reasons) == 1:
         message = f"kernels are compiled in memory, and again by the next process: {reason}"
         warnings.warn(message, CacheWarning, stacklevel=2)
 

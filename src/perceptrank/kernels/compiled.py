@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+import numba.core.event
 from numba import extending
-from numba.core import event
 
 from perceptrank.kernels.cache import KernelCache
 from perceptrank.kernels.cache_folder import CacheState, CacheWarning, cache_folder, cache_state
@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 CONFIG: Any = numba.config
+_EVENT: Any = numba.core.event
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 # Sums may be reordered so that they use the whole vector unit; NaN and infinity keep their meaning.
@@ -33,8 +34,9 @@ NO_NAN = {"nnan", "nsz"}
 
 
 def _compile(function: Kernel, **options: Any) -> Kernel:
-    kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
-    if extending.is_jitted(kernel):  # not so with NUMBA_DISABLE_JIT
+    kernel: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    is_jitted = extending.is_jitted(kernel)
+    if is_jitted:  # not so with NUMBA_DISABLE_JIT
         kernel._cache = KernelCache(kernel)
     return cast(Kernel, kernel)
 
@@ -61,11 +63,11 @@ def on_compile(callback: Callable[[str], object]) -> Callable[[], None]:
     function that ends the reports.
     """
     listener = _CompileListener(callback)
-    event.register("numba:compile", listener)
-    return lambda: event.unregister("numba:compile", listener)
+    _EVENT.register("numba:compile", listener)
+    return lambda: _EVENT.unregister("numba:compile", listener)
 
 
-class _CompileListener(event.Listener):  # type: ignore[misc]
+class _CompileListener(numba.core.event.Listener):
     """Listener to Numba's compilations that reports those of our kernels."""
 
     def __init__(self, callback: Callable[[str], object]) -> None:

@@ -9,7 +9,7 @@ reach it and no others.
 import enum
 import hashlib
 import sys
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import llvmlite
@@ -18,6 +18,7 @@ import numpy as np
 from numba import extending, types
 
 CONFIG: Any = numba.config
+_INTRINSIC: Any = vars(extending)["_Intrinsic"]
 
 # Packages whose versions are part of the key.
 _VERSIONED = sys.stdlib_module_names | {"numpy", "numba", "llvmlite"}
@@ -135,7 +136,7 @@ class _Stamp:
         elif _is_versioned(home):
             text = repr(value)
             if isinstance(value, list | dict | set) or " at 0x" in text:
-                if isinstance(value, extending._Intrinsic) or type(value).__module__.startswith("numba."):
+                if isinstance(value, _INTRINSIC) or type(value).__module__.startswith("numba."):
                     raise NotStampedError(f"{text} of Numba")
                 text = f"{type(value).__name__} {getattr(value, '__qualname__', '')}"
             self.note(home, text)
@@ -143,7 +144,7 @@ class _Stamp:
             self.note("of module", getattr(value, "__qualname__", type(value).__qualname__))
             self._add_source(home)
 
-    def _add_function(self, function: FunctionType) -> None:
+    def _add_function(self, function: Any) -> None:
         # The machine code of two functions that one function defines has symbols of the same names, told apart by
         # numbers that repeat in another process: loaded together, one would run for the other.
         if "<locals>" in function.__qualname__ or function.__closure__:
@@ -188,7 +189,7 @@ class _Stamp:
 def _module_of(value: Any) -> str:
     if isinstance(value, ModuleType):
         return value.__name__
-    defined = getattr(value, "_defn", None) if isinstance(value, extending._Intrinsic) else value
+    defined = getattr(value, "_defn", None) if isinstance(value, _INTRINSIC) else value
     home = getattr(defined, "__module__", None)
     return home if isinstance(home, str) else type(value).__module__
 
