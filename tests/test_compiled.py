@@ -50,6 +50,10 @@ OUTER = """
         return outer(x) + 0.5
 
     @compiled
+    def factorial(n):
+        return 1 if n < 2 else n * factorial(n - 1)
+
+    @compiled
     def ramp(n):
         values = np.zeros(n)
         for i in range(n):
@@ -140,23 +144,11 @@ def test_kernels_outside_the_package_are_cached(place):
 
 
 def test_a_loaded_kernel_can_be_compiled_into_another(place):
-    run(place, "outer(2.0)", "ramp(3)")
-    result = run(place, "outer(2.0)", "ramp(3)", "later(1.0)")
-    assert result["values"] == [6.0, [2.0, 4.0, 6.0], 4.5]
-    assert result["hits"] == {"outer": 1, "ramp": 1, "later": 0}
+    run(place, "outer(2.0)", "ramp(3)", "factorial(4)")
+    result = run(place, "outer(2.0)", "ramp(3)", "factorial(4)", "later(1.0)")
+    assert result["values"] == [6.0, [2.0, 4.0, 6.0], 24, 4.5]
+    assert result["hits"] == {"outer": 1, "ramp": 1, "factorial": 1, "later": 0}
     assert result["compiled"] == ["outer.later"]
-
-
-def test_symbols_that_are_missing_are_looked_for_in_all_of_numba(place):
-    """Else LLVM would end the process."""
-    run(place, "outer(2.0)")
-    (entry,) = entries(place, "outer")
-    content = entry.read_bytes()
-    symbols, parts = pickle.loads(content[cache._HEADER_END :])
-    payload = pickle.dumps(([*symbols, "defined_nowhere"], parts))
-    entry.write_bytes(content[: cache._STAMP_END] + zlib.crc32(payload).to_bytes(4, "big") + payload)
-    result = run(place, "outer(2.0)")
-    assert (result["hits"], result["loaded"]) == ({"outer": 1}, True)
 
 
 def test_an_edited_kernel_is_never_run_from_an_old_cache(place):
@@ -344,6 +336,18 @@ def test_a_damaged_entry_is_compiled_again(load, place):
         outer = load().outer
         assert outer(2.0) == 6
         assert outer.stats.cache_hits
+
+
+def test_symbols_that_are_missing_are_looked_for_in_all_of_numba(load, place):
+    """Else LLVM would end the process."""
+    load().outer(2.0)
+    (entry,) = entries(place, "outer")
+    content = entry.read_bytes()
+    symbols, *parts = pickle.loads(content[cache._HEADER_END :])
+    payload = pickle.dumps(([*symbols, "defined_nowhere"], *parts))
+    entry.write_bytes(content[: cache._STAMP_END] + zlib.crc32(payload).to_bytes(4, "big") + payload)
+    result = run(place, "outer(2.0)")
+    assert (result["hits"], result["loaded"]) == ({"outer": 1}, True)
 
 
 def test_entries_unused_for_long_are_deleted(load, place, monkeypatch):

@@ -4,6 +4,7 @@ In contrast to Numba's own cache it reads from folders that cannot be written, n
 write, notices edits in the kernels that a kernel calls, and loads machine code without preparing to compile.
 """
 
+import functools
 import hashlib
 import os
 import pickle
@@ -90,10 +91,7 @@ class KernelCache:
         payload = memoryview(content)[_HEADER_END:]
         if zlib.crc32(payload).to_bytes(4, "big") != content[_STAMP_END:_HEADER_END]:
             return None  # as after a crash of the machine
-        symbols, reduced = pickle.loads(payload)
-        if not all(_is_defined(symbol) for symbol in symbols):
-            target_context.refresh()
-        result = _COMPILE_RESULT._rebuild(target_context, *reduced)
+        result = _link(target_context, *pickle.loads(payload))
         del self._missed[signature]
         return result
 
@@ -105,7 +103,7 @@ class KernelCache:
         *parts, environments = result._reduce()
         # Without constants they are of use in object mode only, but loading them imports half of Numba.
         parts.append(tuple(environment for environment in environments if environment.consts))
-        payload = _SERIALIZE.dumps((_outer_symbols(result.library), parts))
+        payload = _SERIALIZE.dumps((*_symbols(result.library), parts))
         try:
             make_folder(entry.path.parent)
             _write(entry.path, b"".join([_MAGIC, entry.stamp, zlib.crc32(payload).to_bytes(4, "big"), payload]))
@@ -153,11 +151,28 @@ class KernelCache:
                     path.unlink(missing_ok=True)
 
 
-def _outer_symbols(library: Any) -> list[str]:
-    """Symbols that the machine code expects outside of itself."""
-    module = library._final_module
-    declared = [value.name for value in [*module.functions, *module.global_variables] if value.is_declaration]
-    return [name for name in declared if not name.startswith("llvm.")]
+def _symbols(library: Any) -> tuple[list[str], list[str]]:
+    """Symbols that the machine code expects outside of itself, and those that it defines."""
+    outer: list[str] = []
+    defined: list[str] = []
+    for value in [*library._final_module.functions, *library._final_module.global_variables]:
+        (outer if value.is_declaration else defined).append(value.name)
+    return [name for name in outer if not name.startswith("llvm.")], defined
+
+
+def _link(target_context: Any, outer: list[str], defined: list[str], parts: list[Any]) -> Any:
+    """Make a compiled kernel of its saved parts.
+
+    Its intermediate code, which takes longest to load, is needed only when a kernel that calls it is compiled.
+    """
+    if not all(_is_defined(symbol) for symbol in outer):
+        target_context.refresh()
+    (name, kind, (machine_code, intermediate)), *rest = parts
+    target_context.codegen()._engine._defined_symbols.update(defined)
+    nothing = llvmlite.binding.parse_assembly("").as_bitcode()
+    result = _COMPILE_RESULT._rebuild(target_context, (name, kind, (machine_code, nothing)), *rest)
+    result.library._get_module_for_linking = functools.cache(lambda: llvmlite.binding.parse_bitcode(intermediate))
+    return result
 
 
 def _is_defined(symbol: str) -> bool:
