@@ -165,6 +165,31 @@ def test_an_edited_kernel_is_never_run_from_an_old_cache(place):
     assert len(entries(place, "outer")) == 2
 
 
+RELOADING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import outer
+symbols = []
+for step in ("1.0", "3.0"):
+    text = open(sys.argv[1] + "/inner.py").read()
+    open(sys.argv[1] + "/inner.py", "w").write(text.replace("STEP = 1.0", "STEP = " + step))
+    del sys.modules["outer"], sys.modules["inner"]
+    import outer
+    print(outer.outer(2.0), len(outer.outer.stats.cache_hits))
+    (result,) = outer.outer.overloads.values()
+    symbols.append(result.fndesc.mangled_name)
+assert symbols[0] != symbols[1], "kernels of the same name would be confused"
+"""
+
+
+def test_a_kernel_edited_while_a_process_runs_is_told_from_the_one_loaded(place):
+    run(place, "outer(2.0)")
+    variables = os.environ | {"PERCEPTRANK_CACHE_DIR": str(place / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-c", RELOADING, str(place)]
+    output = subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout
+    assert output.split() == ["6.0", "1", "10.0", "0"]
+
+
 def test_two_processes_may_compile_at_once(place):
     processes = [start(place, "outer(2.0)") for _ in range(2)]
     assert [finish(process)["values"] for process in processes] == [[6.0], [6.0]]
@@ -343,8 +368,8 @@ def test_symbols_that_are_missing_are_looked_for_in_all_of_numba(load, place):
     load().outer(2.0)
     (entry,) = entries(place, "outer")
     content = entry.read_bytes()
-    symbols, *parts = pickle.loads(content[cache._HEADER_END :])
-    payload = pickle.dumps(([*symbols, "defined_nowhere"], *parts))
+    number, symbols, *parts = pickle.loads(content[cache._HEADER_END :])
+    payload = pickle.dumps((number, [*symbols, "defined_nowhere"], *parts))
     entry.write_bytes(content[: cache._STAMP_END] + zlib.crc32(payload).to_bytes(4, "big") + payload)
     result = run(place, "outer(2.0)")
     assert (result["hits"], result["loaded"]) == ({"outer": 1}, True)

@@ -13,10 +13,12 @@ import sys
 import time
 import uuid
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import llvmlite.binding
+import numba.core.bytecode
 import numba.core.compiler
 import numba.core.runtime._nrt_python
 import numba.core.serialize
@@ -26,6 +28,7 @@ from perceptrank.kernels.stamps import NotStampedError, key_of, stamp_of
 
 # Parts of Numba without types.
 _COMPILE_RESULT: Any = numba.core.compiler.CompileResult
+_NUMBERS: Any = numba.core.bytecode.FunctionIdentity._unique_ids
 _SERIALIZE: Any = numba.core.serialize
 _RUNTIME: Any = sys.modules["numba.core.runtime._nrt_python"]
 
@@ -77,7 +80,8 @@ class KernelCache:
         """Delete the entries of this kernel."""
         if folder := cache_state().folder:
             for path in folder.glob(f"{self._name()}-*{_SUFFIX}"):
-                path.unlink(missing_ok=True)
+                with suppress(OSError):
+                    path.unlink()
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Load the machine code for a signature, or return None."""
@@ -103,17 +107,19 @@ class KernelCache:
         *parts, environments = result._reduce()
         # Without constants they are of use in object mode only, but loading them imports half of Numba.
         parts.append(tuple(environment for environment in environments if environment.consts))
-        payload = _SERIALIZE.dumps((*_symbols(result.library), parts))
+        payload = _SERIALIZE.dumps((next(_NUMBERS), *_symbols(result.library), parts))
         try:
             make_folder(entry.path.parent)
             _write(entry.path, b"".join([_MAGIC, entry.stamp, zlib.crc32(payload).to_bytes(4, "big"), payload]))
-            self._tidy(entry)
         except OSError as error:
             reason = error.strerror or str(error)
             warn_uncached(
                 f"{entry.path.parent} cannot be written ({reason}); set PERCEPTRANK_CACHE_DIR to a folder that can, "
                 "or compile ahead with 'perceptrank warm-up' where it can"
             )
+        else:
+            with suppress(OSError):  # as another process tidies too
+                self._tidy(entry)
 
     def _entry(self, signature: Any, codegen: Any) -> _Entry | None:
         if not self._enabled:
@@ -130,7 +136,7 @@ class KernelCache:
 
     def _name(self) -> str:
         function = self._dispatcher.py_func
-        source = os.path.abspath(function.__code__.co_filename).encode()
+        source = f"{sys.implementation.cache_tag} {os.path.abspath(function.__code__.co_filename)}".encode()
         name = re.sub(r"[^\w.]", "_", f"{function.__module__}.{function.__qualname__}")
         return f"{name[-120:]}-{hashlib.sha256(source).hexdigest()[:12]}"
 
@@ -160,11 +166,15 @@ def _symbols(library: Any) -> tuple[list[str], list[str]]:
     return [name for name in outer if not name.startswith("llvm.")], defined
 
 
-def _link(target_context: Any, outer: list[str], defined: list[str], parts: list[Any]) -> Any:
+def _link(target_context: Any, number: int, outer: list[str], defined: list[str], parts: list[Any]) -> Any:
     """Make a compiled kernel of its saved parts.
 
     Its intermediate code, which takes longest to load, is needed only when a kernel that calls it is compiled.
     """
+    # Symbols contain numbers that Numba counts in each process. Ours must go on where those of this kernel end, else
+    # an edited kernel that is imported again could share symbols with the old one.
+    while next(_NUMBERS) < number:
+        pass
     if not all(_is_defined(symbol) for symbol in outer):
         target_context.refresh()
     (name, kind, (machine_code, intermediate)), *rest = parts
