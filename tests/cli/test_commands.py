@@ -354,11 +354,10 @@ def test_the_first_use_says_that_it_compiles_and_has_help(tmp_path, monkeypatch,
     started = []
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr("subprocess.run", lambda command, **_: started.append(command))
-    (tmp_path / "kernels").mkdir()
     monkeypatch.setattr("perceptrank.cli.first_use.cache_folder", lambda: tmp_path)
     ProgressBar("x")
     assert "compiling for the first use" in capsys.readouterr().err
-    (tmp_path / "kernels" / "list_pass.list_pass-50.py311.nbi").touch()
+    (tmp_path / "perceptrank.kernels.list_pass.list_pass-1-2.kernel").touch()
     ProgressBar("x")
     assert capsys.readouterr().err == ""
     assert started == [[sys.executable, "-m", "perceptrank.cli.first_use"]]

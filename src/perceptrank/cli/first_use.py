@@ -13,10 +13,13 @@ def prepare() -> None:
     The measures come after the learners' pass, which takes longer to compile; when this process gets to them, it finds
     their machine code in the cache.
     """
-    if any(cache_folder().rglob("list_pass.list_pass-*.nbi")):
+    folder = cache_folder()
+    if folder and any(folder.glob("*.list_pass.list_pass-*")):
         return
     if sys.stderr.isatty():
         print("compiling for the first use, which takes some fifteen seconds", file=sys.stderr)
+    if folder is None:
+        return
     silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     command = [sys.executable, "-m", __name__]
     Thread(target=subprocess.run, args=(command,), kwargs=silent, daemon=True).start()

@@ -1,15 +1,30 @@
 """The decorators that every kernel carries."""
 
-import hashlib
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+import numba.core.event
+from numba import extending
+
+from perceptrank.kernels.cache import KernelCache
+from perceptrank.kernels.cache_folder import CacheState, CacheWarning, cache_folder, cache_state
+
+__all__ = [
+    "CONFIG",
+    "CacheState",
+    "CacheWarning",
+    "cache_folder",
+    "cache_state",
+    "compiled",
+    "compiled_allocating",
+    "compiled_extrema",
+    "compiled_sums",
+    "on_compile",
+]
 
 CONFIG: Any = numba.config
+_EVENT: Any = numba.core.event
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 # Sums may be reordered so that they use the whole vector unit; NaN and infinity keep their meaning.
@@ -19,46 +34,26 @@ REORDERED_SUMS = {"reassoc", "nsz", "contract", "arcp"}
 NO_NAN = {"nnan", "nsz"}
 
 
-def cache_folder() -> Path:
-    """Where machine code is kept: a folder for this state of all kernels.
-
-    Numba's cache looks at the file of a kernel, not at the files of the kernels it calls, nor at its own settings.
-    """
-    state = hashlib.sha256(f"bounds {CONFIG.BOUNDSCHECK}".encode())
-    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
-        text = source.read_bytes()
-        if b"kernels.compiled" in text:
-            state.update(text)
-    base = CONFIG.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "perceptrank" / state.hexdigest()[:16]
-
-
-_CACHE_FOLDER = str(cache_folder())
-
-
-@contextmanager
-def _own_cache_folder() -> Iterator[None]:
-    before = CONFIG.CACHE_DIR
-    CONFIG.CACHE_DIR = _CACHE_FOLDER
-    try:
-        yield
-    finally:
-        CONFIG.CACHE_DIR = before
-
-
-def _compile(function: Kernel, **options: Any) -> Kernel:
-    options |= {"nogil": True, "error_model": "numpy"}
-    options |= {"_nrt": False}  # kernels allocate nothing, so there are no references to count
-    try:
-        with _own_cache_folder():
-            return cast(Kernel, numba.njit(cache=True, **options)(function))
-    except RuntimeError:  # there is no folder that can be written
-        return cast(Kernel, numba.njit(**options)(function))
+def _compile(function: Kernel, allocates: bool = False, **options: Any) -> Kernel:
+    # Without a memory manager there are no references to count: less to compile, and less to do on a short query.
+    kernel: Any = numba.njit(nogil=True, error_model="numpy", _nrt=allocates, **options)(function)
+    is_jitted = extending.is_jitted(kernel)
+    if is_jitted:  # not so with NUMBA_DISABLE_JIT
+        kernel._cache = KernelCache(kernel)
+    return cast(Kernel, kernel)
 
 
 def compiled(function: Kernel) -> Kernel:
-    """Compile a kernel on its first call, keep the machine code on disk, release the GIL while it runs."""
+    """Compile a kernel on its first call, keep the machine code on disk, release the GIL while it runs.
+
+    The kernel must not allocate arrays; it is handed those that it works in.
+    """
     return _compile(function)
+
+
+def compiled_allocating(function: Kernel) -> Kernel:
+    """As `compiled`, for kernels that allocate arrays."""
+    return _compile(function, allocates=True)
 
 
 def compiled_sums(function: Kernel) -> Kernel:
@@ -69,3 +64,30 @@ def compiled_sums(function: Kernel) -> Kernel:
 def compiled_extrema(function: Kernel) -> Kernel:
     """As `compiled`, for minima and maxima of values that were checked not to be NaN."""
     return _compile(function, fastmath=NO_NAN)
+
+
+def on_compile(callback: Callable[[str], object]) -> Callable[[], None]:
+    """Call `callback` with the qualified name of each kernel that is about to be compiled, as it is in no cache.
+
+    A kernel is named before the kernels that it calls. Kernels compiled by other packages are not reported. Returns a
+    function that ends the reports.
+    """
+    listener = _CompileListener(callback)
+    _EVENT.register("numba:compile", listener)
+    return lambda: _EVENT.unregister("numba:compile", listener)
+
+
+class _CompileListener(numba.core.event.Listener):
+    """Listener to Numba's compilations that reports those of our kernels."""
+
+    def __init__(self, callback: Callable[[str], object]) -> None:
+        self._callback = callback
+
+    def on_start(self, compilation: Any) -> None:
+        """Report a kernel."""
+        kernel = compilation.data["dispatcher"]
+        if isinstance(getattr(kernel, "_cache", None), KernelCache):
+            self._callback(f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}")
+
+    def on_end(self, compilation: Any) -> None:
+        """Nothing is reported at the end."""
