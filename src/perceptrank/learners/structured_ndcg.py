@@ -3,6 +3,7 @@
 from perceptrank.kernels.pair_rules import STRUCTURED_GAIN, PairRule
 from perceptrank.learners.pairs import PairLearner
 from perceptrank.measures.measure import NDCG, MeasureLike, parse
+from perceptrank.stream.validation import ParameterError
 from perceptrank.transforms.scaling import ScalingLike
 
 
@@ -51,5 +52,5 @@ class StructuredNdcg(PairLearner):
     def _make_rule(self) -> PairRule:
         parsed = parse(self.measure)
         if not isinstance(parsed, NDCG) or parsed.gain != "exp2":
-            raise ValueError(f"measure must be ndcg or ndcg@k, got {str(parsed)!r}")
+            raise ParameterError("measure", "must be ndcg or ndcg@k", str(parsed))
         return self._pair_rule(STRUCTURED_GAIN, parsed)
