@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
 
 CONFIG: Any = numba.config
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
@@ -68,3 +69,21 @@ def compiled_sums(function: Kernel) -> Kernel:
 def compiled_extrema(function: Kernel) -> Kernel:
     """As `compiled`, for minima and maxima of values that were checked not to be NaN."""
     return _compile(function, fastmath=NO_NAN)
+
+
+class _Compiling(event.Listener):
+    def __init__(self, callback: Callable[[str], object]) -> None:
+        self._callback = callback
+
+    def on_start(self, compilation: Any) -> None:
+        self._callback(compilation.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, compilation: Any) -> None:
+        """Nothing is reported at the end."""
+
+
+def on_compile(callback: Callable[[str], object]) -> Callable[[], None]:
+    """Call `callback` with the name of each kernel about to be compiled; returns a function that ends the reports."""
+    listener = _Compiling(callback)
+    cast(Any, event).register("numba:compile", listener)
+    return lambda: cast(Any, event).unregister("numba:compile", listener)
