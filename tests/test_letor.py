@@ -24,9 +24,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import perceptrank as pr
+from perceptrank.io import text as text_module
 from perceptrank.io.letor import lines as letor_lines
 from perceptrank.stream import memory
-from perceptrank.io import text as text_module
 
 kernel = pytest.mark.kernel
 

@@ -67,7 +67,7 @@ def main(
 ) -> None:
     """Online learning to rank from a stream of judged queries."""
     if plugin:
-        with reported({}, debug=debug):
+        with reported(debug=debug):
             from perceptrank.learners.plugins import load_file
 
             for path in plugin:

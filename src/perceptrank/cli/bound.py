@@ -112,7 +112,7 @@ def _stream(reading: Reading, scaling: list[str], bar: ProgressBar) -> "Scan | l
     """The blocks, to be gone through several times: kept in memory if they are small or come from standard input."""
     from perceptrank.transforms.scaling import make_scalings
 
-    def blocks() -> Iterator[QueryStream]:
+    def blocks() -> "Iterator[QueryStream]":
         for block in reading.blocks(bar):
             for one in make_scalings(scaling or None):
                 block = block.with_features(one.scale(block.X, block.offsets))  # noqa: PLW2901

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import perceptrank as pr
+from perceptrank.cli.errors import describe
 from perceptrank.cli.making import has_setting, kinds_of, make_learner, parse_rates
 from perceptrank.cli.options import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
 from perceptrank.cli.progress import ProgressBar
@@ -40,7 +41,7 @@ def compare(
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
-    """Compare learners and learning rates in one pass, and say which differences are real.
+    """Compare learners and learning rates in one pass, and say which differences are significant.
 
     Example: perceptrank compare train.txt.gz --algorithm slam --algorithm listwise --learning-rate 1e-4:1:9
     """
@@ -73,7 +74,7 @@ def compare(
         if is_wide():
             row |= {"95% interval": interval(one.low, one.high)} | others
         row |= {"behind": one.behind, "95% interval ": interval(one.behind_low, one.behind_high)}
-        shown_rows.append(row | {"real": one.is_behind, "updates": one.n_updates})
+        shown_rows.append(row | {"significant": one.is_behind, "updates": one.n_updates})
     n_queries = len(next(iter(result.traces.values())))
     extra = {
         "measure": str(first),
@@ -86,7 +87,7 @@ def compare(
     title = f"{len(rows)} learners on {n_queries:,} queries, best first"
     show(rows, title=title, as_json=as_json, extra=extra, shown=shown_rows)
     if not as_json:
-        print("behind: the best mean minus this one; real: all of its interval is above 0.")
+        print("behind: the best mean minus this one; significant: all of its interval is above 0.")
 
 
 def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> "dict[str, Learner]":
@@ -107,7 +108,7 @@ def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -
         except ValueError as error:
             if "all" not in chosen:
                 raise
-            warnings.warn(f"{name} is left out: {error}", stacklevel=2)
+            warnings.warn(f"{name} is left out: {describe(error)}", stacklevel=2)
     if not learners:
         raise ValueError("no learner can be made with these settings")
     return learners

@@ -3,8 +3,9 @@
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from perceptrank.stream.validation import Name, Setting
 
 _INTERRUPTED = 130
+_options: ContextVar[Mapping[str, Any]] = ContextVar("options of the running command", default={})  # noqa: B039
 _FUNCTIONS = {"read_letor": "convert --group", "read_parquet": "convert --group"}
 
 
@@ -22,13 +24,16 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        options = {one.name: one for one in self.params if one.param_type_name == "option" and one.name}
-        with reported(options, debug=bool(ctx.find_root().params.get("debug"))):
-            return super().invoke(ctx)
+        token = _options.set({one.name: one for one in self.params if one.param_type_name == "option" and one.name})
+        try:
+            with reported(debug=bool(ctx.find_root().params.get("debug"))):
+                return super().invoke(ctx)
+        finally:
+            _options.reset(token)
 
 
 @contextmanager
-def reported(options: Mapping[str, Any], *, debug: bool) -> Iterator[None]:
+def reported(*, debug: bool) -> Iterator[None]:
     """Print errors that a user can do something about, and warnings, as one message without a traceback."""
     try:
         with warnings.catch_warnings():
@@ -43,34 +48,31 @@ def reported(options: Mapping[str, Any], *, debug: bool) -> Iterator[None]:
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         if debug:
             raise
-        print(f"error: {describe(error, options)}", file=sys.stderr)
+        print(f"error: {describe(error)}", file=sys.stderr)
         raise typer.Exit(1) from None
 
 
-def describe(error: BaseException, options: Mapping[str, Any]) -> str:
-    """Return an error's message, with options in place of the parameters that it names."""
+def describe(error: BaseException) -> str:
+    """Return an error's message, with options of the running command in place of the parameters that it names."""
     from perceptrank.stream.validation import AdvisingError
 
-    return error.spelled(_speller(options)) if isinstance(error, AdvisingError) else str(error)
+    return error.spelled(_spell) if isinstance(error, AdvisingError) else str(error)
 
 
-def _speller(options: Mapping[str, Any]) -> Callable[["Name | Setting"], str]:
+def _spell(part: "Name | Setting") -> str:
     from perceptrank.io.parquet import ColumnSetting
     from perceptrank.stream.validation import Setting
 
-    def spell(part: "Name | Setting") -> str:
-        if isinstance(part, ColumnSetting):
-            return f"--column {part.parameter.removesuffix('s')}=…"
-        name, value = (part.parameter, part.value) if isinstance(part, Setting) else (str(part), ...)
-        option = options.get(name)
-        if option is None:
-            return _FUNCTIONS.get(name, str(part))
-        if option.is_flag:
-            flags = option.secondary_opts if value is False else option.opts
-            return str(flags[0]) if flags else str(part)
-        return str(option.opts[0]) if value is ... else f"{option.opts[0]} {value}"
-
-    return spell
+    if isinstance(part, ColumnSetting):
+        return f"--column {part.parameter.removesuffix('s')}=…"
+    name, value = (part.parameter, part.value) if isinstance(part, Setting) else (str(part), ...)
+    option = _options.get().get(name)
+    if option is None:
+        return _FUNCTIONS.get(name, str(part))
+    if option.is_flag:
+        flags = option.secondary_opts if value is False else option.opts
+        return str(flags[0]) if flags else str(part)
+    return str(option.opts[0]) if value is ... else f"{option.opts[0]} {value}"
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

@@ -9,6 +9,7 @@ import typer
 import perceptrank as pr
 from perceptrank.cli.making import make_learner
 from perceptrank.cli.options import DEFAULT_RECORD, AsJson
+from perceptrank.cli.progress import announce_compiling
 from perceptrank.cli.tables import show
 
 _LETOR = b"1 qid:1 1:0.5 2:1\n0 qid:1 1:1 2:0\n"
@@ -34,6 +35,7 @@ def warm_up(
 
     from perceptrank.kernels.compiled import cache_folder, on_compile
 
+    announce_compiling()
     if everything and algorithm:
         raise ValueError("say --all or --algorithm, not both")
     names = sorted(pr.algorithms()) if everything else list(dict.fromkeys(algorithm or ["listwise"]))
