@@ -9,11 +9,12 @@ from perceptrank import __version__
 from perceptrank.cli.adversary import adversary
 from perceptrank.cli.algorithms import algorithms
 from perceptrank.cli.bound import bound
+from perceptrank.cli.command import Command, Group
 from perceptrank.cli.compare import compare
 from perceptrank.cli.convert import convert
 from perceptrank.cli.datasets import datasets
 from perceptrank.cli.demo import demo
-from perceptrank.cli.errors import Command, reported
+from perceptrank.cli.errors import reported
 from perceptrank.cli.evaluate import evaluate
 from perceptrank.cli.learn import learn
 from perceptrank.cli.options import ungrouped
@@ -39,7 +40,7 @@ COMMANDS = (
     warm_up,
 )
 
-app = typer.Typer(no_args_is_help=True, help="Online learning to rank from a stream of judged queries.")
+app = typer.Typer(cls=Group, no_args_is_help=True, help="Online learning to rank from a stream of judged queries.")
 for command in COMMANDS:
     app.command(cls=Command)(ungrouped(command))
 
@@ -67,7 +68,7 @@ def main(
 ) -> None:
     """Online learning to rank from a stream of judged queries."""
     if plugin:
-        with reported(debug=debug):
+        with reported({}, debug=debug):
             from perceptrank.learners.plugins import load_file
 
             for path in plugin:

@@ -9,7 +9,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperCommand
 
 if TYPE_CHECKING:
     from perceptrank.stream.validation import Name, Setting
@@ -19,22 +18,10 @@ _options: ContextVar[Mapping[str, Any]] = ContextVar("options of the running com
 _FUNCTIONS = {"read_letor": "convert --group", "read_parquet": "convert --group"}
 
 
-class Command(TyperCommand):
-    """A command whose errors name its own options."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
-        token = _options.set({one.name: one for one in self.params if one.param_type_name == "option" and one.name})
-        try:
-            with reported(debug=bool(ctx.find_root().params.get("debug"))):
-                return super().invoke(ctx)
-        finally:
-            _options.reset(token)
-
-
 @contextmanager
-def reported(*, debug: bool) -> Iterator[None]:
-    """Print errors that a user can do something about, and warnings, as one message without a traceback."""
+def reported(options: Mapping[str, Any], *, debug: bool) -> Iterator[None]:
+    """Print errors that a user can do something about, and warnings, as one message in terms of the given options."""
+    token = _options.set(options)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always")
@@ -50,6 +37,8 @@ def reported(*, debug: bool) -> Iterator[None]:
             raise
         print(f"error: {describe(error)}", file=sys.stderr)
         raise typer.Exit(1) from None
+    finally:
+        _options.reset(token)
 
 
 def describe(error: BaseException) -> str:
