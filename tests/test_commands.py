@@ -321,6 +321,17 @@ print({"numpy", "numba", "scipy"} & set(sys.modules))
     assert result.stdout == "set()\n"
 
 
+def test_text_needs_no_pydantic_and_numbers_are_validated(run, files):
+    command = [sys.executable, "-X", "importtime", "-m", "perceptrank", "learn", str(files), "--record", "ap", "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert [row.keys() for row in json.loads(result.stdout)["rows"]] == [
+        {"algorithm": 0, "ap": 0, "queries": 0, "updates": 0}.keys()
+    ]
+    assert "pydantic" not in result.stderr
+    for wrong in (["--checkpoint", "0"], ["--learning-rate", "x"], ["--qid", "there"], ["--threads", "1.5"]):
+        assert f"Invalid value for '{wrong[0]}'" in run("learn", files, *wrong, code=2).stderr
+
+
 def test_debug_shows_the_traceback(files):
     command = [sys.executable, "-m", "perceptrank", "--debug", "learn", str(files), "--algorithm", "none"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ class Group(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments before the command."""
-        _validate_only_what_needs_it(self.params)
+        _validate_only_what_needs_it(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
 
@@ -22,7 +22,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command's arguments."""
-        _validate_only_what_needs_it(self.params)
+        _validate_only_what_needs_it(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
