@@ -136,7 +136,7 @@ def test_convert_flags_have_an_effect(run, tmp_path):
     assert out.read_text() == "1 qid:1 0:1 # note\n0 qid:1 1:3 # other\n"
     run("convert", str(out), str(tmp_path / "c.txt"), "--zero-based")
     assert (tmp_path / "c.txt").read_text() == "1 qid:1 1:1 2:0\n0 qid:1 1:0 2:3\n"
-    assert "clip must be" in run("convert", str(source), str(tmp_path / "d.txt"), "--clip", "0").stderr
+    assert "--clip must be" in run("convert", str(source), str(tmp_path / "d.txt"), "--clip", "0").stderr
 
 
 def test_convert_messages_speak_of_flags(run, tmp_path):
@@ -173,7 +173,12 @@ def test_output_that_no_one_reads_is_no_error(tmp_path):
 def test_parquet_of_others(run, tmp_path):
     frame = pd.DataFrame({"query": [1, 1], "label": [1, 0], "note": ["x", "y"], "a": [1.5, 2.0], "b": [0.0, 3.0]})
     frame.to_parquet(tmp_path / "a.parquet")
-    assert "--column says" in run("convert", str(tmp_path / "a.parquet"), "-").stderr
+    message = run("convert", str(tmp_path / "a.parquet"), "-").stderr
+    assert "--column qid=…, --column relevance=… and --column feature=… say which is which" in message
+    named = ["--column=qid=query", "--column=relevance=label"]
+    message = run("convert", str(tmp_path / "a.parquet"), "-", *named).stderr
+    assert "feature column 'note' must hold numbers, got " in message
+    assert "; --column feature=… chooses" in message
     names = [f"--column={one}" for one in ("qid=query", "relevance=label", "feature=a", "feature=b")]
     run("convert", str(tmp_path / "a.parquet"), str(tmp_path / "b.txt"), *names)
     assert (tmp_path / "b.txt").read_text() == "#1:a\n#2:b\n1 qid:1 1:1.5 2:0\n0 qid:1 1:2 2:3\n"

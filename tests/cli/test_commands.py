@@ -1,10 +1,15 @@
 """The commands that learn: each agrees with the library, and can be stopped and gone on with."""
 
+import gzip
+import importlib.util
 import json
+import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import ir_measures
 import numpy as np
@@ -14,7 +19,8 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.cli.making import parse_rates, parse_settings
-from perceptrank.cli.progress import ProgressBar
+from perceptrank.cli.progress import announce_compiling
+from perceptrank.stream.validation import AdvisingExistsError, ParameterError, Setting, check_positive
 
 STREAM = pr.separable(120, n_features=5, label_noise=0.2, seed=3).stream
 
@@ -245,6 +251,87 @@ def test_errors_are_one_message(run, files, arguments, message):
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("", ["learn", "FILE", "--learning-rate", "-1"], "error: --learning-rate must be a number > 0, got -1.0\n"),
+        ("", ["learn", "FILE", "--scaling", "big"], "error: --scaling must be one of "),
+        ("", ["learn", "FILE", "--algorithm", "none"], "error: --algorithm must be one of "),
+        ("", ["learn", "FILE", "--set", "relative_margin=-1"], "error: relative_margin must be"),
+        ("", ["simulate", "new.txt", "--features", "1"], "error: --features must be at least 2, got 1\n"),
+        ("", ["simulate", "new.txt", "--label-noise", "3"], "error: --label-noise must be a probability, got 3.0\n"),
+        ("", ["adversary", "--margin", "0.5", "--rounds", "99"], "error: --rounds must be at most 15"),
+        ("", ["convert", "FILE", "STORE"], "overwrite it (--overwrite)\n"),
+        ("", ["learn", "STORE", "--n-features", "2", "--clip", "1"], "error: --n-features, --clip: only LETOR text"),
+        ("1 qid:1 1:1\n", ["learn", "FILE", "--clip", "-2"], "error: --clip must be a number > 0, got -2.0\n"),
+        ("1 qid:1 0:1\n", ["learn", "FILE"], "if they count from 0 here, say --zero-based\n"),
+        ("1 1:1 # q\n", ["learn", "FILE", "--qid", "field"], "got '1:1'; --qid comment or group=… if"),
+        ("1 qid:1 1:1 # q\n", ["learn", "FILE", "--qid", "comment"], "if the field does, say --qid field\n"),
+        ("1 qid:1 1:1e39\n", ["learn", "FILE"], "--float64 keeps it, --clip bounds it\n"),
+        (
+            "1 qid:1 3:1\n",
+            ["learn", "FILE", "--n-features", "2"],
+            "with --n-features 2 ids go from 1 to 2, got '3:1'",
+        ),
+        ("1 qid:1 9999999:1\n", ["learn", "FILE"], "must be declared with --n-features, got"),
+        ("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:2\n", ["learn", "FILE"], "convert --group brings its documents together"),
+        ("1 qid:1 1:1e308\n0 qid:1 1:-1e308\n", ["learn", "FILE", "--float64"], "with --scaling running\n"),
+    ],
+)
+def test_errors_name_flags(run, tmp_path, monkeypatch, text, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    Path("n_features=clip.txt").write_text(text or "1 qid:1 1:1\n0 qid:1 1:0\n")
+    pr.write_store(STREAM[:2], "store")
+    names = {"FILE": "n_features=clip.txt", "STORE": "store"}
+    result = run(*(names.get(one, one) for one in arguments), code=1)
+    assert message in result.stderr
+    assert "--n-features=" not in result.stderr  # what looks like a parameter in a file's name stays
+
+
+def test_errors_carry_what_they_name():
+    with pytest.raises(ParameterError, match=r"^learning_rate must be a number > 0, got -1$") as caught:
+        check_positive("learning_rate", -1)
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert (error.parameter, error.rule, error.value) == ("learning_rate", "must be a number > 0", -1)
+    assert str(error) == str(caught.value)
+    assert isinstance(error, ValueError)
+    exists = pickle.loads(pickle.dumps(AdvisingExistsError("there is {one}; say ", Setting("overwrite", True))))
+    assert str(exists) == "there is {one}; say overwrite=True"
+    assert exists.spelled(lambda part: f"<{part.parameter}>") == "there is {one}; say <overwrite>"
+    assert isinstance(exists, FileExistsError)
+    wrong = pr.FormatError("a.txt", 2, 3, "expected qid:ID; ", Setting("group"), " helps")
+    again = pickle.loads(pickle.dumps(wrong))
+    assert (again.path, again.line, again.column, again.problem) == ("a.txt", 2, 3, "expected qid:ID; group=… helps")
+    assert again.parts == wrong.parts
+
+
+def test_help_and_wrong_use_load_no_numbers():
+    code = """
+import sys
+from typer.testing import CliRunner
+from perceptrank.cli.app import app
+runner = CliRunner()
+names = [one.name or one.callback.__name__.replace("_", "-") for one in app.registered_commands]
+assert len(names) > 10
+for arguments in (["--help"], ["--version"], ["learn"], *([name, "--help"] for name in names)):
+    assert runner.invoke(app, arguments).exit_code == (2 if arguments == ["learn"] else 0), arguments
+print({"numpy", "numba", "scipy"} & set(sys.modules))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "set()\n"
+
+
+def test_text_needs_no_pydantic_and_numbers_are_validated(run, files):
+    command = [sys.executable, "-X", "importtime", "-m", "perceptrank", "learn", str(files), "--record", "ap", "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert [row.keys() for row in json.loads(result.stdout)["rows"]] == [
+        {"algorithm": 0, "ap": 0, "queries": 0, "updates": 0}.keys()
+    ]
+    assert "pydantic" not in result.stderr
+    for wrong in (["--checkpoint", "0"], ["--learning-rate", "x"], ["--qid", "there"], ["--threads", "1.5"]):
+        assert f"Invalid value for '{wrong[0]}'" in run("learn", files, *wrong, code=2).stderr
+
+
 def test_debug_shows_the_traceback(files):
     command = [sys.executable, "-m", "perceptrank", "--debug", "learn", str(files), "--algorithm", "none"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -254,7 +341,7 @@ def test_debug_shows_the_traceback(files):
 
 def test_every_command_has_help_with_an_example(run):
     for command in app.registered_commands:
-        name = command.name or command.callback.__name__
+        name = command.name or command.callback.__name__.replace("_", "-")
         assert f"Example: perceptrank {name}" in " ".join(run(name, "--help").stdout.split())
 
 
@@ -272,7 +359,7 @@ def test_resuming_needs_the_same_settings_and_records(run, files, tmp_path):
     run("learn", files, "--save", model, "--trace", trace, "--measure", "ap")
     again = ["learn", files, "--save", model, "--resume"]
     assert "is a listwise, not a slam" in run(*again, "--algorithm", "slam", code=1).stderr
-    assert "learned with measure 'ap', not 'ndcg'" in run(*again, "--measure", "ndcg", code=1).stderr
+    assert "learned with --measure 'ap', not 'ndcg'" in run(*again, "--measure", "ndcg", code=1).stderr
     assert "other measures" in run(*again, "--trace", trace, "--record", "ap", code=1).stderr
     assert "there is no" in run(*again, "--trace", tmp_path / "other.npz", code=1).stderr
     pr.Trace.load(trace)[:5].save(trace)
@@ -350,21 +437,96 @@ def test_simulate_takes_nothing_that_has_no_effect(run, tmp_path):
     assert "--kind separable" in run("simulate", tmp_path / "m", "--kind", "mslr", "--margin", 1, code=1).stderr
 
 
-def test_the_first_use_says_that_it_compiles_and_has_help(tmp_path, monkeypatch, capsys):
-    started = []
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("subprocess.run", lambda command, **_: started.append(command))
-    monkeypatch.setattr("perceptrank.cli.first_use.cache_folder", lambda: tmp_path)
-    ProgressBar("x")
-    assert "compiling for the first use" in capsys.readouterr().err
-    (tmp_path / "perceptrank.kernels.list_pass.list_pass-1-2.kernel").touch()
-    ProgressBar("x")
+COUNTED = """
+import sys
+from perceptrank.kernels.compiled import on_compile
+compiled = []
+on_compile(compiled.append)
+from perceptrank.cli.app import app
+app(sys.argv[1:], standalone_mode=False)
+print(len(compiled), file=sys.stderr)
+"""
+
+
+def test_what_is_warmed_up_is_not_compiled_again(files, tmp_path):
+    settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", COUNTED]
+    first = subprocess.run([*command, "warm-up", "--json"], env=settings, capture_output=True, text=True, check=True)
+    report = json.loads(first.stdout)
+    assert len(report["kernels"]) == int(first.stderr.split()[-1]) > 3
+    assert [row["algorithm"] for row in report["rows"]] == ["listwise"]
+    assert report["seconds"] > 0
+    assert report["cache"].startswith(str(tmp_path / "cache"))
+    assert any(Path(report["cache"]).rglob("*"))
+    text = gzip.decompress(files.read_bytes())
+    (tmp_path / "a.txt").write_bytes(text)
+    for again in (["warm-up", "--json"], ["learn", str(tmp_path / "a.txt")]):
+        result = subprocess.run([*command, *again], env=settings, capture_output=True, text=True, check=True)
+        assert result.stderr == "0\n"
+
+
+def test_warm_up_says_what_it_did(run):
+    printed = run("warm-up", "--algorithm", "bagging:perceptron", "--algorithm", "perceptron").stdout
+    assert "bagging:perceptron" in printed
+    assert "kernels compiled in" in printed
+    assert "cache: " in printed
+    assert "not both" in run("warm-up", "--all", "--algorithm", "slam", code=1).stderr
+    assert "--algorithm must be one of" in run("warm-up", "--algorithm", "none", code=1).stderr
+
+
+def test_compiling_is_said_once_and_on_a_terminal_only(tmp_path, monkeypatch, capsys):
+    (tmp_path / "fresh.py").write_text(
+        "from perceptrank.kernels.compiled import compiled\n"
+        "@compiled\ndef one(x):\n    return x + 1\n@compiled\ndef two(x):\n    return x + 2\n"
+    )
+    spec = importlib.util.spec_from_file_location("fresh", tmp_path / "fresh.py")
+    fresh = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(fresh)
+    announce_compiling.cache_clear()
+    announce_compiling()
+    assert fresh.one(1) == 2
     assert capsys.readouterr().err == ""
-    assert started == [[sys.executable, "-m", "perceptrank.cli.first_use"]]
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    announce_compiling.cache_clear()
+    announce_compiling()
+    assert (fresh.one(1.0), fresh.two(1), fresh.one(2)) == (2, 3, 3)
+    assert capsys.readouterr().err == "compiling kernels for the first use…\n"
 
 
-def test_the_help_of_the_first_use_runs():
-    subprocess.run([sys.executable, "-m", "perceptrank.cli.first_use"], check=True)
+PLUGIN = """
+import perceptrank as pr
+
+
+class Mine(pr.SlamPerceptron):
+    \"\"\"A learner of a user.\"\"\"
+
+    algorithm = "mine"
+"""
+
+
+def test_learners_of_users_are_known_by_name(files, stream, tmp_path):
+    plugin, model = tmp_path / "mine.py", tmp_path / "m.json"
+    plugin.write_text(PLUGIN)
+    (tmp_path / "other.py").write_text(PLUGIN.replace("mine", "other").replace("Mine", "Other"))
+    command = [sys.executable, "-m", "perceptrank"]
+    learn = ["learn", files, "--algorithm", "mine", "--save", model, "--json"]
+    result = subprocess.run([*command, "--plugin", plugin, *learn], capture_output=True, text=True, check=True)
+    assert json.loads(result.stdout)["rows"][0]["algorithm"] == "mine"
+    expected = pr.SlamPerceptron()
+    expected.learn(stream)
+    assert json.loads(model.read_text())["algorithm"] == "mine"
+    settings = os.environ | {"PERCEPTRANK_PLUGINS": f"{plugin}{os.pathsep}{tmp_path / 'other.py'}"}
+    listed = subprocess.run([*command, "algorithms"], env=settings, capture_output=True, text=True, check=True).stdout
+    assert "mine" in listed
+    assert "other" in listed
+    evaluated = subprocess.run([*command, "evaluate", model, files], env=settings, capture_output=True, check=False)
+    assert evaluated.returncode == 0
+
+
+def test_a_plugin_that_is_not_there_is_an_error(run, tmp_path):
+    result = run("--plugin", tmp_path / "nothing.py", "algorithms", code=1)
+    assert result.stderr.startswith("error: ")
+    assert "nothing.py" in result.stderr
 
 
 def test_bound_on_a_separable_stream(run, tmp_path):
@@ -438,7 +600,7 @@ def test_all_learners_are_compared_as_far_as_settings_suit_them(run, tmp_path):
     printed = run("compare", tmp_path / "a.txt", "--measure", "ap", "--json")
     names = {row["name"] for row in json.loads(printed.stdout)["rows"]}
     assert names == set(pr.algorithms()) - {"structured-ndcg"}
-    assert "structured-ndcg is left out" in printed.stderr
+    assert "structured-ndcg is left out: --measure must be ndcg or ndcg@k, got 'ap'" in printed.stderr
     printed = run(
         "compare",
         tmp_path / "a.txt",

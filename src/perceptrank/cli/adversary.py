@@ -1,52 +1,70 @@
-"""The lower-bound game."""
+"""The command `adversary`."""
 
-from typing import Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
+import typer
 
+import perceptrank as pr
 from perceptrank.cli.making import make_learner
+from perceptrank.cli.options import AsJson, LearnerSettings, Measure, Pairs
+from perceptrank.cli.progress import announce_compiling
 from perceptrank.cli.tables import show
-from perceptrank.learners.learner import Learner
-from perceptrank.theory import play
+
+if TYPE_CHECKING:
+    from perceptrank.learners.base import Learner
 
 
-def run(
-    algorithm: str,
-    settings: dict[str, Any],
-    *,
-    radius: float,
-    margin: float,
-    n_documents: int,
-    version: str,
-    rounds: int | None,
-    measure: str,
-    as_json: bool,
+class Version(StrEnum):
+    """How many rounds the adversary plays."""
+
+    sharp = "sharp"
+    paper = "paper"
+
+
+def adversary(
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "--learner", help="Learner to play against; bagging:slam wraps one.")
+    ] = "listwise",
+    radius: Annotated[float, typer.Option(help="Norm of every document.")] = 1.0,
+    margin: Annotated[float, typer.Option(help="Margin that the stream is to have.")] = 0.1,
+    n_documents: Annotated[int, typer.Option("--documents", min=2, help="Documents of a query.")] = 3,
+    version: Annotated[Version, typer.Option(help="How many rounds: 4R²/γ² or the paper's R²/γ².")] = Version.sharp,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Play fewer rounds.")] = None,
+    record: Annotated[str, typer.Option(help="What is lost is 1 minus this measure.")] = "ndcg",
+    measure: Measure = None,
+    pairs: Pairs = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Play, and print what was lost and by what it was bound to be lost."""
-    learner = make_learner(algorithm, settings)
-    game = play(
+    """Play the lower-bound game: an adversary that any learner loses to in every round.
+
+    Example: perceptrank adversary --algorithm slam --radius 1 --margin 0.05
+    """
+    announce_compiling()
+    learner = make_learner(algorithm, LearnerSettings(measure=measure, pairs=pairs).given())
+    game = pr.theory.play(
         learner,
         radius=radius,
         margin=margin,
         n_documents=n_documents,
-        version=version,
+        version=version.value,
         rounds=rounds,
-        measure=measure,
+        measure=record,
     )
     name = str(game.trace.measures[0])
     losses = game.trace.losses(name)
     row = {
         "algorithm": algorithm,
         "rounds": len(losses),
-        "lost": int(np.count_nonzero(losses)),
+        "lost": int((losses != 0).sum()),
         "loss": float(losses.sum()),
         "per round": float(losses.mean()),
         "lower bound": game.lower_bound,
         "upper bound": _upper_bound(learner, radius, game.margin),
         "margin": game.margin,
     }
-    title = f"1 - {name} against the adversary, radius {radius:g}, margin {margin:g}, {version} version"
-    extra = {"radius": radius, "margin": margin, "version": version, "measure": name}
+    title = f"1 - {name} against the adversary, radius {radius:g}, margin {margin:g}, {version.value} version"
+    extra = {"radius": radius, "margin": margin, "version": version.value, "measure": name}
     played = {"losses": losses.tolist(), "separator": game.separator.tolist()}
     show([row], title=title, as_json=as_json, extra=extra | played)
     if not as_json:
@@ -56,8 +74,8 @@ def run(
             print("it ranked with the mean of its weights, for which there is no upper bound; --set average=false")
 
 
-def _upper_bound(learner: Learner, radius: float, margin: float) -> float | None:
-    """What the learner's theorem allows, if it has one on the rankings that it shows."""
+def _upper_bound(learner: "Learner", radius: float, margin: float) -> float | None:
+    """Return what the learner's theorem allows, if it has one on the rankings that it shows."""
     if learner.compared_by is None or learner.average:
         return None
     return learner.guarantee(radius=radius, margin=margin)

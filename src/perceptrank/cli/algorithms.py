@@ -1,12 +1,20 @@
-"""Which learners there are."""
+"""The command `algorithms`."""
 
+from typing import TYPE_CHECKING
+
+import perceptrank as pr
+from perceptrank.cli.options import AsJson
 from perceptrank.cli.tables import show
-from perceptrank.learners.learner import Learner
-from perceptrank.learners.registry import algorithms, wrappers
+
+if TYPE_CHECKING:
+    from perceptrank.learners.base import Learner
 
 
-def run(*, as_json: bool) -> None:
-    """Print names, classes, settings, and the first line of what each says about itself."""
+def algorithms(as_json: AsJson = False) -> None:
+    """List the learners.
+
+    Example: perceptrank algorithms
+    """
     rows = [
         {
             "name": name,
@@ -17,7 +25,7 @@ def run(*, as_json: bool) -> None:
             "promise": kind.promise,
             "settings": ", ".join(kind.parameter_names),
         }
-        for name, kind in sorted(algorithms().items())
+        for name, kind in sorted(pr.algorithms().items())
     ]
     around = [
         {
@@ -26,7 +34,7 @@ def run(*, as_json: bool) -> None:
             "what it makes of a learner": _first_line(kind),
             "settings": ", ".join(one for one in kind.parameter_names if one != "learner"),
         }
-        for name, kind in sorted(wrappers().items())
+        for name, kind in sorted(pr.wrappers().items())
     ]
     shown = [{key: row[key] for key in row if key not in ("class", "settings")} for row in rows]
     show(rows, title="Learners, for --algorithm", as_json=as_json, extra={"wrappers": around}, shown=shown)
@@ -39,5 +47,5 @@ def run(*, as_json: bool) -> None:
         )
 
 
-def _first_line(kind: type[Learner]) -> str:
+def _first_line(kind: "type[Learner]") -> str:
     return (kind.__doc__ or "").strip().splitlines()[0]

@@ -1,62 +1,76 @@
-"""What theory promises on a stream, and what happened."""
+"""The command `bound`."""
 
 import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+import typer
 
-from perceptrank.cli.making import make_learner
+import perceptrank as pr
+from perceptrank.cli.making import make_learner, parse_rates
+from perceptrank.cli.options import AsJson
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
-from perceptrank.cli.tables import plain, show
-from perceptrank.evaluation.comparison import compare
-from perceptrank.evaluation.plots import Chart, Series, check_drawable, draw
-from perceptrank.io.atomic import check_writable
-from perceptrank.learners.learner import Learner
-from perceptrank.learners.registry import algorithms as known
-from perceptrank.measures import MeasureLike, parse
-from perceptrank.stream.query_stream import QueryStream, Scan
-from perceptrank.stream.validation import check_choice
-from perceptrank.theory import Comparator, Margin, bounds, comparator, cumulative_surrogate, diameter, margin, radius
-from perceptrank.transforms.scaling import make_scalings
+from perceptrank.cli.tables import as_text, plain, show
+
+if TYPE_CHECKING:
+    from perceptrank.evaluation.plots import Chart
+    from perceptrank.learners.base import Learner
+    from perceptrank.stream.query_stream import QueryStream, Scan
+    from perceptrank.theory import Comparator, Margin
 
 _POINTS = 1000
 _MOST_BYTES_KEPT = 2**30
+_BOUND = ",.4g"
 
 
-def run(
-    reading: Reading,
-    algorithms: list[str],
-    rates: list[float],
-    measure: str,
-    scaling: list[str],
+def bound(
     *,
-    tolerance: float,
-    n_threads: int | None,
-    plot: Path | None,
-    as_json: bool,
+    algorithm: Annotated[
+        list[str] | None, typer.Option(help="Learner; may be repeated. By default slam, minimax and listwise.")
+    ] = None,
+    learning_rate: Annotated[
+        str | None, typer.Option(help="Rates for slam: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number).")
+    ] = None,
+    measure: Annotated[str, typer.Option(help="What is learned; what is lost is 1 minus it.")] = "ndcg@10",
+    scaling: Annotated[
+        list[str] | None, typer.Option(help="Scaling of features: query-zscore, query-minmax; may be repeated.")
+    ] = None,
+    tolerance: Annotated[float, typer.Option(help="How exactly the margin is to be known, as a part of it.")] = 1e-3,
+    plot: Annotated[Path | None, typer.Option(help="Image file to draw losses and bounds into.")] = None,
+    reading: Reading,
+    as_json: AsJson = False,
 ) -> None:
-    """Find the best margin, learn, and print bounds beside losses."""
+    """Find the best margin of a stream, and print what theory promises each learner beside what it lost.
+
+    Needs the extra 'theory'. Where no linear ranker gets everything right, bounds compare with the best fixed one.
+
+    Example: perceptrank bound train.txt.gz --measure ndcg@10 --plot bounds.png
+    """
+    names = list(dict.fromkeys(algorithm or ["slam", "minimax", "listwise"]))
+    rates = parse_rates(learning_rate) if learning_rate is not None else []
     if plot is not None:
+        from perceptrank.evaluation.plots import check_drawable
+        from perceptrank.io.atomic import check_writable
+
         check_writable(plot)
         check_drawable(plot)
-    if "running" in scaling:
+    if "running" in (scaling or []):
         raise ValueError("--scaling running changes features as the stream goes on, so it has no margin of its own")
-    chosen = parse(measure)
+    chosen = pr.parse(measure)
     if (chosen.ties, chosen.empty) != ("worst", "skip"):
         raise ValueError(f"bounds are about the policies ties=worst and empty=skip, got {chosen}")
-    if rates and "slam" not in algorithms:
+    if rates and "slam" not in names:
         raise ValueError("--learning-rate is for slam, which is not among the learners")
-    learners = _learners(algorithms, rates, measure)
+    learners = _learners(names, rates, measure)
     start = time.perf_counter()
     with ProgressBar("reading") as bar:
-        stream = _stream(reading, scaling, bar)
-        best = margin(stream, measure, tolerance=tolerance)
+        stream = _stream(reading, scaling or [], bar)
+        best = pr.theory.margin(stream, measure, tolerance=tolerance)
     facts = _Facts(stream, measure, best)
-    result = compare(learners, stream, measure, n_threads=n_threads)
+    result = pr.compare(learners, stream, measure, n_threads=reading.n_threads)
     rows = []
     for name, learner in learners.items():
         trace = result.traces[name]
@@ -64,6 +78,8 @@ def run(
     n_queries = len(next(iter(result.traces.values())))
     if plot is not None:
         losses = {name: trace.cumulative_loss(measure) for name, trace in result.traces.items()}
+        from perceptrank.evaluation.plots import draw
+
         draw(_chart(losses, {row["name"]: row["a priori"] for row in rows}, measure), plot)
     extra = facts.as_plain() | {"queries": n_queries, "seconds": round(time.perf_counter() - start, 3)}
     show(
@@ -76,11 +92,13 @@ def run(
         print(facts)
 
 
-def _learners(algorithms: list[str], rates: list[float], measure: str) -> dict[str, Learner]:
+def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[str, Learner]":
+    from perceptrank.stream.validation import check_choice
+
     learners: dict[str, Learner] = {}
-    with_theorem = [name for name, kind in known().items() if kind.compared_by is not None]
+    with_theorem = [name for name, kind in pr.algorithms().items() if kind.compared_by is not None]
     for name in algorithms:
-        check_choice("algorithm", name, known())
+        check_choice("algorithm", name, pr.algorithms())
         if name not in with_theorem:
             raise ValueError(f"{name} has no theorem about rankings; {', '.join(with_theorem)} have")
         for rate in rates if name == "slam" and rates else [None]:
@@ -90,10 +108,11 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> dict[s
     return learners
 
 
-def _stream(reading: Reading, scaling: list[str], bar: ProgressBar) -> Scan | list[QueryStream]:
+def _stream(reading: Reading, scaling: list[str], bar: ProgressBar) -> "Scan | list[QueryStream]":
     """The blocks, to be gone through several times: kept in memory if they are small or come from standard input."""
+    from perceptrank.transforms.scaling import make_scalings
 
-    def blocks() -> Iterator[QueryStream]:
+    def blocks() -> "Iterator[QueryStream]":
         for block in reading.blocks(bar):
             for one in make_scalings(scaling or None):
                 block = block.with_features(one.scale(block.X, block.offsets))  # noqa: PLW2901
@@ -104,29 +123,31 @@ def _stream(reading: Reading, scaling: list[str], bar: ProgressBar) -> Scan | li
         kept.append(block)
         n_bytes += block.X.nbytes
         if n_bytes > _MOST_BYTES_KEPT and "-" not in reading.files:
-            return Scan(blocks, "queries")
+            return pr.Scan(blocks, "queries")
     return kept
 
 
 class _Facts:
     """What the bounds are made of."""
 
-    def __init__(self, stream: Scan | list[QueryStream], measure: MeasureLike, best: Margin) -> None:
+    def __init__(self, stream: "Scan | list[QueryStream]", measure: str, best: "Margin") -> None:
         self.stream, self.measure, self.best = stream, measure, best
-        self.radius, self.diameter = radius(stream), diameter(stream, measure)
-        self.weight_ratio = bounds.weight_ratio(measure, stream)
-        self.longest = max(int(np.diff(block.offsets).max()) for block in stream)
+        self.radius, self.diameter = pr.theory.radius(stream), pr.theory.diameter(stream, measure)
+        self.weight_ratio = pr.theory.bounds.weight_ratio(measure, stream)
+        self.longest = max(int((block.offsets[1:] - block.offsets[:-1]).max()) for block in stream)
 
-    def comparators(self, learner: Learner) -> list[Comparator]:
+    def comparators(self, learner: "Learner") -> "list[Comparator]":
         """The best fixed ranker for the learner's constant, and the one that ranks all documents alike."""
+        import numpy as np
+
         constant = learner.guarantee(diameter=self.diameter, radius=self.radius, margin=1)
         surrogate = learner.compared_by or ""
-        best = comparator(self.stream, self.measure, penalty=max(constant, 1e-12), surrogate=surrogate)
+        best = pr.theory.comparator(self.stream, self.measure, penalty=max(constant, 1e-12), surrogate=surrogate)
         nothing = np.zeros(next(iter(self.stream)).n_features)
-        alike = cumulative_surrogate(nothing, self.stream, self.measure, surrogate=surrogate)
-        return [best, Comparator(0.0, alike, nothing, surrogate=surrogate)]
+        alike = pr.theory.cumulative_surrogate(nothing, self.stream, self.measure, surrogate=surrogate)
+        return [best, pr.theory.Comparator(0.0, alike, nothing, surrogate=surrogate)]
 
-    def row(self, name: str, learner: Learner, loss: float) -> dict[str, Any]:
+    def row(self, name: str, learner: "Learner", loss: float) -> dict[str, Any]:
         """A learner's loss and promises."""
         given: dict[str, Any] = {"diameter": self.diameter, "radius": self.radius}
         if self.best.separable:
@@ -146,7 +167,7 @@ class _Facts:
 
     def as_plain(self) -> dict[str, Any]:
         return {
-            "measure": str(parse(self.measure)),
+            "measure": str(pr.parse(self.measure)),
             "separable": self.best.separable,
             "margin": [plain(self.best.lower) if math.isfinite(self.best.lower) else None, self.best.upper],
             "radius": self.radius,
@@ -159,8 +180,8 @@ class _Facts:
     def _paper(self) -> float | None:
         if not self.best.separable or not math.isfinite(self.weight_ratio):
             return None
-        cutoff = parse(self.measure).cutoff
-        return bounds.slam_as_in_the_paper(
+        cutoff = pr.parse(self.measure).cutoff
+        return pr.theory.bounds.slam_as_in_the_paper(
             radius=self.radius,
             n_documents=min(cutoff or self.longest, self.longest),
             weight_ratio=self.weight_ratio,
@@ -170,15 +191,15 @@ class _Facts:
     def _lower(self) -> float | None:
         if not self.best.separable or 4 * self.radius**2 < 2 * self.best.upper**2:
             return None
-        return bounds.lower(radius=self.radius, margin=self.best.upper, measure=self.measure)
+        return pr.theory.bounds.lower(radius=self.radius, margin=self.best.upper, measure=self.measure)
 
     def __str__(self) -> str:
         sizes = f"R = {self.radius:.4g}, D = {self.diameter:.4g}, v_max = {self.weight_ratio:.4g}"
         if self.best.separable:
             return (
                 f"best margin: {self.best.lower:.6g} to {self.best.upper:.6g}; {sizes}. With the paper's constant, "
-                f"Algorithm 2 at its rate: {_shown(self._paper())}. What any learner can be made to lose on some "
-                f"stream of this radius and margin: {_shown(self._lower())}.\n"
+                f"Algorithm 2 at its rate: {as_text(self._paper(), _BOUND)}. What any learner can be made to lose on "
+                f"some stream of this radius and margin: {as_text(self._lower(), _BOUND)}.\n"
                 "S: weight moved, at least the loss. a posteriori: |w| / (rate margin). from the steps: the longest "
                 "step per weight in place of D. a priori: the theorem."
             )
@@ -191,11 +212,11 @@ class _Facts:
         )
 
 
-def _shown(bound: float | None) -> str:
-    return "-" if bound is None else f"{bound:,.4g}"
+def _chart(losses: dict[str, Any], promised: dict[str, float], measure: str) -> "Chart":
+    import numpy as np
 
+    from perceptrank.evaluation.plots import Chart, Series
 
-def _chart(losses: dict[str, Any], promised: dict[str, float], measure: str) -> Chart:
     series = []
     for place, (name, curve) in enumerate(losses.items()):
         shown = np.unique(np.geomspace(1, len(curve), _POINTS).astype(int))

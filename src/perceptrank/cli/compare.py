@@ -1,53 +1,66 @@
-"""Several learners on the same files."""
+"""The command `compare`."""
 
 import sys
 import time
 import warnings
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from rich.console import Console
-from rich.live import Live
+import typer
 
-from perceptrank.cli.making import has_setting, kinds_of, make_learner
+import perceptrank as pr
+from perceptrank.cli.errors import describe
+from perceptrank.cli.making import has_setting, kinds_of, make_learner, parse_rates
+from perceptrank.cli.options import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
 from perceptrank.cli.tables import interval, is_wide, make_table, plain, show
-from perceptrank.evaluation.comparison import compare
-from perceptrank.evaluation.plots import check_drawable
-from perceptrank.evaluation.trace import Trace
-from perceptrank.io.atomic import check_writable
-from perceptrank.learners.learner import Learner
-from perceptrank.learners.registry import algorithms
-from perceptrank.measures import parse_all
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from perceptrank.evaluation.trace import Trace
+    from perceptrank.learners.base import Learner
 
 _REFRESH_SECONDS = 0.25
 
 
-def run(
-    reading: Reading,
-    chosen: list[str],
-    rates: list[float],
-    settings: dict[str, Any],
-    measures: list[str],
+def compare(
     *,
-    n_threads: int | None,
-    plot: Path | None,
-    seed: int,
-    as_json: bool,
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(help="Learner (bagging:slam wraps one), or all; may be repeated. By default all."),
+    ] = None,
+    learning_rate: Annotated[
+        str | None,
+        typer.Option(help="Rates for learners that depend on one: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number)."),
+    ] = None,
+    settings: LearnerSettings,
+    record: Record = None,
+    plot: MeansPlot = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.")] = 0,
+    reading: Reading,
+    as_json: AsJson = False,
 ) -> None:
-    """Learn with all of them in one pass, and print who is ahead and which differences are real."""
+    """Compare learners and learning rates in one pass, and say which differences are significant.
+
+    Example: perceptrank compare train.txt.gz --algorithm slam --algorithm listwise --learning-rate 1e-4:1:9
+    """
+    from perceptrank.measures.measure import parse_all
+
     if plot is not None:
+        from perceptrank.evaluation.plots import check_drawable
+        from perceptrank.io.atomic import check_writable
+
         check_writable(plot)
         check_drawable(plot)
-    learners = _learners(chosen, rates, settings)
-    recorded = parse_all(measures)
+    rates = [] if learning_rate is None else parse_rates(learning_rate)
+    learners = _learners(algorithm or ["all"], rates, settings.given())
+    recorded = parse_all(record or DEFAULT_RECORD)
     start = time.perf_counter()
     shown = _LiveTable(list(learners), str(recorded[0]), start)
     with ProgressBar("comparing") as bar, shown:
         blocks = reading.blocks(_nothing if shown.is_live else bar)
-        result = compare(learners, blocks, recorded, n_threads=n_threads, on_block=shown, on_error="drop")
+        result = pr.compare(learners, blocks, recorded, n_threads=reading.n_threads, on_block=shown, on_error="drop")
     for name, reason in result.dropped.items():
         print(f"warning: {name} did not come to the end: {reason}", file=sys.stderr)
     if plot is not None:
@@ -61,7 +74,7 @@ def run(
         if is_wide():
             row |= {"95% interval": interval(one.low, one.high)} | others
         row |= {"behind": one.behind, "95% interval ": interval(one.behind_low, one.behind_high)}
-        shown_rows.append(row | {"real": one.is_behind, "updates": one.n_updates})
+        shown_rows.append(row | {"significant": one.is_behind, "updates": one.n_updates})
     n_queries = len(next(iter(result.traces.values())))
     extra = {
         "measure": str(first),
@@ -74,12 +87,12 @@ def run(
     title = f"{len(rows)} learners on {n_queries:,} queries, best first"
     show(rows, title=title, as_json=as_json, extra=extra, shown=shown_rows)
     if not as_json:
-        print("behind: the best mean minus this one; real: all of its interval is above 0.")
+        print("behind: the best mean minus this one; significant: all of its interval is above 0.")
 
 
-def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> dict[str, Learner]:
-    """Each algorithm, once for every rate if its rankings depend on that."""
-    names = sorted(algorithms()) if "all" in chosen else list(dict.fromkeys(chosen))
+def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> "dict[str, Learner]":
+    """Make each learner, once for every rate if its rankings depend on that."""
+    names = sorted(pr.algorithms()) if "all" in chosen else list(dict.fromkeys(chosen))
     unknown = [key for key in settings if not any(has_setting(name, key) for name in names)]
     if unknown:
         raise ValueError(f"none of {', '.join(names)} has a setting {', '.join(unknown)}")
@@ -95,7 +108,7 @@ def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -
         except ValueError as error:
             if "all" not in chosen:
                 raise
-            warnings.warn(f"{name} is left out: {error}", stacklevel=2)
+            warnings.warn(f"{name} is left out: {describe(error)}", stacklevel=2)
     if not learners:
         raise ValueError("no learner can be made with these settings")
     return learners
@@ -115,10 +128,12 @@ class _LiveTable:
         self._n_queries = self._n_counted = 0
         self._live: Live | None = None
 
-    def __call__(self, traces: dict[str, Trace]) -> None:
+    def __call__(self, traces: "dict[str, Trace]") -> None:
         """Take a block's traces."""
         if not self.is_live:
             return
+        import numpy as np
+
         for name, trace in traces.items():
             self._sums[name] += float(np.nansum(trace.values(self._measure)))
             self._updates[name] += trace.n_updates
@@ -137,6 +152,9 @@ class _LiveTable:
         ]
         table = make_table(rows, f"{self._n_queries:,} queries, {self._n_queries / seconds:,.0f} a second")
         if self._live is None:
+            from rich.console import Console
+            from rich.live import Live
+
             self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
             self._live.start()
         self._live.update(table, refresh=True)

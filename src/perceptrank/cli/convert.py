@@ -1,62 +1,117 @@
-"""From one format to another."""
+"""The command `convert`."""
 
 import json
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
+import typer
+
+import perceptrank as pr
+from perceptrank.cli.options import AsJson, Dialect, Overwrite, To
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
-from perceptrank.io.letor.writer import write_letor
-from perceptrank.io.parquet import write_parquet
-from perceptrank.io.sources import format_for
-from perceptrank.io.store import open_store, write_store
-from perceptrank.stream.query_stream import QueryStream
+
+if TYPE_CHECKING:
+    from perceptrank.stream.query_stream import QueryStream
+
+
+class Layout(StrEnum):
+    """Layouts of features in Parquet files."""
+
+    columns = "columns"
+    list = "list"
 
 
 class Writing(NamedTuple):
     """What is to be written, and how."""
 
     destination: str
-    format: str | None
-    append: bool
-    overwrite: bool
+    to: To | None = None
+    append: bool = False
+    overwrite: bool = False
     sparse: bool = False
     zero_based: bool = False
     layout: Literal["columns", "list"] = "columns"
 
+    @property
+    def format(self) -> str:
+        """The format, by the destination's name if it is not given."""
+        from perceptrank.io.sources import format_for
 
-def run(reading: Reading, writing: Writing, *, as_json: bool) -> None:
-    """Convert, and say what was written."""
+        return format_for(self.destination) if self.to is None else self.to.value
+
+
+def convert(
+    *,
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE... DESTINATION",
+            help="LETOR text (plain or compressed, '-' for standard input), stores or Parquet files, folders or "
+            "patterns of them; and what to write.",
+        ),
+    ],
+    to: Annotated[
+        To | None,
+        typer.Option(
+            help="Format to write. By default the name says it: .parquet; .txt, .letor, .svm, …; else a store."
+        ),
+    ] = None,
+    append: Annotated[bool, typer.Option("--append", help="Add to a store that is there.")] = False,
+    overwrite: Overwrite = False,
+    whole: Annotated[
+        bool, typer.Option("--group", help="Bring documents of a query together that are not adjacent, in memory.")
+    ] = False,
+    comments: Annotated[bool, typer.Option("--comments", help="Keep comments.")] = False,
+    sparse: Annotated[bool, typer.Option("--sparse", help="Leave out zeros when writing LETOR text.")] = False,
+    layout: Annotated[Layout, typer.Option(help="Parquet: a column per feature, or one of lists.")] = Layout.columns,
+    write_zero_based: Annotated[
+        bool, typer.Option("--write-zero-based", help="Count feature ids from 0 when writing LETOR text.")
+    ] = False,
+    dialect: Dialect,
+    as_json: AsJson = False,
+) -> None:
+    """Convert between LETOR text, stores and Parquet, in memory that does not depend on the size.
+
+    Example: perceptrank convert MSLR-WEB10K/Fold1/train.txt train.store
+    """
+    if len(paths) < 2:
+        raise typer.BadParameter("name at least one source and the destination", param_hint="SOURCE... DESTINATION")
+    *sources, destination = paths
     start = time.perf_counter()
-    kind = writing.format or format_for(writing.destination)
+    reading = Reading(files=sources, comments=comments, whole=whole, **asdict(dialect))
+    writing = Writing(destination, to, append, overwrite, sparse, write_zero_based, layout.value)
     counted = _Counted()
     with ProgressBar("converting") as bar:
-        write(counted.going_through(reading.blocks(bar)), writing, kind)
+        write(counted.going_through(reading.blocks(bar)), writing)
     seconds = time.perf_counter() - start
     report = {
-        "destination": writing.destination,
-        "format": kind,
+        "destination": destination,
+        "format": writing.format,
         "queries": counted.n_queries,
         "documents": counted.n_documents,
         "features": counted.n_features,
         "seconds": round(seconds, 3),
     }
     if as_json:
-        print(json.dumps(report, indent=1), file=sys.stderr if writing.destination == "-" else sys.stdout)
-    elif writing.destination != "-":
-        added = "added " if writing.append else ""
+        print(json.dumps(report, indent=1), file=sys.stderr if destination == "-" else sys.stdout)
+    elif destination != "-":
+        added = "added " if append else ""
         print(
-            f"{writing.destination} ({kind}): {added}{counted.n_queries:,} queries, {counted.n_documents:,} documents, "
-            f"{counted.n_features} features, {seconds:.1f} s"
+            f"{destination} ({writing.format}): {added}{counted.n_queries:,} queries, "
+            f"{counted.n_documents:,} documents, {counted.n_features} features, {seconds:.1f} s"
         )
 
 
-def write(blocks: Iterator[QueryStream], writing: Writing, kind: str) -> None:
-    """Write blocks in a format."""
+def write(blocks: "Iterator[QueryStream]", writing: Writing) -> None:
+    """Write blocks."""
     path = Path(writing.destination)
+    kind = writing.format
     if kind != "letor" and writing.sparse:
         raise ValueError("--sparse is for LETOR text")
     if writing.append:
@@ -64,30 +119,30 @@ def write(blocks: Iterator[QueryStream], writing: Writing, kind: str) -> None:
             raise ValueError("--append is for stores")
         if writing.overwrite:
             raise ValueError("say --append or --overwrite, not both")
-        open_store(path).append(blocks)
+        pr.open_store(path).append(blocks)
         return
     if writing.destination == "-":
         if kind != "letor":
             raise ValueError("only LETOR text can go to standard output")
-        write_letor(blocks, sys.stdout.buffer, sparse=writing.sparse, zero_based=writing.zero_based)
+        pr.write_letor(blocks, sys.stdout.buffer, sparse=writing.sparse, zero_based=writing.zero_based)
         return
     if kind == "store":
-        write_store(blocks, path, overwrite=writing.overwrite)
+        pr.write_store(blocks, path, overwrite=writing.overwrite)
         return
     if path.exists() and not writing.overwrite:
         raise FileExistsError(f"there is a file {path} already; --overwrite replaces it")
     if kind == "parquet":
-        write_parquet(blocks, path, layout=writing.layout)
+        pr.write_parquet(blocks, path, layout=writing.layout)
     else:
-        write_letor(blocks, path, sparse=writing.sparse, zero_based=writing.zero_based)
+        pr.write_letor(blocks, path, sparse=writing.sparse, zero_based=writing.zero_based)
 
 
 class _Counted:
-    """What has gone through."""
+    """Counts of what has gone through."""
 
     n_queries = n_documents = n_features = 0
 
-    def going_through(self, blocks: Iterator[QueryStream]) -> Iterator[QueryStream]:
+    def going_through(self, blocks: "Iterator[QueryStream]") -> "Iterator[QueryStream]":
         for block in blocks:
             self.n_queries += len(block)
             self.n_documents += block.n_documents

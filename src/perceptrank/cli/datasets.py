@@ -1,26 +1,46 @@
-"""Which public data sets there are, and which of them are here."""
+"""The command `datasets`."""
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.box import SIMPLE_HEAD
-from rich.markup import escape
-from rich.table import Table
+import typer
 
-from perceptrank.cli.tables import console
-from perceptrank.datasets.catalogue import DataSet, datasets
+import perceptrank as pr
+from perceptrank.cli.options import AsJson
+from perceptrank.cli.tables import as_text, console
+
+if TYPE_CHECKING:
+    from perceptrank.datasets.catalogue import DataSet
 
 
-def run(root: Path, *, as_json: bool) -> None:
-    """Print a table, and where to obtain what is not here."""
-    if not root.is_dir():
-        print(f"there is no folder {root}; --data names the one that data sets are kept in", file=sys.stderr)
-    found = {name: _files(one, root) for name, one in datasets().items()}
+def datasets(
+    data: Annotated[
+        Path, typer.Option(envvar="PERCEPTRANK_DATA", help="The folder that data sets are kept in.", show_default=True)
+    ] = Path("data"),
+    as_json: AsJson = False,
+) -> None:
+    """List the public data sets, which of them are there, and where to obtain the others.
+
+    Example: perceptrank datasets --data ~/data
+    """
+    if not data.is_dir():
+        print(f"there is no folder {data}; --data names the one that data sets are kept in", file=sys.stderr)
+    known = pr.datasets()
+    found = {name: _files(one, data) for name, one in known.items()}
     if as_json:
-        print(json.dumps([_described(one, found[name]) for name, one in datasets().items()], indent=1))
+        print(json.dumps([_described(one, found[name]) for name, one in known.items()], indent=1))
         return
+    _print_table(known, found, data)
+
+
+def _print_table(known: "Mapping[str, DataSet]", found: dict[str, dict[str, list[int]]], root: Path) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(
         title=f"Public data sets, and which are in {escape(str(root))}", title_justify="left", box=SIMPLE_HEAD
     )
@@ -29,11 +49,11 @@ def run(root: Path, *, as_json: bool) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("grades")
     table.add_column("here")
-    for name, one in datasets().items():
+    for name, one in known.items():
         table.add_row(
             name,
-            _number(one.queries),
-            _number(one.documents),
+            _count(one.queries),
+            _count(one.documents),
             str(one.n_features),
             str(one.n_folds or "-"),
             one.grades,
@@ -41,7 +61,7 @@ def run(root: Path, *, as_json: bool) -> None:
         )
     out = console()
     out.print(table)
-    missing = [one for name, one in datasets().items() if not found[name]]
+    missing = [one for name, one in known.items() if not found[name]]
     if missing:
         out.print("\nNot here. Unpack the archives so that these files exist, or say --data:")
     for one in missing:
@@ -50,13 +70,13 @@ def run(root: Path, *, as_json: bool) -> None:
         out.print(f"      {one.home} ({one.terms})", soft_wrap=True, highlight=False)
 
 
-def _files(one: DataSet, root: Path) -> dict[str, list[int]]:
-    """The folds in which each split is here."""
+def _files(one: "DataSet", root: Path) -> dict[str, list[int]]:
+    """List the folds in which each split is here."""
     here = {split: [fold for fold in one.folds if one.find(root, split, fold)] for split in one.splits}
     return {split: folds for split, folds in here.items() if folds}
 
 
-def _summary(one: DataSet, found: dict[str, list[int]]) -> str:
+def _summary(one: "DataSet", found: dict[str, list[int]]) -> str:
     if not found:
         return "-"
     if found == dict.fromkeys(one.splits, one.folds):
@@ -72,11 +92,11 @@ def _folds(folds: list[int]) -> str:
     return f"fold {', '.join(map(str, folds))}"
 
 
-def _number(value: int | None) -> str:
-    return "?" if value is None else f"{value:,}"
+def _count(value: int | None) -> str:
+    return "?" if value is None else as_text(value)
 
 
-def _described(one: DataSet, found: dict[str, list[int]]) -> dict[str, Any]:
+def _described(one: "DataSet", found: dict[str, list[int]]) -> dict[str, Any]:
     return {
         "name": one.name,
         "title": one.title,

@@ -1,26 +1,36 @@
-"""A first look: the paper's learners and ours on one simulated stream that a perfect linear ranker exists for."""
+"""The command `demo`: the paper's learners and ours on one simulated stream that has a perfect linear ranker."""
 
 import json
 import time
+from typing import Annotated
 
-from rich.console import Console
+import typer
 
-from perceptrank.cli import first_use
+import perceptrank as pr
+from perceptrank.cli.options import AsJson, SimulationSeed
+from perceptrank.cli.progress import announce_compiling
 from perceptrank.cli.tables import console, make_table
-from perceptrank.datasets.separable import separable
-from perceptrank.learners.registry import algorithms
 
 LEARNERS = ("listnet", "listwise", "minimax", "perceptron", "slam")
 
 
-def run(n_queries: int, seed: int, *, as_json: bool) -> None:
-    """Learn, and print a table."""
-    first_use.prepare()
+def demo(
+    n_queries: Annotated[int, typer.Option("--queries", min=1, help="How many queries to simulate.")] = 5000,
+    seed: SimulationSeed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a simulated separable stream with the paper's learners and ours, and print how each one ranked it.
+
+    Example: perceptrank demo --queries 2000 --seed 7
+    """
+    from rich.console import Console
+
+    announce_compiling()
     with Console(stderr=True).status("Simulating and learning"):
-        simulated = separable(n_queries, seed=seed)
+        simulated = pr.separable(n_queries, seed=seed)
         rows = []
         for name in LEARNERS:
-            kind = algorithms()[name]
+            kind = pr.algorithms()[name]
             kind().learn(simulated.stream[:1], ["ndcg@10", "ap"])
             learner = kind().set_params(average=False)
             start = time.perf_counter()

@@ -1,28 +1,30 @@
-"""A model on held-out files."""
+"""The command `evaluate`."""
 
 import time
 from typing import Any
 
+import perceptrank as pr
+from perceptrank.cli.options import DEFAULT_RECORD, AsJson, Model, Record
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
 from perceptrank.cli.tables import interval, plain, show
-from perceptrank.evaluation.comparison import Comparison
-from perceptrank.evaluation.holdout import evaluate
-from perceptrank.learners.registry import load
 
 
-def run(model: str, reading: Reading, measures: list[str], *, as_json: bool) -> None:
-    """Print the mean of each measure, with an interval from resampling queries."""
+def evaluate(*, model: Model, record: Record = None, reading: Reading, as_json: AsJson = False) -> None:
+    """Measure a model on held-out queries, without learning from them.
+
+    Example: perceptrank evaluate model.json test.txt.gz --record ndcg@10 --record ap
+    """
     start = time.perf_counter()
-    ranker = load(model)
+    ranker = pr.load(model)
     with ProgressBar("evaluating") as bar:
-        trace = evaluate(ranker, reading.blocks(bar), measures)
+        trace = pr.evaluate(ranker, reading.blocks(bar), record or DEFAULT_RECORD)
     rows: list[dict[str, Any]] = []
     for measure in trace.measures:
         mean = plain(trace.mean(measure))
         low = high = None
         if mean is not None:
-            (standing,) = Comparison({"model": trace}).standings(measure)
+            (standing,) = pr.Comparison({"model": trace}).standings(measure)
             low, high = plain(standing.low), plain(standing.high)
         counted = int((trace.values(measure) >= 0).sum())
         rows.append({"measure": str(measure), "mean": mean, "low": low, "high": high, "counted": counted})

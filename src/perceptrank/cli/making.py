@@ -1,36 +1,38 @@
-"""Learners from what is said on the command line."""
+"""Make learners from their names and settings."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import perceptrank as pr
 
-from perceptrank.learners.learner import Learner
-from perceptrank.learners.registry import algorithms, wrappers
-from perceptrank.stream.validation import check_choice, check_positive
+if TYPE_CHECKING:
+    from perceptrank.learners.base import Learner
 
 
-def kinds_of(name: str) -> list[type[Learner]]:
-    """What a name such as listnet, or bagging:adagrad:listnet, stands for, from the outermost to the innermost."""
+def kinds_of(name: str) -> "list[type[Learner]]":
+    """Find the classes of a name such as listnet, or bagging:adagrad:listnet, from the outermost to the innermost."""
+    from perceptrank.stream.validation import check_choice
+
     *outer, algorithm = name.split(":")
+    wrappers, algorithms = pr.wrappers(), pr.algorithms()
     for one in outer:
-        check_choice("what is around a learner", one, sorted(wrappers()))
-    if algorithm in wrappers():
+        check_choice("what is around a learner", one, sorted(wrappers))
+    if algorithm in wrappers:
         raise ValueError(f"{algorithm} goes around a learner: say {algorithm}:listwise, for example")
-    check_choice("algorithm", algorithm, sorted(algorithms()))
-    return [*(wrappers()[one] for one in outer), algorithms()[algorithm]]
+    check_choice("algorithm", algorithm, sorted(algorithms))
+    return [*(wrappers[one] for one in outer), algorithms[algorithm]]
 
 
 def settings_of(name: str) -> list[str]:
-    """What a learner of that name can be given: all settings of its parts but the learner inside."""
+    """List what a learner of that name can be given: all settings of its parts but the learner inside."""
     return _settings(kinds_of(name))
 
 
-def _own(kind: type[Learner]) -> list[str]:
+def _own(kind: "type[Learner]") -> list[str]:
     return [one for one in kind.parameter_names if not (kind.wraps and one == "learner")]
 
 
-def _settings(kinds: list[type[Learner]]) -> list[str]:
+def _settings(kinds: "list[type[Learner]]") -> list[str]:
     """Those of a part inside as learner__NAME, if the part around it has a setting of that name too."""
     own = _own(kinds[0])
     inside = _settings(kinds[1:]) if len(kinds) > 1 else []
@@ -38,23 +40,23 @@ def _settings(kinds: list[type[Learner]]) -> list[str]:
 
 
 def has_setting(name: str, setting: str) -> bool:
-    """Whether a learner of that name can be given a setting; those of a part inside may be called learner__NAME."""
+    """Tell if a learner of that name can be given a setting; those of a part inside may be called learner__NAME."""
     return _has(kinds_of(name), setting)
 
 
-def _has(kinds: list[type[Learner]], setting: str) -> bool:
+def _has(kinds: "list[type[Learner]]", setting: str) -> bool:
     return setting in _own(kinds[0]) or (len(kinds) > 1 and _has(kinds[1:], setting.removeprefix("learner__")))
 
 
-def make_learner(name: str, settings: dict[str, Any]) -> Learner:
-    """A learner by name, with settings that it must have; each goes to the outermost part that has it."""
+def make_learner(name: str, settings: dict[str, Any]) -> "Learner":
+    """Make a learner by name, with settings that it must have; each goes to the outermost part that has it."""
     unknown = [one for one in settings if not has_setting(name, one)]
     if unknown:
         raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(settings_of(name))}")
     return _make(kinds_of(name), dict(settings))
 
 
-def _make(kinds: list[type[Learner]], settings: dict[str, Any]) -> Learner:
+def _make(kinds: "list[type[Learner]]", settings: dict[str, Any]) -> "Learner":
     own = {one: settings.pop(one) for one in kinds[0].parameter_names if one in settings}
     left: dict[str, Any] = {}
     for one, value in settings.items():
@@ -65,8 +67,8 @@ def _make(kinds: list[type[Learner]], settings: dict[str, Any]) -> Learner:
     return kinds[0](**own, **inside)
 
 
-def setting_in(learner: Learner, name: str) -> Any:
-    """The value of a setting as a model file has it, from the outermost part that has it."""
+def setting_in(learner: "Learner", name: str) -> Any:
+    """Return the value of a setting as a model file has it, from the outermost part that has it."""
     parameters = learner.as_document()["parameters"]
     while name not in parameters:
         parameters, name = parameters["learner"]["parameters"], name.removeprefix("learner__")
@@ -74,7 +76,7 @@ def setting_in(learner: Learner, name: str) -> Any:
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:
-    """Settings given as name=value; a value is a number, true, false, null or text."""
+    """Read settings given as name=value; a value is a number, true, false, null or text."""
     settings = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -88,11 +90,15 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
 
 
 def parse_rates(text: str) -> list[float]:
-    """Learning rates: one, several with commas, or first:last:number, spaced evenly on a logarithmic scale.
+    """Read learning rates: one, several with commas, or first:last:number, spaced evenly on a logarithmic scale.
 
     >>> parse_rates("0.1,1"), [round(rate, 4) for rate in parse_rates("1e-2:1:3")]
     ([0.1, 1.0], [0.01, 0.1, 1.0])
     """
+    import numpy as np
+
+    from perceptrank.stream.validation import check_positive
+
     try:
         if ":" in text:
             first, last, number = text.split(":")

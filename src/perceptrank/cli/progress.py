@@ -1,22 +1,37 @@
-"""A bar for what takes longer than a second, shown on a terminal only."""
+"""What a command waits for, said on a terminal only."""
 
 import sys
 import time
+from functools import cache
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-
-from perceptrank.cli import first_use
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 _PATIENCE_SECONDS = 1.0
 
 
+@cache
+def announce_compiling() -> None:
+    """From now on, say so, once, when a kernel has to be compiled."""
+    from perceptrank.kernels.compiled import on_compile
+
+    if not sys.stderr.isatty():
+        return
+
+    @cache
+    def say() -> None:
+        print("compiling kernels for the first use…", file=sys.stderr)
+
+    on_compile(lambda _: say())
+
+
 class ProgressBar:
-    """Call it with what is done and what there is to do in all, 0 if unknown."""
+    """A bar for what takes longer than a second: call it with what is done and what there is to do, 0 if unknown."""
 
     def __init__(self, title: str) -> None:
-        first_use.prepare()
+        announce_compiling()
         self._title = title
         self._start = time.monotonic()
         self._progress: Progress | None = None
@@ -27,13 +42,7 @@ class ProgressBar:
         if self._progress is None:
             if not sys.stderr.isatty() or time.monotonic() - self._start < _PATIENCE_SECONDS:
                 return
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.percentage:>3.0f}%"),
-                TimeRemainingColumn(),
-            )
-            self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._progress = _make_progress()
             self._progress.start()
             self._task = self._progress.add_task(self._title, total=total or None)
         if self._task is not None:
@@ -47,3 +56,16 @@ class ProgressBar:
     ) -> None:
         if self._progress is not None:
             self._progress.stop()
+
+
+def _make_progress() -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=Console(stderr=True), transient=True)

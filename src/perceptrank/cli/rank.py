@@ -1,59 +1,80 @@
-"""Rankings of files, as a TREC run."""
+"""The command `rank`."""
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Annotated
 
-import numpy as np
+import typer
 
+import perceptrank as pr
+from perceptrank.cli.options import Model
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
-from perceptrank.io.atomic import replaced_file
-from perceptrank.learners.learner import Learner
-from perceptrank.learners.registry import load
-from perceptrank.stream.query_stream import QueryStream
+
+if TYPE_CHECKING:
+    from perceptrank.kernels.arrays import Floats
+    from perceptrank.stream.query_stream import QueryStream
 
 _DOCID = re.compile(r"docid\s*=\s*(\S+)")
 
 
-def run(model: str, reading: Reading, out: Path | None, tag: str, top: int | None) -> None:
-    """Write a line per document: query, Q0, document, rank from 1, score, tag."""
+def rank(
+    *,
+    model: Model,
+    out: Annotated[Path | None, typer.Option(help="File to write; by default standard output.")] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Only so many documents of each query.")] = None,
+    tag: Annotated[str, typer.Option(help="Name of the run, the last column.")] = "perceptrank",
+    reading: Reading,
+) -> None:
+    """Rank documents with a model, as a TREC run: query, Q0, document, rank, score, tag.
+
+    A document is called by its comment (LETOR's docid, else the first word), else by its number in the query.
+
+    Example: perceptrank rank model.json test.txt.gz --top 10 --out run.txt
+    """
+    from perceptrank.io.atomic import replaced_file
+
     if not tag or any(one.isspace() for one in tag):
         raise ValueError(f"the tag must be one word, got {tag!r}")
-    ranker = load(model)
-    with ProgressBar("ranking") as bar:
-        if out is None:
-            _write(ranker, reading, bar, sys.stdout.buffer, tag, top)
-            sys.stdout.buffer.flush()
-        else:
-            with replaced_file(out) as file:
-                _write(ranker, reading, bar, file, tag, top)
+    ranker = pr.load(model)
+
+    def write(file: IO[bytes]) -> None:
+        with ProgressBar("ranking") as bar:
+            for block in replace(reading, comments=True).blocks(bar):
+                file.write(_lines(block, ranker.scores(block), tag, top).encode())
+
+    if out is None:
+        write(sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    else:
+        with replaced_file(out) as file:
+            write(file)
 
 
-def _write(ranker: Learner, reading: Reading, bar: ProgressBar, file: IO[bytes], tag: str, top: int | None) -> None:
-    for block in reading.blocks(bar):
-        scores = ranker.scores(block)
-        names = _names(block)
-        for q, qid in enumerate(block.qids.tolist()):
-            if any(one.isspace() for one in str(qid)):
-                raise ValueError(f"a TREC run cannot hold the query id {qid!r}, which has spaces")
-            start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
-            order = start + np.argsort(-scores[start:stop], kind="stable")[:top]
-            lines = [
-                f"{qid} Q0 {names[row]} {place} {float(scores[row])!r} {tag}\n"
-                for place, row in enumerate(order.tolist(), start=1)
-            ]
-            file.write("".join(lines).encode())
+def _lines(block: "QueryStream", scores: "Floats", tag: str, top: int | None) -> str:
+    lines = []
+    names = _names(block)
+    for q, qid in enumerate(block.qids.tolist()):
+        if any(one.isspace() for one in str(qid)):
+            raise ValueError(f"a TREC run cannot hold the query id {qid!r}, which has spaces")
+        start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
+        order = start + (-scores[start:stop]).argsort(kind="stable")[:top]
+        lines += [
+            f"{qid} Q0 {names[row]} {place} {float(scores[row])!r} {tag}\n"
+            for place, row in enumerate(order.tolist(), start=1)
+        ]
+    return "".join(lines)
 
 
-def _names(block: QueryStream) -> list[str]:
-    """What documents are called: by comment (LETOR's docid, or the first word), else by number in the query."""
-    numbers = np.arange(block.n_documents) - np.repeat(block.offsets[:-1], np.diff(block.offsets)) + 1
+def _names(block: "QueryStream") -> list[str]:
+    """Name documents by comment (LETOR's docid, or the first word), else by number in the query."""
+    numbers = [number for length in block.offsets[1:] - block.offsets[:-1] for number in range(1, length + 1)]
     if block.comments is None:
-        return [str(number) for number in numbers.tolist()]
+        return [str(number) for number in numbers]
     names = []
-    for number, comment in zip(numbers.tolist(), block.comments, strict=True):
+    for number, comment in zip(numbers, block.comments, strict=True):
         docid = _DOCID.search(comment)
         words = comment.split()
         names.append(docid[1] if docid else words[0] if words else str(number))

@@ -1,48 +1,97 @@
-"""Files, or standard input, as a stream for the commands."""
+"""Files, or standard input, as blocks of judged queries."""
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from perceptrank.io.sources import open_sources
-from perceptrank.io.store import Store
-from perceptrank.io.text import Source
-from perceptrank.stream.query_stream import QueryStream, as_blocks
+from perceptrank.cli.options import Dialect, Files, Qid
+
+if TYPE_CHECKING:
+    from perceptrank.stream.query_stream import Blocks, QueryStream
+
+_ROLES = {"qid": "qid", "relevance": "relevance", "feature": "features"}
 
 
-class Reading(NamedTuple):
-    """What to read, and how. `letor` are options of `read_letor`; those that are not given are None or False."""
+@dataclass(frozen=True, kw_only=True)
+class Reading(Dialect):
+    """What to read, and how; `whole` brings documents of a query together that are not adjacent."""
 
-    files: list[str]
-    letor: dict[str, Any]
-    columns: list[str] | None = None
+    files: Files
     comments: bool = False
     whole: bool = False
 
+    def blocks(
+        self, bar: Callable[[int, int], object], *, first: int = 0, every: int | None = None
+    ) -> Iterator["QueryStream"]:
+        """Yield the queries from number `first` on, block by block, and tell the bar how far it is.
+
+        With `every`, blocks end wherever so many queries, or a multiple of that, are complete.
+        """
+        from perceptrank.io.store import Store
+
+        stream = self._open(bar)
+        n_documents = stream.n_documents if isinstance(stream, Store) else 0  # other readers tell the bar themselves
+        queries = documents = 0
+        for block in _blocks_of(stream):
+            for start, stop in _cuts(queries, len(block), first, every):
+                yield block if stop - start == len(block) else block[start:stop]
+            queries += len(block)
+            documents += block.n_documents
+            if n_documents:
+                bar(documents, n_documents)
+
+    def _open(self, bar: Callable[[int, int], object]) -> "Blocks":
+        from perceptrank.io.sources import open_sources
+
+        given: dict[str, Any] = {
+            "n_features": self.n_features,
+            "zero_based": self.zero_based or None,
+            "qid": None if self.qid is Qid.auto else self.qid.value,
+            "clip": self.clip,
+            "dtype": "float64" if self.dtype else None,
+            "on_error": "skip" if self.on_error else None,
+            "n_threads": self.n_threads,
+        }
+        return open_sources(
+            [sys.stdin.buffer if one == "-" else one for one in self.files],
+            whole=self.whole,
+            comments=self.comments,
+            progress=bar,
+            columns=self._columns(),
+            **{name: value for name, value in given.items() if value is not None},
+        )
+
     def _columns(self) -> dict[str, Any]:
-        """What columns of Parquet files are called, from pairs role=name; several features make a list."""
+        """Names of columns of Parquet files, from pairs role=name; several features make a list."""
         named: dict[str, Any] = {}
-        for pair in self.columns or []:
-            role, equals, name = pair.partition("=")
-            if not equals or not name or role not in ("qid", "relevance", "feature"):
+        for pair in self.column or []:
+            role, _, name = pair.partition("=")
+            if not name or role not in _ROLES:
                 raise ValueError(f"a column must be qid=NAME, relevance=NAME or feature=NAME, got {pair!r}")
             if role == "feature":
-                named.setdefault("features", []).append(name)
+                named.setdefault(_ROLES[role], []).append(name)
             else:
-                named[role] = name
+                named[_ROLES[role]] = name
         return named
 
-    def blocks(self, bar: Callable[[int, int], object]) -> Iterator[QueryStream]:
-        """The queries block by block."""
-        files: list[Source] = [sys.stdin.buffer if one == "-" else one for one in self.files]
-        given = {name: value for name, value in self.letor.items() if value is not None and value is not False}
-        columns = self._columns()
-        stream = open_sources(files, whole=self.whole, comments=self.comments, progress=bar, columns=columns, **given)
-        total = stream.n_documents if isinstance(stream, Store) else 0
-        done = 0
-        for whole in as_blocks(stream):
-            for block in whole.blocks():
-                yield block
-                done += block.n_documents
-                if total:
-                    bar(done, total)
+
+def _blocks_of(stream: "Blocks") -> Iterator["QueryStream"]:
+    """Yield what a scan yields, which are blocks already, and whole streams in blocks."""
+    from perceptrank.stream.query_stream import Scan, as_blocks
+
+    for part in as_blocks(stream):
+        yield from [part] if isinstance(stream, Scan) else part.blocks()
+
+
+def _cuts(before: int, length: int, first: int, every: int | None) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of the parts of a block that comes after so many queries.
+
+    >>> list(_cuts(10, 6, 0, None)), list(_cuts(10, 6, 11, 4)), list(_cuts(0, 6, 9, None))
+    ([(0, 6)], [(1, 2), (2, 6)], [])
+    """
+    start = max(0, first - before)
+    while start < length:
+        stop = length if every is None else min(length, start + every - (before + start) % every)
+        yield start, stop
+        start = stop

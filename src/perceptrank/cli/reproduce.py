@@ -1,30 +1,76 @@
-"""The paper's experiments, and a report."""
+"""The command `reproduce`."""
 
 import sys
 import time
+from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from perceptrank import __version__
+from perceptrank.cli.options import AsJson, Threads
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.tables import show
-from perceptrank.paper.real_sets import check_root
-from perceptrank.paper.report.files import check_folder, write_report
-from perceptrank.paper.reproduction import Reproduction, Settings, as_plain, reproduce
+
+if TYPE_CHECKING:
+    from perceptrank.paper.reproduction import Reproduction
 
 
-def run(settings: Settings, out: Path, *, n_threads: int | None, as_json: bool) -> None:
-    """Run everything, write the report, and print where it is and what is in it."""
-    if settings.data is not None:
-        check_root(settings.data)
+class Scaled(StrEnum):
+    """Scalings of features of real sets."""
+
+    auto = "auto"
+    none = "none"
+    query_zscore = "query-zscore"
+    query_minmax = "query-minmax"
+    running = "running"
+
+
+class Order(StrEnum):
+    """Orders of the queries of real sets."""
+
+    shuffled = "shuffled"
+    given = "given"
+
+
+def reproduce(
+    data: Annotated[Path | None, typer.Option(help="Folder with data sets, each of which is run too.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and queries: a look in some seconds.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds: 10 unless given, 3 if quick.")] = None,
+    scaling: Annotated[
+        Scaled, typer.Option(help="Scaling of real sets; auto: query-zscore unless all features are in [-1, 1].")
+    ] = Scaled.auto,
+    order: Annotated[Order, typer.Option(help="Order of the queries of real sets.")] = Order.shuffled,
+    passes: Annotated[int, typer.Option(min=1, help="How many times real sets are shown.")] = 1,
+    n_threads: Threads = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the paper's experiments, and ours beside them: report.html, results.json, figures and curves.
+
+    On a simulated stream, and on every data set below the folder that --data names.
+
+    Example: perceptrank reproduce --data ~/letor --out report
+    """
+    from perceptrank.paper.real_sets import check_root
+    from perceptrank.paper.report.files import check_folder, write_report
+    from perceptrank.paper.reproduction import Settings, as_plain
+    from perceptrank.paper.reproduction import reproduce as run
+
+    settings = Settings(data, quick, seed, seeds, scaling.value, order.value, passes)
+    if data is not None:
+        check_root(data)
     check_folder(out)
     start = time.perf_counter()
     with _Bars() as bars:
-        result = reproduce(settings, n_threads=n_threads, progress=bars)
+        result = run(settings, n_threads=n_threads, progress=bars)
     page = write_report(result, out, __version__)
     for one in result.left_out:
         print(f"not used: {one.name}: {one.reason}", file=sys.stderr)
-    if settings.data is not None and len(result.streams) == 1:
-        print(f"no data set was found below {settings.data}", file=sys.stderr)
+    if data is not None and len(result.streams) == 1:
+        print(f"no data set was found below {data}", file=sys.stderr)
     if as_json:
         show(_rows(result), title="", as_json=True, extra=as_plain(result) | {"perceptrank": __version__})
         return
@@ -35,7 +81,7 @@ def run(settings: Settings, out: Path, *, n_threads: int | None, as_json: bool) 
     print(f"{len(result.charts)} figures and all numbers in {seconds:.0f} s; open {page.resolve().as_uri()}")
 
 
-def _rows(result: Reproduction) -> list[dict[str, str | float]]:
+def _rows(result: "Reproduction") -> list[dict[str, str | float]]:
     rows: list[dict[str, str | float]] = []
     for stream in result.streams:
         means = {one.contender.name: float(one.honest_rest.mean()) for one in stream.tuned["ndcg@10"]}
@@ -43,7 +89,7 @@ def _rows(result: Reproduction) -> list[dict[str, str | float]]:
     return rows
 
 
-def _print_losses(result: Reproduction) -> None:
+def _print_losses(result: "Reproduction") -> None:
     simulated = result.streams[0].simulated
     if simulated is None:
         return

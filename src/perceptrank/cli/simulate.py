@@ -1,43 +1,60 @@
-"""Simulated streams as files."""
+"""The command `simulate`."""
 
 import json
 import sys
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Any
 
+import typer
+
+import perceptrank as pr
 from perceptrank.cli.convert import Writing, write
-from perceptrank.datasets.mslr_shaped import mslr_shaped
-from perceptrank.datasets.separable import separable_blocks
-from perceptrank.io.sources import format_for
+from perceptrank.cli.options import AsJson, Overwrite, SimulationSeed, To
+from perceptrank.cli.progress import announce_compiling
 
 
-def run(
-    kind: str,
-    writing: Writing,
-    *,
-    n_queries: int,
-    n_documents: int | None,
-    n_features: int | None,
-    margin: float | None,
-    noise: float,
-    label_noise: float | None,
-    seed: int,
-    as_json: bool,
+class Simulation(StrEnum):
+    """Streams that can be simulated."""
+
+    separable = "separable"
+    mslr = "mslr"
+
+
+def simulate(
+    destination: Annotated[str, typer.Argument(help="What to write: LETOR text, a store or Parquet, by its name.")],
+    kind: Annotated[Simulation, typer.Option(help="The paper's separable stream, or one shaped like MSLR-WEB.")] = (
+        Simulation.separable
+    ),
+    n_queries: Annotated[int, typer.Option("--queries", min=1, help="How many queries.")] = 1000,
+    n_documents: Annotated[int | None, typer.Option("--documents", min=1, help="Documents of a query.")] = None,
+    n_features: Annotated[int | None, typer.Option("--features", min=1, help="Features of a document.")] = None,
+    margin: Annotated[float | None, typer.Option(help="Margin of the separable stream, by default 0.5.")] = None,
+    noise: Annotated[float, typer.Option(help="Spread of the features (of the grades, if mslr).")] = 1.0,
+    label_noise: Annotated[float | None, typer.Option(help="Share of wrong grades in the separable stream.")] = None,
+    seed: SimulationSeed = 0,
+    to: Annotated[To | None, typer.Option(help="Format to write, if the name does not say it.")] = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Write a simulated stream; of a separable one, print the ranker and the margin with --json."""
+    """Simulate a stream and write it.
+
+    Example: perceptrank simulate train.txt.gz --queries 5000 --margin 0.5 --seed 7
+    """
+    announce_compiling()
     sizes = {"n_documents": n_documents, "n_features": n_features}
     only_separable = {"margin": margin, "label_noise": label_noise}
-    if kind != "separable" and any(value is not None for value in only_separable.values()):
+    if kind is not Simulation.separable and any(value is not None for value in only_separable.values()):
         raise ValueError("--margin and --label-noise are for --kind separable")
     given: dict[str, Any] = {name: value for name, value in (sizes | only_separable).items() if value is not None}
-    report: dict[str, object] = {"destination": writing.destination, "queries": n_queries, "seed": seed}
-    if kind == "separable":
-        simulated = separable_blocks(n_queries, noise=noise, seed=seed, **given)
+    report: dict[str, object] = {"destination": destination, "queries": n_queries, "seed": seed}
+    if kind is Simulation.separable:
+        simulated = pr.separable_blocks(n_queries, noise=noise, seed=seed, **given)
         blocks = iter(simulated.blocks)
         report |= {"margin": simulated.margin, "ranker": simulated.ranker.tolist()}
     else:
-        blocks = mslr_shaped(n_queries, noise=noise, seed=seed, **given).blocks()
-    write(blocks, writing, writing.format or format_for(writing.destination))
+        blocks = pr.mslr_shaped(n_queries, noise=noise, seed=seed, **given).blocks()
+    write(blocks, Writing(destination, to, overwrite=overwrite))
     if as_json:
-        print(json.dumps(report, indent=1), file=sys.stderr if writing.destination == "-" else sys.stdout)
-    elif writing.destination != "-":
-        print(f"{writing.destination}: {n_queries:,} queries, {kind}, seed {seed}")
+        print(json.dumps(report, indent=1), file=sys.stderr if destination == "-" else sys.stdout)
+    elif destination != "-":
+        print(f"{destination}: {n_queries:,} queries, {kind.value}, seed {seed}")

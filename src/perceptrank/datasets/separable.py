@@ -9,6 +9,7 @@ import numpy as np
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.query_stream import QueryStream, Scan
 from perceptrank.stream.validation import (
+    ParameterError,
     as_number,
     check_not_negative,
     check_positive,
@@ -116,11 +117,11 @@ class _Simulation:
         check_positive_whole("n_documents", n_documents)
         check_positive_whole("n_grades", n_grades)
         if check_positive_whole("n_features", n_features) < 2:
-            raise ValueError(f"n_features must be at least 2, got {n_features}")
+            raise ParameterError("n_features", "must be at least 2", n_features)
         check_positive("margin", margin)
         check_not_negative("noise", noise)
         if not 0 <= as_number(label_noise) <= 1:
-            raise ValueError(f"label_noise must be a probability, got {label_noise!r}")
+            raise ParameterError("label_noise", "must be a probability", label_noise)
         check_seed(seed)
         rng = np.random.default_rng(seed)
         ranker = rng.normal(size=n_features)

@@ -16,12 +16,25 @@ from perceptrank.io.text import PathLike, find_files
 from perceptrank.io.whole_queries import Piece, RepeatedQueryError, WholeQueries, identifiers
 from perceptrank.kernels.arrays import Features
 from perceptrank.stream.query_stream import BLOCK_BYTES, Blocks, QueryStream, Scan, as_blocks, frame_columns
-from perceptrank.stream.validation import as_grades, as_identifiers, check_choice, check_finite, check_positive_whole
+from perceptrank.stream.validation import (
+    AdvisingValueError,
+    Name,
+    Setting,
+    as_grades,
+    as_identifiers,
+    check_choice,
+    check_finite,
+    check_positive_whole,
+)
 
 _METADATA = b"perceptrank"
 _COMMENT = "comment"
 _ROW_GROUP_BYTES = 64 * 2**20
 _READ_ROWS = 2**14
+
+
+class ColumnSetting(Setting):
+    """A parameter that names columns of Parquet files."""
 
 
 def write_parquet(
@@ -124,8 +137,9 @@ def scan_parquet(
                     yield from queries.add(piece)
                 except RepeatedQueryError as error:
                     row = first_row + error.start
-                    problem = f"query {error.qid!r} again, after others; read_parquet brings its documents together"
-                    raise ValueError(f"{file}, row {row}: {problem}") from None
+                    problem = f"{file}, row {row}: query {error.qid!r} again, after others; "
+                    advice = Name("read_parquet"), " brings its documents together"
+                    raise AdvisingValueError(problem, *advice) from None
         if queries.is_empty:
             raise ValueError(f"there are no documents in {', '.join(files)}")
         yield from queries.rest()
@@ -193,9 +207,10 @@ class _Columns:
         needed = [self._qid, self._relevance, *self._features, *([_COMMENT] if self._comments else [])]
         missing = [name for name in needed if name not in schema.names]
         if missing:
-            raise ValueError(
-                f"{path} has no column {', '.join(map(repr, missing))}; it has {', '.join(schema.names)}. "
-                "qid=, relevance= and features= say which is which"
+            raise AdvisingValueError(
+                f"{path} has no column {', '.join(map(repr, missing))}; it has {', '.join(schema.names)}. ",
+                *(ColumnSetting("qid"), ", ", ColumnSetting("relevance"), " and ", ColumnSetting("features")),
+                " say which is which",
             )
         if len(set(schema.names)) < len(schema.names):
             raise ValueError(f"{path} has two columns of the same name")
@@ -208,7 +223,8 @@ class _Columns:
             types = [types[0].value_type]
         for name, kind in zip(self._features, types, strict=True):
             if not any(getattr(pa.types, f"is_{one}")(kind) for one in ("integer", "floating", "boolean", "decimal")):
-                raise ValueError(f"{path}: feature column {name!r} must hold numbers, got {kind}; features=… chooses")
+                problem = f"{path}: feature column {name!r} must hold numbers, got {kind}; "
+                raise AdvisingValueError(problem, ColumnSetting("features"), " chooses")
         singles = all(
             not pa.types.is_decimal(kind) and np.can_cast(np.dtype(kind.to_pandas_dtype()), np.float32)
             for kind in types

@@ -10,6 +10,7 @@ from perceptrank.io.parquet import read_parquet, scan_parquet
 from perceptrank.io.store import MANIFEST, open_store
 from perceptrank.io.text import Source, can_be_read_again, find_files
 from perceptrank.stream.query_stream import Blocks, QueryStream
+from perceptrank.stream.validation import AdvisingValueError, Name
 
 Format = Literal["store", "parquet", "letor"]
 _PARQUET_MAGIC = b"PAR1"
@@ -84,7 +85,9 @@ def open_sources(
     letor.pop("n_threads", None)
     if letor:
         what = "a store" if kind == "store" else "a Parquet file"
-        raise ValueError(f"{', '.join(letor)}: only LETOR text is read with such options, not {what}")
+        first, *others = map(Name, letor)
+        named = [first, *(part for name in others for part in (", ", name))]
+        raise AdvisingValueError(*named, f": only LETOR text is read with such options, not {what}")
     paths = [os.fspath(one) for one in sources if isinstance(one, (str, os.PathLike))]
     if kind == "parquet":
         read_columns = read_parquet if whole else scan_parquet

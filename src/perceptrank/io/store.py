@@ -24,6 +24,7 @@ from perceptrank.io.text import PathLike
 from perceptrank.io.whole_queries import identifiers
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.query_stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks
+from perceptrank.stream.validation import AdvisingExistsError, Setting
 
 FORMAT = "perceptrank store"
 VERSION = 1
@@ -65,7 +66,8 @@ def write_store(
     try:
         with _locked(folder):
             if (folder / MANIFEST).exists() and not overwrite:
-                raise FileExistsError(f"there is a store at {path}; append to it, or overwrite it (overwrite=True)")
+                problem = f"there is a store at {path}; append to it, or overwrite it ("
+                raise AdvisingExistsError(problem, Setting("overwrite", True), ")")
             if not (folder / MANIFEST).exists() and not all(_OWN_FILE.fullmatch(one) for one in os.listdir(folder)):
                 raise FileExistsError(f"cannot write a store to {path}: there are other files in that folder")
             _add_segment(folder, _with_comments(stream), None, progress)

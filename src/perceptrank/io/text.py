@@ -15,6 +15,7 @@ import numpy as np
 
 from perceptrank.io.letor.parsing import NEWLINE, PADDING, count_lines
 from perceptrank.kernels.arrays import Bytes
+from perceptrank.stream.validation import AdvisingValueError, Part
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = PathLike | IO[bytes]
@@ -25,15 +26,16 @@ _PIECE_BYTES = 2**16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class FormatError(ValueError):
+class FormatError(AdvisingValueError):
     """A file does not hold what it should. `path`, `line` and `column` (both from 1) say where, `problem` what."""
 
-    def __init__(self, path: str, line: int, column: int, problem: str) -> None:
-        super().__init__(f"{path}:{line}:{column}: {problem}")
-        self.path, self.line, self.column, self.problem = path, line, column, problem
+    def __init__(self, path: str, line: int, column: int, *problem: Part) -> None:
+        super().__init__(f"{path}:{line}:{column}: ", *problem)
+        self.path, self.line, self.column = path, line, column
+        self.problem = "".join(str(part) for part in problem)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.line, self.column, self.problem)
+        return type(self), (self.path, self.line, self.column, *self.parts[1:])
 
 
 class Chunk(NamedTuple):

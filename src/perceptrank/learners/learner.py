@@ -22,6 +22,8 @@ from perceptrank.learners.state import State
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.query_stream import Blocks, QueryStream, as_blocks, group_rows
 from perceptrank.stream.validation import (
+    AdvisingValueError,
+    Setting,
     as_features,
     as_grades,
     as_identifiers,
@@ -151,10 +153,10 @@ class Learner(Guaranteed, Estimator):
             as_grades(relevance[rows], len(relevance[rows]))
             if not np.isfinite(X[rows]).all():
                 raise ValueError(describe_bad_feature(X[rows], 0, self._feature_names))
-            raise ValueError(
+            raise AdvisingValueError(
                 f"scores or weights overflow at query number {self._n_queries + done}, counted from the first that was "
-                "ever learned: the features or the learning rate are too large; scale the features, for example with "
-                "scaling='running'"
+                "ever learned: the features or the learning rate are too large; scale the features, for example with ",
+                Setting("scaling", "running"),
             )
 
     def _begin(self, n_features: int) -> State:

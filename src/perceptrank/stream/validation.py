@@ -1,7 +1,8 @@
 """What users give, as arrays that kernels can take: checked, with an error that says what is wrong where."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,74 @@ from perceptrank.kernels.arrays import Features, Floats
 
 _CHECKED_ROWS_BYTES = 2**20
 _KEPT = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+class Name(str):
+    """Name of a parameter or a function of the library, as a part of a message."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A parameter with the value that a message advises; without a value, any will do.
+
+    >>> str(Setting("overwrite", True)), str(Setting("clip"))
+    ('overwrite=True', 'clip=…')
+    """
+
+    parameter: str
+    value: Any = ...
+
+    def __str__(self) -> str:
+        return f"{self.parameter}={'…' if self.value is ... else repr(self.value)}"
+
+
+Part: TypeAlias = str | Name | Setting
+
+
+class AdvisingError(Exception):
+    """An error whose message names parameters or functions of the library, each as a part of its own.
+
+    `str` gives the message in terms of Python; an interface with other terms, such as the command line, has them
+    `spelled` its own way.
+    """
+
+    def __init__(self, *parts: Part) -> None:
+        super().__init__("".join(str(part) for part in parts))
+        self.parts = parts
+
+    def spelled(self, spell: Callable[[Name | Setting], str]) -> str:
+        """Return the message with every name and setting as `spell` writes it."""
+        return "".join(spell(part) if isinstance(part, (Name, Setting)) else part for part in self.parts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.parts
+
+
+class AdvisingValueError(AdvisingError, ValueError):
+    """A wrong value, with advice."""
+
+
+class AdvisingExistsError(AdvisingError, FileExistsError):
+    """A file that exists already, with advice."""
+
+
+class ParameterError(AdvisingValueError):
+    """A parameter breaks its rule.
+
+    `parameter` is its Python name, `rule` follows the name in the message, `value` is what was given.
+
+    >>> str(ParameterError("learning_rate", "must be a number > 0", -1.0))
+    'learning_rate must be a number > 0, got -1.0'
+    """
+
+    def __init__(self, parameter: str, rule: str, value: Any) -> None:
+        super().__init__(Name(parameter), f" {rule}, got {value!r}")
+        self.parameter, self.rule, self.value = parameter, rule, value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.parameter, self.rule, self.value)
 
 
 def read_only(array: Any) -> Any:
@@ -147,14 +216,14 @@ def _is_missing(value: Any) -> bool:
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise unless a parameter has one of the values it may have."""
     if value not in (known := list(choices)):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+        raise ParameterError(name, f"must be one of {', '.join(map(repr, known))}", value)
 
 
 def check_positive(name: str, value: Any) -> float:
     """The value as a float, if it is a positive finite number."""
     number = as_number(value)
     if not 0 < number < np.inf:
-        raise ValueError(f"{name} must be a number > 0, got {value!r}")
+        raise ParameterError(name, "must be a number > 0", value)
     return number
 
 
@@ -162,20 +231,20 @@ def check_not_negative(name: str, value: Any) -> float:
     """The value as a float, if it is a finite number >= 0."""
     number = as_number(value)
     if not 0 <= number < np.inf:
-        raise ValueError(f"{name} must be a number >= 0, got {value!r}")
+        raise ParameterError(name, "must be a number >= 0", value)
     return number
 
 
 def check_seed(seed: Any) -> None:
     """Raise unless a seed is one."""
     if not is_whole(seed) or not 0 <= seed < 2**63:
-        raise ValueError(f"seed must be a whole number >= 0 and below 2**63, got {seed!r}")
+        raise ParameterError("seed", "must be a whole number >= 0 and below 2**63", seed)
 
 
 def check_positive_whole(name: str, value: Any) -> int:
     """The value as an int, if it is a whole number > 0."""
     if not is_whole(value) or value < 1:
-        raise ValueError(f"{name} must be a whole number > 0, got {value!r}")
+        raise ParameterError(name, "must be a whole number > 0", value)
     return int(value)
 
 

@@ -15,7 +15,7 @@ from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.measures import MeasureLike, parse
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.validation import check_choice, check_positive, check_positive_whole
+from perceptrank.stream.validation import ParameterError, check_choice, check_positive, check_positive_whole
 
 _MOST_BYTES = 2**32
 
@@ -99,9 +99,9 @@ def play(
     most = n_rounds(radius, margin, version)
     rounds = most if rounds is None else check_positive_whole("rounds", rounds)
     if rounds > most:
-        raise ValueError(f"rounds must be at most {most} for radius {radius} and margin {margin}, got {rounds}")
+        raise ParameterError("rounds", f"must be at most {most} for radius {radius} and margin {margin}", rounds)
     if check_positive_whole("n_documents", n_documents) < 2:
-        raise ValueError(f"n_documents must be at least 2, got {n_documents}")
+        raise ParameterError("n_documents", "must be at least 2", n_documents)
     recorded = parse(measure)
     n_features = rounds + 1
     if 8 * n_documents * rounds * n_features > _MOST_BYTES:

@@ -14,7 +14,7 @@ import numpy as np
 from perceptrank.io.model_file import finite_numbers
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.stream.query_stream import Blocks, QueryStream, as_blocks
-from perceptrank.stream.validation import as_features, read_only
+from perceptrank.stream.validation import ParameterError, as_features, read_only
 from perceptrank.transforms import scaling_pass as kernel
 
 
@@ -227,7 +227,7 @@ def make_scalings(scaling: ScalingLike) -> list[Scaling]:
     if scaling is None:
         return []
     if not isinstance(scaling, (str, Scaling, list, tuple)):
-        raise ValueError(f"scaling must be a name, a Scaling, or a list of these, got {scaling!r}")
+        raise ParameterError("scaling", "must be a name, a Scaling, or a list of these", scaling)
     parts = [scaling] if isinstance(scaling, (str, Scaling)) else scaling
     made = []
     for part in parts:
@@ -236,5 +236,5 @@ def make_scalings(scaling: ScalingLike) -> list[Scaling]:
         elif isinstance(part, str) and part in SCALINGS:
             made.append(SCALINGS[part]())
         else:
-            raise ValueError(f"scaling must be one of {', '.join(map(repr, SCALINGS))} or a Scaling, got {part!r}")
+            raise ParameterError("scaling", f"must be one of {', '.join(map(repr, SCALINGS))} or a Scaling", part)
     return made

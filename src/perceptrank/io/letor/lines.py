@@ -9,7 +9,15 @@ import numpy.typing as npt
 from perceptrank.io.letor import parsing as kernel
 from perceptrank.io.text import Chunk, FormatError
 from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, Words
-from perceptrank.stream.validation import check_choice, check_positive, check_positive_whole
+from perceptrank.stream.validation import (
+    Name,
+    ParameterError,
+    Part,
+    Setting,
+    check_choice,
+    check_positive,
+    check_positive_whole,
+)
 
 LARGEST, LARGEST_UNDECLARED = 10**8 - 1, 2**20
 GROUP = object()  # in place of where lines name their queries: nowhere
@@ -61,10 +69,10 @@ class LineParser:
             check_choice("qid", qid, ("auto", "field", "comment"))
         self.dtype = np.dtype(dtype)
         if self.dtype not in (np.float32, np.float64):
-            raise ValueError(f"dtype must be float32 or float64, got {self.dtype}")
+            raise ParameterError("dtype", "must be float32 or float64", str(self.dtype))
         self.n_features = None if n_features is None else check_positive_whole("n_features", n_features)
         if self.n_features is not None and self.n_features > LARGEST:
-            raise ValueError(f"n_features must be at most {LARGEST}, got {n_features}")
+            raise ParameterError("n_features", f"must be at most {LARGEST}", n_features)
         self.limit = self.n_features or LARGEST_UNDECLARED
         self._files, self._comments, self._skip = files, comments, skip
         self._base = 0 if zero_based else 1
@@ -193,39 +201,50 @@ class LineParser:
         column = place - chunk.start - before.rfind(b"\n")
         token = re.split(rb"[\s#]", chunk.text[place : place + _SHOWN_BYTES + 1].tobytes())[0]
         text = _decoded(token) if len(token) <= _SHOWN_BYTES else token[:-1].decode(errors="ignore") + "…"
-        problem = self._problem(code, text, limit).format(repr(text) if text else "nothing")
-        return FormatError(self._files[chunk.file], chunk.first_line + line, column, problem)
+        problem = self._problem(code, text, limit)
+        return FormatError(self._files[chunk.file], chunk.first_line + line, column, *problem)
 
-    def _problem(self, code: int, token: str, limit: int | None) -> str:
-        """What is wrong, with braces in place of the text found."""
+    def _problem(self, code: int, token: str, limit: int | None) -> tuple[Part, ...]:
+        """Say what is wrong, and which options help."""
+        got = f"got {token!r}" if token else "got nothing"
         infinite = _NO_NUMBER.fullmatch(token) is not None
         if code == kernel.ID_BEYOND:
-            return f"feature id too large: {self._rule_for_ids(token, limit)}, got {{}}"
+            return "feature id too large: ", *self._rule_for_ids(token, limit), f", {got}"
+        if code == kernel.NO_QUERY:
+            elsewhere = Setting("qid", "comment"), " or ", Setting("group"), " if it is elsewhere"
+            return f"expected qid:ID after the grade, {got}; ", *elsewhere
+        if code == kernel.STRAY_QUERY:
+            field = f"a field {token!r} where comments name the queries"
+            return f"{field}; if the field does, say ", Setting("qid", "field")
+        if code == kernel.ID_ZERO:
+            return f"feature ids count from 1, {got}; if they count from 0 here, say ", Setting("zero_based", True)
+        if code == kernel.INFINITE_VALUE:
+            kept: tuple[Part, ...] = (Setting("dtype", "float64"), " keeps it, ")
+            bounded = Setting("clip"), " bounds it"
+            rule = f"a value must fit into {self.dtype}, {got}; "
+            return (rule, *bounded) if self.dtype == np.float64 else (rule, *kept, *bounded)
         if code == kernel.BAD_PAIR and token.startswith("qid:"):
-            return "qid: must come right after the grade and once, got {}"
-        return {
-            kernel.BAD_GRADE: "a grade must be finite, got {}" if infinite else "expected a grade, got {}",
-            kernel.NEGATIVE_GRADE: "a grade must not be negative, got {}",
-            kernel.INFINITE_GRADE: "a grade must be finite, got {}",
-            kernel.NO_QUERY: "expected qid:ID after the grade, got {}; qid='comment' or group=… if it is elsewhere",
-            kernel.EMPTY_QUERY: "expected an id after 'qid:', got {}",
-            kernel.STRAY_QUERY: "a field {} where comments name the queries; if the field does, say qid='field'",
-            kernel.BAD_PAIR: "expected feature:value, got {}",
-            kernel.ID_ZERO: "feature ids count from 1, got {}; if they count from 0 here, say zero_based=True",
-            kernel.BAD_VALUE: "a value must be finite, got {}" if infinite else "expected a number, got {}",
-            kernel.INFINITE_VALUE: f"a value must fit into {self.dtype}, got {{}}; "
-            + ("" if self.dtype == np.float64 else "dtype='float64' keeps it, ")
-            + "clip=… bounds it",
-            kernel.DUPLICATE: "a feature must occur once in a line, got {} again",
-            kernel.NO_COMMENT: "expected a comment that names the query, got {}",
-        }[code]
+            return (f"qid: must come right after the grade and once, {got}",)
+        return (
+            {
+                kernel.BAD_GRADE: f"a grade must be finite, {got}" if infinite else f"expected a grade, {got}",
+                kernel.NEGATIVE_GRADE: f"a grade must not be negative, {got}",
+                kernel.INFINITE_GRADE: f"a grade must be finite, {got}",
+                kernel.EMPTY_QUERY: f"expected an id after 'qid:', {got}",
+                kernel.BAD_PAIR: f"expected feature:value, {got}",
+                kernel.BAD_VALUE: f"a value must be finite, {got}" if infinite else f"expected a number, {got}",
+                kernel.DUPLICATE: f"a feature must occur once in a line, {got} again",
+                kernel.NO_COMMENT: f"expected a comment that names the query, {got}",
+            }[code],
+        )
 
-    def _rule_for_ids(self, token: str, limit: int | None) -> str:
+    def _rule_for_ids(self, token: str, limit: int | None) -> tuple[Part, ...]:
         if self.n_features is not None:
-            return f"with n_features={self.n_features} ids go from {self._base} to {self.n_features - 1 + self._base}"
+            ids = f" ids go from {self._base} to {self.n_features - 1 + self._base}"
+            return "with ", Setting("n_features", self.n_features), ids
         is_far = int(token.partition(":")[0]) - self._base >= LARGEST_UNDECLARED
         last = (LARGEST_UNDECLARED if is_far or limit is None else limit) - 1 + self._base
-        return f"ids above {last} must be declared with n_features"
+        return f"ids above {last} must be declared with ", Name("n_features")
 
 
 def _qids(chunk: Chunk, runs: IntRows) -> list[int | str]:

@@ -32,7 +32,7 @@ from perceptrank.io.whole_queries import Piece, RepeatedQueryError, WholeQueries
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.stream.memory import check_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream, Scan, as_sizes, group_runs
-from perceptrank.stream.validation import check_positive_whole
+from perceptrank.stream.validation import Name, ParameterError, check_positive_whole
 
 OnError: TypeAlias = Literal["raise", "skip"] | Callable[[FormatError], object]
 Progress: TypeAlias = Callable[[int, int], object]
@@ -277,8 +277,9 @@ def _blocks(
                 yield from queries.add(Piece(X[:n], relevance[:n], comments, parsed.starts.tolist(), parsed.qids))
             except RepeatedQueryError as error:
                 line = int(parsed.lines[parsed.starts.tolist().index(error.start)])
-                problem = f"query {error.qid!r} again, after others; read_letor brings its documents together"
-                raise FormatError(names[chunk.file], line, 1, problem) from None
+                problem = f"query {error.qid!r} again, after others; "
+                advice = Name("read_letor"), " brings its documents together"
+                raise FormatError(names[chunk.file], line, 1, problem, *advice) from None
             reader.give_back(chunk)
             if progress is not None:
                 progress(reader.n_read, reader.n_bytes)
@@ -330,7 +331,7 @@ class _Report:
 
     def __init__(self, on_error: OnError) -> None:
         if on_error not in ("raise", "skip") and not callable(on_error):
-            raise ValueError(f"on_error must be 'raise', 'skip' or a function, got {on_error!r}")
+            raise ParameterError("on_error", "must be 'raise', 'skip' or a function", on_error)
         self._on_error = on_error
         self._count = 0
         self._shown: list[str] = []

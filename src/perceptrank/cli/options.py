@@ -1,0 +1,137 @@
+"""Options that several commands share, each declared once.
+
+A parameter of an option is named as in the library, whatever its flag: that is how errors find the flag. A command
+takes a group of options as one value, by a parameter that has the group's type; `ungrouped` shows typer each of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Annotated, Any, get_origin
+
+import typer
+
+DEFAULT_RECORD = ["ndcg@10", "ap"]
+
+
+class Qid(StrEnum):
+    """Where LETOR text names queries."""
+
+    auto = "auto"
+    field = "field"
+    comment = "comment"
+
+
+class To(StrEnum):
+    """Formats that can be written."""
+
+    letor = "letor"
+    store = "store"
+    parquet = "parquet"
+
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help="LETOR text (plain or compressed, '-' for standard input), a store, or Parquet; folders and patterns too."
+    ),
+]
+Model = Annotated[str, typer.Argument(help="Model that 'perceptrank learn' has saved.")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads to use; by default all processors.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+SimulationSeed = Annotated[int, typer.Option(min=0, help="Seed of the simulation.")]
+MeansPlot = Annotated[Path | None, typer.Option(help="Image file to draw the running means into.")]
+Record = Annotated[list[str] | None, typer.Option(help="Measure to record; may be repeated.")]
+Measure = Annotated[str | None, typer.Option(help="Measure that the learner learns for, such as ndcg@10 or ap.")]
+Pairs = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; may be repeated.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerSettings:
+    """Settings of learners. Those that are not given are None."""
+
+    measure: Measure = None
+    scaling: Annotated[
+        list[str] | None,
+        typer.Option(help="Scaling of features: running, query-zscore, query-minmax; may be repeated."),
+    ] = None
+    average: Annotated[
+        bool | None, typer.Option("--average/--no-average", help="Rank with the mean of all weights.")
+    ] = None
+    pairs: Pairs = None
+
+    def given(self, **others: Any) -> dict[str, Any]:
+        """Return the settings that are given, with others that a command has options for."""
+        from perceptrank.cli.making import parse_settings
+
+        one_scaling = self.scaling[0] if self.scaling and len(self.scaling) == 1 else self.scaling
+        flags = {"measure": self.measure, "scaling": one_scaling or None, "average": self.average} | others
+        given = {name: value for name, value in flags.items() if value is not None}
+        free = parse_settings(self.pairs or [])
+        if twice := sorted(set(given) & set(free)):
+            raise ValueError(f"{', '.join(twice)} is given twice, by an option of its own and by --set")
+        return given | free
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How to read files: options for LETOR text, columns of Parquet files, threads."""
+
+    n_features: Annotated[int | None, typer.Option(min=1, help="How many features LETOR text has.")] = None
+    zero_based: Annotated[bool, typer.Option("--zero-based", help="Feature ids of LETOR text count from 0.")] = False
+    qid: Annotated[Qid, typer.Option(help="Where LETOR text names queries.")] = Qid.auto
+    clip: Annotated[float | None, typer.Option(help="Bound values of LETOR text to plus or minus this.")] = None
+    dtype: Annotated[bool, typer.Option("--float64", help="Keep features of LETOR text as float64.")] = False
+    on_error: Annotated[
+        bool, typer.Option("--skip-errors", help="Skip wrong lines of LETOR text and say how many there were.")
+    ] = False
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=NAME", help="Column of Parquet files: qid=, relevance= or feature=; may be repeated."
+        ),
+    ] = None
+    n_threads: Threads = None
+
+
+def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that takes the options of each group one by one, and hands it the groups."""
+    parameters: list[Parameter] = []
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    for parameter in signature(command).parameters.values():
+        if is_dataclass(parameter.annotation):
+            options = _options_of(parameter.annotation)
+            groups[parameter.name] = parameter.annotation, [one.name for one in options]
+            parameters += options
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def call(**given: Any) -> None:
+        for name, (group, names) in groups.items():
+            given[name] = group(**{one: given.pop(one) for one in names})
+        command(**given)
+
+    call.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    return call
+
+
+def _options_of(group: Any) -> list[Parameter]:
+    """Fields of a group that say what they are on the command line; others are for the commands."""
+    return [
+        Parameter(
+            one.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if one.default is MISSING else one.default,
+            annotation=one.type,
+        )
+        for one in fields(group)
+        if get_origin(one.type) is Annotated
+    ]

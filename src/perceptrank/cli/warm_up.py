@@ -1,0 +1,65 @@
+"""The command `warm-up`."""
+
+import io
+import time
+from typing import Annotated
+
+import typer
+
+import perceptrank as pr
+from perceptrank.cli.making import make_learner
+from perceptrank.cli.options import DEFAULT_RECORD, AsJson
+from perceptrank.cli.progress import announce_compiling
+from perceptrank.cli.tables import show
+
+_LETOR = b"1 qid:1 1:0.5 2:1\n0 qid:1 1:1 2:0\n"
+_GRADES, _QUERIES = [2.0, 0.0, 1.0, 0.0], [2, 2]
+
+
+def warm_up(
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(help="Learner to compile (bagging:slam wraps one); may be repeated. By default listwise."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Compile all learners.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compile ahead what learning, measuring and reading need, so that the first use does not have to.
+
+    For images of containers, and for continuous integration: machine code is kept in the cache, which the folder
+    that NUMBA_CACHE_DIR names holds.
+
+    Example: perceptrank warm-up --algorithm listwise --algorithm slam
+    """
+    import numpy as np
+
+    from perceptrank.kernels.compiled import cache_folder, on_compile
+
+    announce_compiling()
+    if everything and algorithm:
+        raise ValueError("say --all or --algorithm, not both")
+    names = sorted(pr.algorithms()) if everything else list(dict.fromkeys(algorithm or ["listwise"]))
+    learners = {name: make_learner(name, {}) for name in names}
+    compiled: list[str] = []
+    stop = on_compile(compiled.append)
+    start = time.perf_counter()
+    rows = []
+    try:
+        pr.read_letor(io.BytesIO(_LETOR))
+        for name, learner in learners.items():
+            before, begun = len(compiled), time.perf_counter()
+            for dtype in (np.float32, np.float64):
+                features = np.arange(8, dtype=dtype).reshape(4, 2)
+                stream = pr.QueryStream.from_arrays(features, _GRADES, group=_QUERIES)
+                learner.learn(stream, DEFAULT_RECORD)
+                learner.scores(stream)
+            seconds = round(time.perf_counter() - begun, 3)
+            rows.append({"algorithm": name, "compiled": len(compiled) - before, "seconds": seconds})
+    finally:
+        stop()
+    seconds = round(time.perf_counter() - start, 3)
+    folder = cache_folder()
+    extra = {"kernels": compiled, "seconds": seconds, "cache": None if folder is None else str(folder)}
+    show(rows, title=f"{len(compiled)} kernels compiled in {seconds:.1f} s", as_json=as_json, extra=extra)
+    if not as_json:
+        print("not kept: there is no cache folder that can be used" if folder is None else f"cache: {folder}")
