@@ -639,7 +639,7 @@ def test_matrices_that_cannot_fit_are_refused(monkeypatch, start):
     monkeypatch.setattr(memory, "free_memory", lambda: 1e6)
     assert start("1 qid:1 1000:1\n" * 100)
     for text, settings in [("1 qid:1 1:1\n", {"n_features": 10**6}), ("1 qid:1 9999:1\n" * 60, {})]:
-        with pytest.raises(MemoryError, match=r"take 0.0 GB, more than there is"):
+        with pytest.raises(MemoryError, match=r"take 0.0 GB, more than is available"):
             start(text, **settings)
 
 

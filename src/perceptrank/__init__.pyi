@@ -63,9 +63,9 @@ from .measures.measure import Precision as Precision
 from .measures.measure import ReciprocalRank as ReciprocalRank
 from .measures.measure import parse as parse
 from .measures.measure import preset as preset
+from .stream.blocks import Scan as Scan
 from .stream.query_stream import Query as Query
 from .stream.query_stream import QueryStream as QueryStream
-from .stream.query_stream import Scan as Scan
 from .theory.surrogates import LevelPair as LevelPair
 from .theory.surrogates import ListNet as ListNet
 from .theory.surrogates import MaxPair as MaxPair

@@ -18,7 +18,8 @@ from perceptrank.io.atomic import check_writable
 from perceptrank.learners import algorithms as known
 from perceptrank.learners.base import Learner
 from perceptrank.measures.measure import MeasureLike, parse
-from perceptrank.stream.query_stream import QueryStream, Scan
+from perceptrank.stream.blocks import Scan
+from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import check_choice
 from perceptrank.theory import Comparator, Margin, bounds, comparator, cumulative_surrogate, diameter, margin, radius
 from perceptrank.transforms.scaling import make_scalings

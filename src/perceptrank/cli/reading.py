@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from perceptrank.io.sources import open_sources
 from perceptrank.io.store import Store
 from perceptrank.io.text import Source
-from perceptrank.stream.query_stream import QueryStream, as_blocks
+from perceptrank.stream.blocks import as_blocks
+from perceptrank.stream.query_stream import QueryStream
 
 
 class Reading(NamedTuple):

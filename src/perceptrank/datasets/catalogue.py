@@ -16,7 +16,8 @@ import numpy as np
 
 from perceptrank.io.letor.reader import read_letor, scan_letor
 from perceptrank.io.text import PathLike
-from perceptrank.stream.query_stream import QueryStream, Scan
+from perceptrank.stream.blocks import Scan
+from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import check_choice
 
 _SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zst")

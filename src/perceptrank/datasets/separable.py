@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.stream.query_stream import QueryStream, Scan
+from perceptrank.stream.blocks import Scan
+from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import (
     as_number,
     check_not_negative,

@@ -14,7 +14,8 @@ from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.processors import n_processors
 from perceptrank.measures.measure import Measure, MeasureLike, parse, parse_all
-from perceptrank.stream.query_stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.validation import check_choice, check_positive_whole
 
 _DRAWN_AT_ONCE = 10**7

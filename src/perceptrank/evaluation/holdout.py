@@ -7,7 +7,7 @@ import numpy as np
 from perceptrank.evaluation.protocols import Ranker
 from perceptrank.evaluation.trace import Trace
 from perceptrank.measures.measure import MeasureLike, parse_all
-from perceptrank.stream.query_stream import Blocks, as_blocks
+from perceptrank.stream.blocks import Blocks, as_blocks
 
 
 def evaluate(ranker: Ranker, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike) -> Trace:

@@ -6,7 +6,8 @@ from typing import Protocol, runtime_checkable
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
 from perceptrank.measures.measure import MeasureLike
-from perceptrank.stream.query_stream import Blocks, QueryStream
+from perceptrank.stream.blocks import Blocks
+from perceptrank.stream.query_stream import QueryStream
 
 
 class Ranker(Protocol):

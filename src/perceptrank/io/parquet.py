@@ -15,7 +15,9 @@ from perceptrank.io.atomic import replaced_file
 from perceptrank.io.text import PathLike, find_files
 from perceptrank.io.whole_queries import Piece, RepeatedQueryError, WholeQueries, identifiers
 from perceptrank.kernels.arrays import Features
-from perceptrank.stream.query_stream import BLOCK_BYTES, Blocks, QueryStream, Scan, as_blocks, frame_columns
+from perceptrank.stream.blocks import Blocks, Scan, as_blocks
+from perceptrank.stream.frames import feature_columns
+from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.validation import as_grades, as_identifiers, check_choice, check_finite, check_positive_whole
 
 _METADATA = b"perceptrank"
@@ -287,7 +289,7 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     if layout == "list":
         columns["features"] = pa.FixedSizeListArray.from_arrays(pa.array(block.X.ravel()), block.n_features)
     else:
-        names = frame_columns(block)
+        names = feature_columns(block.feature_names, block.n_features)
         columns |= {name: pa.array(np.ascontiguousarray(block.X[:, j])) for j, name in enumerate(names)}
     if block.comments is not None:
         columns[_COMMENT] = pa.array(block.comments.tolist(), pa.string())

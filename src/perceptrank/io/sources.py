@@ -9,7 +9,8 @@ from perceptrank.io.letor.reader import read_letor, scan_letor
 from perceptrank.io.parquet import read_parquet, scan_parquet
 from perceptrank.io.store import MANIFEST, open_store
 from perceptrank.io.text import Source, can_be_read_again, find_files
-from perceptrank.stream.query_stream import Blocks, QueryStream
+from perceptrank.stream.blocks import Blocks
+from perceptrank.stream.query_stream import QueryStream
 
 Format = Literal["store", "parquet", "letor"]
 _PARQUET_MAGIC = b"PAR1"

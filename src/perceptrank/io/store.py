@@ -23,7 +23,8 @@ from perceptrank.io.npy_file import NpyFile, checksum
 from perceptrank.io.text import PathLike
 from perceptrank.io.whole_queries import identifiers
 from perceptrank.kernels.arrays import Features, Ints
-from perceptrank.stream.query_stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 
 FORMAT = "perceptrank store"
 VERSION = 1

@@ -16,7 +16,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.measures.measure import AP, NDCG, Measure, MeasureLike
-from perceptrank.stream.query_stream import Blocks, as_blocks
+from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.validation import check_choice, check_not_negative, check_positive, check_positive_whole
 from perceptrank.theory.adversary import n_rounds
 from perceptrank.theory.surrogates import parse_learnable

@@ -6,7 +6,7 @@ import numpy.typing as npt
 from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.list_rules import LEVEL_PAIR, MAX_PAIR, TOP
 from perceptrank.measures.measure import GAINS, MeasureLike, discounts
-from perceptrank.stream.query_stream import Blocks, as_blocks, check_repeatable
+from perceptrank.stream.blocks import Blocks, as_blocks, check_repeatable
 from perceptrank.stream.validation import (
     as_numbers,
     check_choice,

@@ -30,8 +30,10 @@ from perceptrank.io.text import (
 )
 from perceptrank.io.whole_queries import Piece, RepeatedQueryError, WholeQueries, identifiers
 from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.stream.blocks import Scan
+from perceptrank.stream.grouping import as_sizes, group_runs
 from perceptrank.stream.memory import check_memory
-from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream, Scan, as_sizes, group_runs
+from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.validation import check_positive_whole
 
 OnError: TypeAlias = Literal["raise", "skip"] | Callable[[FormatError], object]

@@ -15,7 +15,8 @@ from perceptrank.io.atomic import replaced_file
 from perceptrank.io.letor.formatting import LINE_BYTES, PAIR_BYTES, format_rows
 from perceptrank.io.text import PathLike, zstandard
 from perceptrank.kernels.arrays import Bytes, Ints
-from perceptrank.stream.query_stream import Blocks, QueryStream, as_blocks
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.query_stream import QueryStream
 
 _BUFFER_BYTES = 4 * 2**20
 _LINE_BREAK = re.compile(r"[\r\n]")
