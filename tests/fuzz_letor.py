@@ -15,8 +15,8 @@ import letor_twin
 import numpy as np
 
 import perceptrank as pr
-from perceptrank.io.letor import lines as letor_lines
 from perceptrank.io import text as text_module
+from perceptrank.io.letor import lines as letor_lines
 
 NUMBERS = [
     *("0", "-0", "+0", "1", "+1", "-1", ".5", "-.5", "5.", "00012", "-0.0", "0.1", "1e-7", "1E3", "1e+2", "1e-400"),

@@ -85,7 +85,7 @@ def test_convert_as_json_and_with_options(run, tmp_path):
     arguments = ["--zero-based", "--n-features", "5", "--qid", "comment", "--skip-errors", "--group", "--clip", "2"]
     result = run("convert", str(path), str(tmp_path / "s"), *arguments, "--json")
     assert result.exit_code == 0, result.stderr
-    assert "skipped 1 wrong lines" in result.stderr
+    assert "skipped 1 invalid lines" in result.stderr
     report = json.loads(result.stdout)
     assert (report["queries"], report["documents"], report["features"], report["format"]) == (2, 3, 5, "store")
     assert pr.open_store(tmp_path / "s").X.tolist() == [[1, 0, -2, 0, 0], [0, 0, 0, 0, 0], [2, 0, 0, 0, 0]]
@@ -145,7 +145,7 @@ def test_convert_messages_speak_of_flags(run, tmp_path):
     assert "--zero-based" in run("convert", str(wrong), str(tmp_path / "s")).stderr
     wrong.write_text("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:1\n")
     assert "--group" in run("convert", str(wrong), str(tmp_path / "s")).stderr
-    assert "say --to" in run("convert", str(wrong), str(tmp_path / "s.csv")).stderr
+    assert "use --to" in run("convert", str(wrong), str(tmp_path / "s.csv")).stderr
     assert not (tmp_path / "s.csv").exists()
     both = run("convert", str(wrong), str(make_store(tmp_path)), "--append", "--overwrite")
     assert "not both" in both.stderr

@@ -342,7 +342,7 @@ def test_skipped_lines_are_one_warning(tmp_path):
     (tmp_path / "a.txt").write_text("1 qid:1 1:1\n0 qid:1 1:0\nnonsense\n")
     command = [sys.executable, "-m", "perceptrank", "learn", str(tmp_path / "a.txt"), "--skip-errors"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert result.stderr.startswith("warning: skipped 1 wrong lines")
+    assert result.stderr.startswith("warning: skipped 1 invalid lines")
     assert "UserWarning" not in result.stderr
 
 

@@ -10,7 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from perceptrank.cli.tables import console
-from perceptrank.datasets.catalogue import DataSet, datasets
+from perceptrank.datasets.catalogue import datasets
+from perceptrank.datasets.data_set import DataSet
 
 
 def run(root: Path, *, as_json: bool) -> None:

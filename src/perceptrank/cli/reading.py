@@ -4,9 +4,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from perceptrank.io.paths import Source
 from perceptrank.io.sources import open_sources
 from perceptrank.io.store import Store
-from perceptrank.io.text import Source
 from perceptrank.stream.blocks import as_blocks
 from perceptrank.stream.query_stream import QueryStream
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from perceptrank.datasets.catalogue import datasets
-from perceptrank.io.letor.reader import scan_letor
-from perceptrank.io.sources import format_of, is_named_as_data, is_store, open_sources
+from perceptrank.io.letor.scan import scan_letor
+from perceptrank.io.sources import format_of, has_data_suffix, open_sources
+from perceptrank.io.store_manifest import is_store
 from perceptrank.paper.trials import Source
 from perceptrank.stream.query_stream import QueryStream
 
@@ -90,7 +91,7 @@ def _folders(root: Path, left_out: list[LeftOut]) -> Iterator[tuple[Path, list[P
         seen.add(real)
         stores = [one for one in sorted(folders) if is_store(folder / one)]
         folders[:] = sorted(one for one in folders if one not in stores and not one.startswith("."))
-        named = [one for one in files if is_named_as_data(one) and (folder / one).is_file()]
+        named = [one for one in files if has_data_suffix(one) and (folder / one).is_file()]
         if candidates := [folder / one for one in sorted([*stores, *named])]:
             yield folder, candidates
 

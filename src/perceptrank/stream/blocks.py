@@ -40,12 +40,23 @@ def check_repeatable(stream: Blocks) -> None:
         raise TypeError("the stream must be re-iterable: a QueryStream, a Scan or a list, not an iterator")
 
 
-def as_blocks(stream: Blocks) -> Iterator[QueryStream]:
-    """Iterate over the non-empty blocks of a stream; a `QueryStream` is one block."""
+def as_blocks(stream: Blocks, *, required: bool = False) -> Iterator[QueryStream]:
+    """Iterate over the non-empty blocks of a stream; a `QueryStream` is one block.
+
+    Parameters
+    ----------
+    stream : QueryStream or iterable of QueryStream
+    required : bool
+        Raise `ValueError` at the end if there were no queries.
+    """
+    is_empty = True
     if not isinstance(stream, Iterable):
         raise TypeError(f"stream must be a QueryStream or an iterable of them, got {type(stream).__name__}")
     for block in [stream] if isinstance(stream, QueryStream) else stream:
         if not isinstance(block, QueryStream):
             raise TypeError(f"stream must be a QueryStream or an iterable of them, got one of {type(block).__name__}")
         if len(block) > 0:
+            is_empty = False
             yield block
+    if required and is_empty:
+        raise ValueError("the stream has no queries")

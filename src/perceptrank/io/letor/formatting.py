@@ -1,4 +1,4 @@
-"""Rows of a matrix to LETOR text that is read back to the same bits."""
+"""Format rows of a matrix as LETOR text that round-trips exactly."""
 
 import math
 from typing import Any
@@ -10,7 +10,7 @@ from perceptrank.io.letor.words import high_product
 from perceptrank.kernels.arrays import Bytes, Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 
-# Room that a pair, and what surrounds them in a line, takes at most, ids and comments apart.
+# Upper bounds on the size of a pair, and of the rest of a line without ids and comments.
 PAIR_BYTES, LINE_BYTES = 56, 96
 
 _LARGEST_PLAIN, _SMALLEST_PLAIN = 1e15, 1e-10
@@ -35,9 +35,9 @@ def format_rows(
     out: Bytes,
     place: int,
 ) -> tuple[int, int, int]:
-    """(row, column, place) where the text of rows row to last_row ends, or where a number is left to the caller.
+    """Format rows row to last_row; return (row, column, place) at the end, or at a number left to the caller.
 
-    Column -1 is a line's grade. After a number that the caller has written, go on with the next column.
+    Column -1 is the grade. After the caller has written the number, continue with the next column.
     """
     while row < last_row:
         if column == -1:
@@ -91,10 +91,9 @@ def _write_integer(number: Any, out: Bytes, place: int) -> int:
 
 @compiled
 def _write_number(value: float, single: bool, out: Bytes, place: int) -> int:
-    """Where the number's text ends, or -1 if it takes more than plain digits and a point.
+    """Write a number with the fewest decimals that round-trip; return the end, or -1 if it needs an exponent.
 
-    As few decimals are written as tell the number from all others of its type; that they do is tried with the
-    arithmetic that reads them.
+    Candidates are verified with the arithmetic of the parser.
     """
     size = abs(value)
     if value < 0 or (value == 0 and np.copysign(1.0, value) < 0):
@@ -122,7 +121,7 @@ def _write_number(value: float, single: bool, out: Bytes, place: int) -> int:
 
 @compiled
 def _scaled(size: float, decimals: int) -> Any:
-    """The number times a power of ten, rounded down; it must be less than 2^63."""
+    """Return size · 10^decimals, rounded down; it must be less than 2^63."""
     fraction, exponent = math.frexp(size)
     mantissa = np.uint64(fraction * _EXACT_INTEGER)
     shift = 53 - exponent - decimals
