@@ -237,7 +237,7 @@ def reproduce(
     Example: perceptrank reproduce --data ~/letor --out report
     """
     from perceptrank.cli.reproduce import run
-    from perceptrank.paper.reproduction import Settings
+    from perceptrank.paper.settings import Settings
 
     with _reported():
         settings = Settings(data, quick, seed, seeds, scaling.value, order.value, passes)

@@ -9,7 +9,9 @@ from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.tables import show
 from perceptrank.paper.real_sets import check_root
 from perceptrank.paper.report.files import check_folder, write_report
-from perceptrank.paper.reproduction import Reproduction, Settings, as_plain, reproduce
+from perceptrank.paper.reproduction import Reproduction, reproduce
+from perceptrank.paper.results import as_plain
+from perceptrank.paper.settings import Settings
 
 
 def run(settings: Settings, out: Path, *, n_threads: int | None, as_json: bool) -> None:
@@ -55,7 +57,7 @@ def _print_losses(result: Reproduction) -> None:
             "last loss at": max(one.last_losses),
             "bound": None if one.bounds is None else round(min(one.bounds)),
         }
-        for one in simulated.promises
+        for one in simulated.bound_checks
     ]
     rounds = result.streams[0].trials.source.n_rounds
     show(rows, title=f"Cumulative loss on the separable stream of {rounds:,} queries, worst seed", as_json=False)
