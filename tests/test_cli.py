@@ -106,7 +106,7 @@ def test_convert_wrong_use(run, letor, tmp_path):
     assert run("convert", letor).exit_code == 2
     assert "there is no file" in run("convert", str(tmp_path / "nothing"), str(tmp_path / "s")).stderr
     assert "one format" in run("convert", letor, str(make_store(tmp_path)), str(tmp_path / "s")).stderr
-    assert "only LETOR text" in run("convert", str(make_store(tmp_path)), str(tmp_path / "s"), "--zero-based").stderr
+    assert "LETOR text only" in run("convert", str(make_store(tmp_path)), str(tmp_path / "s"), "--zero-based").stderr
     assert "--sparse is for" in run("convert", letor, str(tmp_path / "s"), "--sparse").stderr
 
 
@@ -173,7 +173,7 @@ def test_output_that_no_one_reads_is_no_error(tmp_path):
 def test_parquet_of_others(run, tmp_path):
     frame = pd.DataFrame({"query": [1, 1], "label": [1, 0], "note": ["x", "y"], "a": [1.5, 2.0], "b": [0.0, 3.0]})
     frame.to_parquet(tmp_path / "a.parquet")
-    assert "--column says" in run("convert", str(tmp_path / "a.parquet"), "-").stderr
+    assert "--column names" in run("convert", str(tmp_path / "a.parquet"), "-").stderr
     names = [f"--column={one}" for one in ("qid=query", "relevance=label", "feature=a", "feature=b")]
     run("convert", str(tmp_path / "a.parquet"), str(tmp_path / "b.txt"), *names)
     assert (tmp_path / "b.txt").read_text() == "#1:a\n#2:b\n1 qid:1 1:1.5 2:0\n0 qid:1 1:2 2:3\n"
@@ -181,4 +181,4 @@ def test_parquet_of_others(run, tmp_path):
     assert list(pd.read_parquet(tmp_path / "c.parquet").columns) == ["qid", "relevance", "features"]
     assert pr.read_parquet(tmp_path / "c.parquet").feature_names == ("a", "b")
     assert "qid=NAME" in run("convert", str(tmp_path / "a.parquet"), "-", "--column", "x=y").stderr
-    assert "only Parquet" in run("convert", str(tmp_path / "b.txt"), "-", "--column", "qid=q").stderr
+    assert "Parquet files only" in run("convert", str(tmp_path / "b.txt"), "-", "--column", "qid=q").stderr

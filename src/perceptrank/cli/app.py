@@ -123,10 +123,10 @@ _FLAGS = {
     "on_error": "--skip-errors",
     "zero_based": "--zero-based",
     "dtype": "--float64",
-    "qid=, relevance= and features= say": "--column says",
-    "features=… chooses": "--column feature=… chooses",
-    "read_letor brings its documents together": "convert --group brings its documents together",
-    "read_parquet brings its documents together": "convert --group brings its documents together",
+    "qid=, relevance= and features= name the columns": "--column names the columns",
+    "features=…": "--column feature=…",
+    "read_letor groups them": "convert --group groups them",
+    "read_parquet groups them": "convert --group groups them",
 }
 
 
