@@ -202,8 +202,8 @@ class DataSet:
         path = self.find(root, split, fold)
         if path is None:
             name = self.files[split].format(fold=self.folds[0] if fold is None else fold)
-            places = " or ".join(os.path.join(os.fspath(root), folder, name) for folder in self.folders)
-            raise FileNotFoundError(f"{self.title} not found: expected {places} (or compressed).\n{self.obtain}")
+            expected = " or ".join(os.path.join(os.fspath(root), folder, name) for folder in self.folders)
+            raise FileNotFoundError(f"{self.title} not found: expected {expected} (or compressed).\n{self.obtain}")
         return path
 
     @property

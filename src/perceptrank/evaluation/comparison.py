@@ -282,8 +282,8 @@ def _named(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]) -> dic
         given = list(learners)
         kinds = [getattr(one, "name", type(one).__name__) for one in given]
         named = {}
-        for place, (kind, learner) in enumerate(zip(kinds, given, strict=True)):
-            number = kinds[: place + 1].count(kind)
+        for k, (kind, learner) in enumerate(zip(kinds, given, strict=True)):
+            number = kinds[: k + 1].count(kind)
             named[f"{kind} {number}" if kinds.count(kind) > 1 else kind] = learner
     if not named:
         raise ValueError("learners must name at least one learner, got none")

@@ -78,8 +78,8 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
         figure = Figure(figsize=(8, 4.5), layout="constrained")
         axes = figure.subplots()
         ends = {}
-        for place, one in enumerate(chart.series):
-            number = place if one.color is None else one.color
+        for k, one in enumerate(chart.series):
+            number = k if one.color is None else one.color
             color = COLORS[number % len(COLORS)]
             style = "--" if one.dashed else _STYLES[number // len(COLORS) % len(_STYLES)]
             if one.low is not None and one.high is not None:
@@ -134,9 +134,9 @@ def _format_value(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
 
 
-def spread_apart(places: Sequence[float], gap: float, highest: float) -> list[float]:
+def spread_apart(positions: Sequence[float], gap: float, highest: float) -> list[float]:
     """Move sorted positions so that neighbours are a gap apart and none exceeds the highest, if there is room."""
-    moved = list(places)
+    moved = list(positions)
     for i in range(1, len(moved)):
         moved[i] = max(moved[i], moved[i - 1] + gap)
     if moved and moved[-1] > highest:

@@ -51,8 +51,8 @@ def finite_numbers(name: str, values: Any, length: int) -> Floats:
         raise ValueError(f"{name} must be {length} numbers")
     array = np.array(values, dtype=np.float64)
     if not np.isfinite(array).all():
-        place = int(np.argmin(np.isfinite(array)))
-        raise ValueError(f"{name} must be finite, got {array[place]} at {place}")
+        i = int(np.argmin(np.isfinite(array)))
+        raise ValueError(f"{name} must be finite, got {array[i]} at {i}")
     return array
 
 

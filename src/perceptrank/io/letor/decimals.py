@@ -88,15 +88,15 @@ def parse_number(text: Any, start: int) -> tuple[int, float, int]:
 
     The number must be followed by a byte that is not part of one. Returns (outcome, value, end).
     """
-    place = start
-    negative = text[place] == ord("-")
-    if negative or text[place] == ord("+"):
-        place += 1
+    pos = start
+    negative = text[pos] == ord("-")
+    if negative or text[pos] == ord("+"):
+        pos += 1
     digits = np.uint64(0)
     n_digits = n_kept = power = 0
     point = nonzero_cut = False
     while True:
-        one = text[place]
+        one = text[pos]
         if ord("0") <= one <= ord("9"):
             n_digits += 1
             if n_kept < 19:
@@ -110,21 +110,21 @@ def parse_number(text: Any, start: int) -> tuple[int, float, int]:
             point = True
         else:
             break
-        place += 1
+        pos += 1
     if n_digits == 0:
-        return NO_NUMBER, 0.0, place
-    if text[place] == ord("e") or text[place] == ord("E"):
-        place += 1
-        below_one = text[place] == ord("-")
-        if below_one or text[place] == ord("+"):
-            place += 1
-        first = place
+        return NO_NUMBER, 0.0, pos
+    if text[pos] == ord("e") or text[pos] == ord("E"):
+        pos += 1
+        below_one = text[pos] == ord("-")
+        if below_one or text[pos] == ord("+"):
+            pos += 1
+        first = pos
         exponent: Any = 0
-        while ord("0") <= text[place] <= ord("9"):
-            exponent = min(exponent * 10 + np.int64(text[place] - ord("0")), _EXPONENT_LIMIT)
-            place += 1
-        if place == first:
-            return NO_NUMBER, 0.0, place
+        while ord("0") <= text[pos] <= ord("9"):
+            exponent = min(exponent * 10 + np.int64(text[pos] - ord("0")), _EXPONENT_LIMIT)
+            pos += 1
+        if pos == first:
+            return NO_NUMBER, 0.0, pos
         power += -exponent if below_one else exponent
     outcome = EXACT
     if digits <= np.uint64(1 << 53) and -22 <= power <= 22 and not nonzero_cut:
@@ -133,4 +133,4 @@ def parse_number(text: Any, start: int) -> tuple[int, float, int]:
         value = nearest_double(digits, power)
         if nonzero_cut and nearest_double(digits + np.uint64(1), power) != value:
             outcome = UNDECIDED
-    return outcome, -value if negative else value, place
+    return outcome, -value if negative else value, pos

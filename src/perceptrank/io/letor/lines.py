@@ -135,8 +135,8 @@ class LineParser:
         """
         found, runs, comments, bad = self._run(chunk, X, relevance, first_row, self._skip, limit or self.limit)
         if found[codes.ERROR] != codes.FINE:
-            line, place, code = (int(found[k]) for k in (codes.LINE, codes.ERROR_AT, codes.ERROR))
-            raise self._error(chunk, line, place, code, limit)
+            line, pos, code = (int(found[k]) for k in (codes.LINE, codes.ERROR_AT, codes.ERROR))
+            raise self._error(chunk, line, pos, code, limit)
         return Parsed(
             n_rows=int(found[codes.N_ROWS]),
             width=int(found[codes.WIDEST]) + 1,
@@ -145,7 +145,7 @@ class LineParser:
             lines=runs[:, codes.RUN_LINE] + chunk.first_line,
             qids=_decode_qids(chunk, runs),
             comments=_decode_spans(chunk.text, comments) if self._comments else None,
-            problems=[self._error(chunk, line, place, code, limit) for line, place, code in bad.tolist()],
+            problems=[self._error(chunk, line, pos, code, limit) for line, pos, code in bad.tolist()],
         )
 
     def _run(self, chunk: Chunk, X: Features, relevance: Floats, first_row: int, skip: bool, limit: int) -> _Found:
@@ -175,7 +175,7 @@ class LineParser:
                 comments,
                 late,
                 np.array(sorted(values), dtype=np.int64),
-                np.array([values[place] for place in sorted(values)], dtype=np.float64),
+                np.array([values[pos] for pos in sorted(values)], dtype=np.float64),
                 bad,
                 marks,
                 *self._columns[width],
@@ -195,10 +195,10 @@ class LineParser:
         n_rows, n_runs, n_bad = (int(found[k]) for k in (codes.N_ROWS, codes.N_RUNS, codes.N_BAD))
         return _Found(found, runs[:n_runs], comments[:n_rows], bad[:n_bad])
 
-    def _error(self, chunk: Chunk, line: int, place: int, code: int, limit: int | None) -> FormatError:
-        before = chunk.text[chunk.start : place].tobytes()
-        column = place - chunk.start - before.rfind(b"\n")
-        token = re.split(rb"[\s#]", chunk.text[place : place + _SHOWN_BYTES + 1].tobytes())[0]
+    def _error(self, chunk: Chunk, line: int, pos: int, code: int, limit: int | None) -> FormatError:
+        before = chunk.text[chunk.start : pos].tobytes()
+        column = pos - chunk.start - before.rfind(b"\n")
+        token = re.split(rb"[\s#]", chunk.text[pos : pos + _SHOWN_BYTES + 1].tobytes())[0]
         text = _decode(token) if len(token) <= _SHOWN_BYTES else token[:-1].decode(errors="ignore") + "…"
         problem = self._problem(code, text, limit).format(repr(text) if text else "nothing")
         return FormatError(self._files[chunk.file], chunk.first_line + line, column, problem)
@@ -238,14 +238,14 @@ class LineParser:
 def _decode_qids(chunk: Chunk, runs: IntRows) -> list[int | str]:
     """Return the query ids, as numbers or text."""
     qids: list[int | str] = runs[:, codes.RUN_ID].tolist()
-    for place in np.flatnonzero(runs[:, codes.RUN_START] >= 0).tolist():
-        start, end = runs[place, codes.RUN_START], runs[place, codes.RUN_END]
-        qids[place] = _decode(chunk.text[start:end].tobytes())
+    for pos in np.flatnonzero(runs[:, codes.RUN_START] >= 0).tolist():
+        start, end = runs[pos, codes.RUN_START], runs[pos, codes.RUN_END]
+        qids[pos] = _decode(chunk.text[start:end].tobytes())
     return qids
 
 
-def _decode_spans(text: Bytes, places: IntRows) -> list[str]:
-    return [_decode(text[start:end].tobytes()) for start, end in places.tolist()]
+def _decode_spans(text: Bytes, spans: IntRows) -> list[str]:
+    return [_decode(text[start:end].tobytes()) for start, end in spans.tolist()]
 
 
 def _decode(text: bytes) -> str:

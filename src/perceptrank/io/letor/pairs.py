@@ -117,7 +117,7 @@ def parse_pairs(
 
     Returns (FINE, end of the pairs) or (error code, offset of the error).
     """
-    place: Any = start
+    pos: Any = start
     width = X.shape[1]
     column = 0 if ordered else width  # the next one expected, while ids are sorted
     marks[len(marks) - 1] += 1
@@ -127,27 +127,27 @@ def parse_pairs(
         for k in range(width):
             X[row, k] = 0
     while True:
-        if column < width and load_word(text, place) & masks[column] == words[column]:
-            place += np.int64(trailing_zeros(~masks[column]) >> np.uint64(3))
+        if column < width and load_word(text, pos) & masks[column] == words[column]:
+            pos += np.int64(trailing_zeros(~masks[column]) >> np.uint64(3))
             this = column
             column += 1
         else:
-            byte = text[place]
+            byte = text[pos]
             if is_blank(byte):
-                place += 1
+                pos += 1
                 continue
             if byte in (NEWLINE, HASH):
                 break
-            begin = place
-            n_digits = trailing_zeros(~digit_bits(text, place))
-            place += np.int64(n_digits)
-            if n_digits == 0 or byte_at(text, place) != COLON:
+            begin = pos
+            n_digits = trailing_zeros(~digit_bits(text, pos))
+            pos += np.int64(n_digits)
+            if n_digits == 0 or byte_at(text, pos) != COLON:
                 return BAD_PAIR, begin
             if n_digits > 8:
                 return ID_BEYOND, begin
-            digits = (load_word(text, place - WORD_BYTES) ^ _ZEROS) & _LAST_BYTES[n_digits]
+            digits = (load_word(text, pos - WORD_BYTES) ^ _ZEROS) & _LAST_BYTES[n_digits]
             number = np.int64(_as_number(digits))
-            place += 1
+            pos += 1
             this = number - base
             if this < 0:
                 return ID_ZERO, begin
@@ -166,41 +166,41 @@ def parse_pairs(
                         X[row, k] = 0
                     cleared = True
                 column = this + 1
-        begin = place
-        if byte_at(text, place + 1) == SPACE and this < width:  # fast path for the most frequent kind: one digit
-            digit = np.int64(byte_at(text, place)) - ZERO
+        begin = pos
+        if byte_at(text, pos + 1) == SPACE and this < width:  # fast path for the most frequent kind: one digit
+            digit = np.int64(byte_at(text, pos)) - ZERO
             if 0 <= digit <= 9:
                 X[row, np.uint64(this)] = min(np.float64(digit), bound)
-                place += 2
+                pos += 2
                 continue
-        minus = np.uint64(byte_at(text, place) == MINUS)
-        points = point_bits(text, place)
-        length = trailing_zeros(~(digit_bits(text, place) | points | minus))
+        minus = np.uint64(byte_at(text, pos) == MINUS)
+        points = point_bits(text, pos)
+        length = trailing_zeros(~(digit_bits(text, pos) | points | minus))
         point = min(trailing_zeros(points | _SIXTEEN), length)
         has_point = np.uint64(point < length)
         n_digits = length - minus - has_point
         n_decimals = length - point - has_point
-        place += np.int64(length)
+        pos += np.int64(length)
         if (
-            byte_at(text, place) == SPACE
+            byte_at(text, pos) == SPACE
             and n_digits - np.uint64(1) < np.uint64(8)
             and this < width
             and (points & points - np.uint64(1)) << (np.uint64(63) - length) == 0
         ):
             tail = _LAST_BYTES[n_decimals]
-            digits = load_word(text, place - WORD_BYTES) & tail
-            digits |= load_word(text, place - WORD_BYTES - np.int64(has_point)) & ~tail
+            digits = load_word(text, pos - WORD_BYTES) & tail
+            digits |= load_word(text, pos - WORD_BYTES - np.int64(has_point)) & ~tail
             digits = (digits ^ _ZEROS) & _LAST_BYTES[n_digits]
             value = np.float64(np.int64(_as_number(digits))) / POWERS_OF_TEN[n_decimals]
             value = min(-value if minus else value, bound)
             X[row, np.uint64(this)] = max(value, -bound)
-            place += 1
+            pos += 1
         else:
-            outcome, value, place = parse_number(text, begin)
-            if outcome == NO_NUMBER or not ends_field(text[place]):
+            outcome, value, pos = parse_number(text, begin)
+            if outcome == NO_NUMBER or not ends_field(text[pos]):
                 return BAD_VALUE, begin
             if outcome == UNDECIDED:
-                value = caller_value(late, known_at, known, begin, place, found)
+                value = caller_value(late, known_at, known, begin, pos, found)
             if bound < np.inf:
                 value = min(max(value, -bound), bound)
             if not np.isfinite(np.float32(value) if X.itemsize == 4 else value):
@@ -214,4 +214,4 @@ def parse_pairs(
             X[row, k] = 0
     if ordered:
         found[WIDEST] = max(found[WIDEST], column - 1)
-    return FINE, place
+    return FINE, pos

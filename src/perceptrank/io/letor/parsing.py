@@ -83,19 +83,19 @@ def parse_lines(
     receives the spans of numbers that the caller has to convert; it calls again with their values in `known`, at the
     offsets `known_at`. Those that do not fit in `late` are only counted.
     """
-    place = start
+    pos = start
     found[:] = 0
     found[WIDEST] = found[ID_START] = -1
     found[ORDERED] = 1
-    while place < stop:
-        while is_blank(text[place]):
-            place += 1
-        if text[place] != NEWLINE and text[place] != HASH:
+    while pos < stop:
+        while is_blank(text[pos]):
+            pos += 1
+        if text[pos] != NEWLINE and text[pos] != HASH:
             row = first_row + found[N_ROWS]
             n_runs, id_start, id_end, widest = found[N_RUNS], found[ID_START], found[ID_END], found[WIDEST]
             code, end = _parse_line(
                 text,
-                place,
+                pos,
                 X,
                 relevance,
                 row,
@@ -125,11 +125,11 @@ def parse_lines(
                 bad[found[N_BAD], BAD_AT] = end
                 bad[found[N_BAD], BAD_CODE] = code
                 found[N_BAD] += 1
-                end = place
-            place = end
-        while text[place] != NEWLINE:
-            place += 1
-        place += 1
+                end = pos
+            pos = end
+        while text[pos] != NEWLINE:
+            pos += 1
+        pos += 1
         found[LINE] += 1
     found[ERROR] = FINE
 
@@ -156,38 +156,38 @@ def _parse_line(
     found: Ints,
 ) -> tuple[int, int]:
     """Parse a line; return (FINE, end of the features) or (error code, offset of the error)."""
-    outcome, grade, place = parse_number(text, start)
-    if outcome == NO_NUMBER or not ends_field(text[place]):
+    outcome, grade, pos = parse_number(text, start)
+    if outcome == NO_NUMBER or not ends_field(text[pos]):
         return BAD_GRADE, start
     if outcome == UNDECIDED:
-        grade = caller_value(late, known_at, known, start, place, found)
+        grade = caller_value(late, known_at, known, start, pos, found)
     if grade < 0:
         return NEGATIVE_GRADE, start
     if grade == np.inf:
         return INFINITE_GRADE, start
     relevance[row] = grade + 0.0
-    while is_blank(text[place]):
-        place += 1
-    if load_word(text, place) & _FOUR_BYTES == _QID:
+    while is_blank(text[pos]):
+        pos += 1
+    if load_word(text, pos) & _FOUR_BYTES == _QID:
         if where == IN_COMMENT:
-            return STRAY_QUERY, place
-        begin = place + 4
-        place = begin
-        while not ends_field(text[place]):
-            place += 1
-        if place == begin:
+            return STRAY_QUERY, pos
+        begin = pos + 4
+        pos = begin
+        while not ends_field(text[pos]):
+            pos += 1
+        if pos == begin:
             return EMPTY_QUERY, begin - 4
         if where == IN_FIELD:
-            _enter_query(text, begin, place, row, runs, found)
+            _enter_query(text, begin, pos, row, runs, found)
     elif where == IN_FIELD:
-        return NO_QUERY, place
-    pairs = place
-    code, place = parse_pairs(
+        return NO_QUERY, pos
+    pairs = pos
+    code, pos = parse_pairs(
         text, pairs, X, row, late, known_at, known, marks, words, masks, base, limit, bound, found[ORDERED] == 1, found
     )
     if code == UNORDERED:
         found[ORDERED] = 0
-        code, place = parse_pairs(
+        code, pos = parse_pairs(
             text, pairs, X, row, late, known_at, known, marks, words, masks, base, limit, bound, False, found
         )
     if code == FINE and where == NOWHERE and found[N_RUNS] == 0:
@@ -197,8 +197,8 @@ def _parse_line(
         runs[0, RUN_START] = -1
         found[N_RUNS] = 1
     if code != FINE or (where != IN_COMMENT and len(comments) == 0):
-        return code, place
-    begin = end = place
+        return code, pos
+    begin = end = pos
     if text[begin] == HASH:
         begin += 1
         while is_blank(text[begin]):
@@ -206,7 +206,7 @@ def _parse_line(
         end = begin
         while text[end] != NEWLINE:
             end += 1
-        place = end
+        pos = end
         while end > begin and is_blank(text[end - 1]):
             end -= 1
     if len(comments) > 0:
@@ -216,7 +216,7 @@ def _parse_line(
         if begin == end:
             return NO_COMMENT, begin
         _enter_query(text, begin, end, row, runs, found)
-    return FINE, place
+    return FINE, pos
 
 
 @compiled

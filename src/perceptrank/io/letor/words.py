@@ -27,7 +27,7 @@ def _reader(kind: Any, result: Any, finish: Callable[[Any, Any], Any]) -> Any:
     """Make an intrinsic that loads the bytes at an offset of a uint8 array as one value and applies `finish` to it."""
 
     @intrinsic
-    def read(typing_context: Any, text: Any, place: Any) -> Any:
+    def read(typing_context: Any, text: Any, pos: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array = context.make_array(signature.args[0])(context, builder, arguments[0])
             pointer = builder.gep(array.data, [arguments[1]])
@@ -42,10 +42,10 @@ def _reader(kind: Any, result: Any, finish: Callable[[Any, Any], Any]) -> Any:
     size = {_WORD: WORD_BYTES, _BLOCK: BLOCK_BYTES}.get(kind, 1)
 
     @compiled
-    def read_within_bounds(text: Any, place: int) -> Any:
-        if place < 0 or place + size > len(text):
+    def read_within_bounds(text: Any, pos: int) -> Any:
+        if pos < 0 or pos + size > len(text):
             raise IndexError("load beyond the end of the text")
-        return read(text, place)
+        return read(text, pos)
 
     return read_within_bounds
 

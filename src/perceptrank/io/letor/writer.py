@@ -99,9 +99,9 @@ def _format_block(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes
     out = np.empty(n_rows * line, np.uint8)
     for first in range(0, block.n_documents, n_rows):
         last = min(first + n_rows, block.n_documents)
-        row, column, place = first, -1, 0
+        row, column, pos = first, -1, 0
         while True:
-            row, column, place = format_rows(
+            row, column, pos = format_rows(
                 block.X,
                 block.relevance,
                 row,
@@ -115,7 +115,7 @@ def _format_block(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes
                 comments,
                 comment_bounds,
                 out,
-                place,
+                pos,
             )
             if row == last:
                 break
@@ -123,10 +123,10 @@ def _format_block(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes
             if not np.isfinite(number):
                 raise ValueError(f"X must be finite, got {number} at document {row}, feature {column}")
             text = _shortest(number)
-            out[place : place + len(text)] = np.frombuffer(text, np.uint8)
-            place += len(text)
+            out[pos : pos + len(text)] = np.frombuffer(text, np.uint8)
+            pos += len(text)
             column += 1
-        yield out[:place]
+        yield out[:pos]
 
 
 def _shortest(number: Any) -> bytes:

@@ -67,7 +67,7 @@ def _curves(chart: Chart) -> str:
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["series", "x", "y", "low", "high"])
     for one in chart.series:
-        for place in range(len(one.x)):
-            band = ["" if edge is None else repr(float(edge[place])) for edge in (one.low, one.high)]
-            rows.writerow([one.name, repr(float(one.x[place])), repr(float(one.y[place])), *band])
+        for k in range(len(one.x)):
+            band = ["" if edge is None else repr(float(edge[k])) for edge in (one.low, one.high)]
+            rows.writerow([one.name, repr(float(one.x[k])), repr(float(one.y[k])), *band])
     return text.getvalue()
