@@ -133,7 +133,7 @@ def _simulated(settings: Settings, source: Source, n_threads: int | None, progre
             _about(
                 settings,
                 trials,
-                f"{_in_hindsight(ranked)} Algorithm 1, which ignores grades, is in the rate figure below.",
+                f"{_in_hindsight(ranked)} Algorithm 1, which sees relevance as binary, is in the rate figure below.",
             ),
         ),
         loss_chart(

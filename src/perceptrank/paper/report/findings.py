@@ -44,7 +44,7 @@ def _on_rates(result: Reproduction) -> str:
     bound = [one.label for name, one in CONTENDERS.items() if any(stream.depends[name] for stream in result.streams)]
     return (
         f"At {len(RATES)} learning rates from {RATES[0]:.1g} to {RATES[-1]:g}, the rankings of {join_names(free)} are "
-        f"identical; those of {join_names(bound)} depend on the rate."
+        f"the same at every rate; those of {join_names(bound)} are not."
     )
 
 
