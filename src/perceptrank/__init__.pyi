@@ -7,8 +7,8 @@ from . import measures as measures
 from . import stream as stream
 from . import theory as theory
 from . import transforms as transforms
-from .datasets.catalogue import DataSet as DataSet
 from .datasets.catalogue import datasets as datasets
+from .datasets.data_set import DataSet as DataSet
 from .datasets.mslr_shaped import mslr_shaped as mslr_shaped
 from .datasets.separable import SeparableBlocks as SeparableBlocks
 from .datasets.separable import SeparableStream as SeparableStream
@@ -19,8 +19,9 @@ from .evaluation.comparison import Standing as Standing
 from .evaluation.comparison import compare as compare
 from .evaluation.holdout import evaluate as evaluate
 from .evaluation.trace import Trace as Trace
+from .io.errors import FormatError as FormatError
 from .io.letor.reader import read_letor as read_letor
-from .io.letor.reader import scan_letor as scan_letor
+from .io.letor.scan import scan_letor as scan_letor
 from .io.letor.writer import write_letor as write_letor
 from .io.parquet import read_parquet as read_parquet
 from .io.parquet import scan_parquet as scan_parquet
@@ -28,7 +29,6 @@ from .io.parquet import write_parquet as write_parquet
 from .io.store import Store as Store
 from .io.store import open_store as open_store
 from .io.store import write_store as write_store
-from .io.text import FormatError as FormatError
 from .learners.buffered_pairwise import BufferedPairwise as BufferedPairwise
 from .learners.category_ranking import CategoryRanking as CategoryRanking
 from .learners.committee import CommitteePerceptron as CommitteePerceptron
@@ -67,9 +67,9 @@ from .measures import Precision as Precision
 from .measures import ReciprocalRank as ReciprocalRank
 from .measures import parse as parse
 from .measures import preset as preset
+from .stream.blocks import Scan as Scan
 from .stream.query_stream import Query as Query
 from .stream.query_stream import QueryStream as QueryStream
-from .stream.query_stream import Scan as Scan
 from .theory.surrogates import LevelPair as LevelPair
 from .theory.surrogates import ListNet as ListNet
 from .theory.surrogates import MaxPair as MaxPair

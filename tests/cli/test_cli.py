@@ -85,7 +85,7 @@ def test_convert_as_json_and_with_options(run, tmp_path):
     arguments = ["--zero-based", "--n-features", "5", "--qid", "comment", "--skip-errors", "--group", "--clip", "2"]
     result = run("convert", str(path), str(tmp_path / "s"), *arguments, "--json")
     assert result.exit_code == 0, result.stderr
-    assert "skipped 1 wrong lines" in result.stderr
+    assert "skipped 1 invalid lines" in result.stderr
     report = json.loads(result.stdout)
     assert (report["queries"], report["documents"], report["features"], report["format"]) == (2, 3, 5, "store")
     assert pr.open_store(tmp_path / "s").X.tolist() == [[1, 0, -2, 0, 0], [0, 0, 0, 0, 0], [2, 0, 0, 0, 0]]
@@ -106,7 +106,7 @@ def test_convert_wrong_use(run, letor, tmp_path):
     assert run("convert", letor).exit_code == 2
     assert "there is no file" in run("convert", str(tmp_path / "nothing"), str(tmp_path / "s")).stderr
     assert "one format" in run("convert", letor, str(make_store(tmp_path)), str(tmp_path / "s")).stderr
-    assert "only LETOR text" in run("convert", str(make_store(tmp_path)), str(tmp_path / "s"), "--zero-based").stderr
+    assert "LETOR text only" in run("convert", str(make_store(tmp_path)), str(tmp_path / "s"), "--zero-based").stderr
     assert "--sparse is for" in run("convert", letor, str(tmp_path / "s"), "--sparse").stderr
 
 
@@ -145,7 +145,7 @@ def test_convert_messages_speak_of_flags(run, tmp_path):
     assert "--zero-based" in run("convert", str(wrong), str(tmp_path / "s")).stderr
     wrong.write_text("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:1\n")
     assert "--group" in run("convert", str(wrong), str(tmp_path / "s")).stderr
-    assert "say --to" in run("convert", str(wrong), str(tmp_path / "s.csv")).stderr
+    assert "use --to" in run("convert", str(wrong), str(tmp_path / "s.csv")).stderr
     assert not (tmp_path / "s.csv").exists()
     both = run("convert", str(wrong), str(make_store(tmp_path)), "--append", "--overwrite")
     assert "not both" in both.stderr
@@ -186,4 +186,4 @@ def test_parquet_of_others(run, tmp_path):
     assert list(pd.read_parquet(tmp_path / "c.parquet").columns) == ["qid", "relevance", "features"]
     assert pr.read_parquet(tmp_path / "c.parquet").feature_names == ("a", "b")
     assert "qid=NAME" in run("convert", str(tmp_path / "a.parquet"), "-", "--column", "x=y").stderr
-    assert "only Parquet" in run("convert", str(tmp_path / "b.txt"), "-", "--column", "qid=q").stderr
+    assert "Parquet files only" in run("convert", str(tmp_path / "b.txt"), "-", "--column", "qid=q").stderr

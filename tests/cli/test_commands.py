@@ -262,7 +262,7 @@ def test_errors_are_one_message(run, files, arguments, message):
         ("", ["simulate", "new.txt", "--label-noise", "3"], "error: --label-noise must be a probability, got 3.0\n"),
         ("", ["adversary", "--margin", "0.5", "--rounds", "99"], "error: --rounds must be at most 15"),
         ("", ["convert", "FILE", "STORE"], "overwrite it (--overwrite)\n"),
-        ("", ["learn", "STORE", "--n-features", "2", "--clip", "1"], "error: --n-features, --clip: only LETOR text"),
+        ("", ["learn", "STORE", "--n-features", "2", "--clip", "1"], "error: --n-features, --clip: LETOR text only"),
         ("1 qid:1 1:1\n", ["learn", "FILE", "--clip", "-2"], "error: --clip must be a number > 0, got -2.0\n"),
         ("1 qid:1 0:1\n", ["learn", "FILE"], "if they count from 0 here, say --zero-based\n"),
         ("1 1:1 # q\n", ["learn", "FILE", "--qid", "field"], "got '1:1'; --qid comment or group=… if"),
@@ -429,7 +429,7 @@ def test_skipped_lines_are_one_warning(tmp_path):
     (tmp_path / "a.txt").write_text("1 qid:1 1:1\n0 qid:1 1:0\nnonsense\n")
     command = [sys.executable, "-m", "perceptrank", "learn", str(tmp_path / "a.txt"), "--skip-errors"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert result.stderr.startswith("warning: skipped 1 wrong lines")
+    assert result.stderr.startswith("warning: skipped 1 invalid lines")
     assert "UserWarning" not in result.stderr
 
 

@@ -200,7 +200,7 @@ def test_long_numbers_that_are_too_large_are_errors(line, dtype, column):
     with pytest.raises(pr.FormatError) as caught:
         pr.read_letor(io.BytesIO(text), dtype=dtype)
     assert (caught.value.line, caught.value.column) == (2, column)
-    with pytest.warns(UserWarning, match="skipped 1 wrong line"):
+    with pytest.warns(UserWarning, match="skipped 1 invalid line"):
         stream = pr.read_letor(io.BytesIO(text), dtype=dtype, on_error="skip")
     np.testing.assert_array_equal(stream.X[:, 0], [1, 2])
 

@@ -190,7 +190,7 @@ def test_queries_that_are_not_adjacent_are_brought_together(tiny_chunks):
     rows = [i for query in "abc" for i in range(40) if "abcab"[i % 5] == query]
     assert stream.X[:, 0].tolist() == rows
     assert stream.comments.tolist() == [str(i) for i in rows]
-    with pytest.raises(pr.FormatError, match=r"^<stream>:4:1: query 'a' again, after others; read_letor"):
+    with pytest.raises(pr.FormatError, match=r"^<stream>:4:1: the documents of query 'a' are not adjacent; read_letor"):
         scanned("\n".join(lines))
 
 
@@ -291,7 +291,7 @@ WRONG = {
     "empty id and comment": ("1 qid:# 1", {}, 1, 3, "expected an id after 'qid:', got 'qid:'"),
     "id twice": ("1 qid:1 1:1 qid:1", {}, 1, 13, "qid: must come right after the grade and once, got 'qid:1'"),
     "id late": ("1 qid:2\n1 1:1 qid:1", {}, 2, 3, "expected qid:ID after the grade, got '1:1'"),
-    "id in both places": ("1 1:1 # 7\n1 qid:1 1:1 # 7", {}, 2, 3, "a field 'qid:1' where comments name the queries"),
+    "id in both places": ("1 1:1 # 7\n1 qid:1 1:1 # 7", {}, 2, 3, "unexpected field 'qid:1': comments name"),
     "no id in a comment": ("1 1:1 # 7\n1 1:1 #  ", {}, 2, 10, "expected a comment that names the query, got nothing"),
     "no comment": ("1 1:1 # 7\n1 1:1", {}, 2, 6, "expected a comment that names the query, got nothing"),
     "no colon": ("1 qid:1 1:1 5", {}, 1, 13, "expected feature:value, got '5'"),
@@ -315,7 +315,7 @@ WRONG = {
         {},
         2,
         9,
-        "ids count from 1, got '0:1'; if they count from 0 here, say z",
+        "ids count from 1, got '0:1'; if they count from 0 here, use z",
     ),
     "twice": ("1 qid:1 1:1 2:1 1:1", {}, 1, 17, "a feature must occur once in a line, got '1:1' again"),
     "twice in a row": ("1 qid:1 1:1 2:1 2:1", {}, 1, 17, "a feature must occur once in a line, got '2:1' again"),
@@ -378,7 +378,7 @@ def test_wrong_lines_are_skipped_and_counted(tiny_chunks, n_threads):
     for i, line in wrong.items():
         lines[i] = line
     text = "\n".join(lines)
-    message = "skipped 6 wrong lines or files:\n<stream>:4:1: expected a grade, got 'x'\n"
+    message = "skipped 6 invalid lines or files:\n<stream>:4:1: expected a grade, got 'x'\n"
     with pytest.warns(UserWarning, match=re.escape(message) + r"(<stream>:.*\n){4}… and 1 more$"):
         stream = read(text, on_error="skip", n_threads=n_threads)
     assert stream.X[:, 0].tolist() == [i for i in range(40) if i not in wrong]
@@ -435,7 +435,7 @@ def test_nothing_is_left():
         ({"qid": "id"}, "qid must be one of 'auto', 'field', 'comment', got 'id'"),
         ({"clip": 0}, "clip must be"),
         ({"clip": np.nan}, "clip must be"),
-        ({"on_error": "ignore"}, "on_error must be 'raise', 'skip' or a function, got 'ignore'"),
+        ({"on_error": "ignore"}, "on_error must be 'raise', 'skip' or a callable, got 'ignore'"),
         ({"n_threads": 0}, "n_threads must be"),
     ],
 )
@@ -481,7 +481,7 @@ def test_truncated_and_damaged_compression(some_text, kind):
         with pytest.raises(pr.FormatError):
             read(data[:length])
     for length in (len(data) // 2, len(data) - 1):
-        with pytest.raises(pr.FormatError, match=f"^<stream>:1:1: the {kind} data is damaged: it is cut short"):
+        with pytest.raises(pr.FormatError, match=f"^<stream>:1:1: the {kind} data is damaged: it is truncated"):
             read(data[:length], on_error="skip")
         with pytest.raises(pr.FormatError, match=f"the {kind} data is damaged"):
             scanned(data[:length])
@@ -617,7 +617,7 @@ def test_matrices_that_cannot_fit_are_refused(monkeypatch, start):
     monkeypatch.setattr(memory, "free_memory", lambda: 1e6)
     assert start("1 qid:1 1000:1\n" * 100)
     for text, settings in [("1 qid:1 1:1\n", {"n_features": 10**6}), ("1 qid:1 9999:1\n" * 60, {})]:
-        with pytest.raises(MemoryError, match=r"take 0.0 GB, more than there is"):
+        with pytest.raises(MemoryError, match=r"take 0.0 GB, more than is available"):
             start(text, **settings)
 
 

@@ -11,7 +11,7 @@ from support.comparing import assert_same
 from support.strategies import streams
 
 import perceptrank as pr
-from perceptrank.io import parquet
+from perceptrank.io import parquet_columns
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_others_read_it(stream, layout, tmp_path):
 
 def test_files_of_others(tmp_path, monkeypatch):
     """Row groups that split queries, other names and types, several files in a folder with what Spark leaves there."""
-    monkeypatch.setattr(parquet, "_READ_ROWS", 4)
+    monkeypatch.setattr(parquet_columns, "_READ_ROWS", 4)
     folder = tmp_path / "parts"
     folder.mkdir()
     frame = pd.DataFrame(
@@ -88,7 +88,7 @@ def test_documents_that_are_not_adjacent(tmp_path):
     path = tmp_path / "s.parquet"
     pd.DataFrame({"qid": [1, 2, 1], "relevance": [0, 1, 2], "x": [1.0, 2.0, 3.0]}).to_parquet(path)
     assert pr.read_parquet(path).X.ravel().tolist() == [1, 3, 2]
-    with pytest.raises(ValueError, match="row 2: query 1 again"):
+    with pytest.raises(ValueError, match="row 2: the documents of query 1 are not adjacent"):
         list(pr.scan_parquet(path))
 
 
@@ -134,7 +134,7 @@ def test_bad_arguments(stream, tmp_path):
     pr.write_parquet(stream, path)
     other = tmp_path / "t.parquet"
     pr.write_parquet(pr.QueryStream.from_arrays(np.ones((2, 1)), [0, 1]), other)
-    with pytest.raises(ValueError, match="other feature columns"):
+    with pytest.raises(ValueError, match="different feature columns"):
         pr.read_parquet([path, other])
 
 

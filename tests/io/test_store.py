@@ -15,7 +15,7 @@ from support.comparing import assert_same
 from support.strategies import streams
 
 import perceptrank as pr
-from perceptrank.io import npy_file, store
+from perceptrank.io import npy_file, store, store_segments
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_whenever_an_append_is_cut_off_the_store_is_before_or_after(stream, tmp_
         (os, "open"),
         (os, "chmod"),
         (npy_file, "open"),
-        (store, "write_atomically"),
+        (store_segments, "write_atomically"),
     ]
 
     def counting(name, real, stop_at):
@@ -217,7 +217,7 @@ def test_overwriting(stream, tmp_path):
 
 def test_appended_queries_must_have_the_same_features(stream, tmp_path):
     opened = pr.write_store(stream, tmp_path / "s")
-    with pytest.raises(ValueError, match=r"same features throughout: 3 .*got 1"):
+    with pytest.raises(ValueError, match=r"be the same throughout: 3 .*got 1"):
         opened.append(pr.QueryStream.from_arrays(np.ones((2, 1), np.float32), [0, 1]))
     with pytest.raises(ValueError, match="cannot hold float64"):
         opened.append(pr.QueryStream.from_arrays(np.ones((2, 3)), [0, 1]))
@@ -244,14 +244,14 @@ def test_places_that_are_no_stores(stream, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.update(format="other"), "does not say"),
+        (lambda m: m.update(format="other"), "its format must be"),
         (lambda m: m.update(version=2), "newer perceptrank"),
-        (lambda m: m.update(n_features=0), "0 features"),
+        (lambda m: m.update(n_features=0), "invalid features: 0"),
         (lambda m: m.update(dtype="object"), "'object'"),
         (lambda m: m.update(feature_names=["x"]), "name each feature"),
         (lambda m: m.update(segments=[]), "no segments"),
         (lambda m: m.pop("segments"), "KeyError"),
-        (lambda m: m["segments"][0].update(name="../../etc"), "is called"),
+        (lambda m: m["segments"][0].update(name="../../etc"), "invalid segment name"),
         (lambda m: m["segments"][0].update(documents=-1), "whole number"),
         (lambda m: m["segments"][0]["files"].pop("X"), "lacks files"),
         (lambda m: m["segments"][0]["files"]["X"].update(bytes=1), "1 are expected"),
@@ -336,9 +336,9 @@ def test_a_first_write_that_fails_leaves_no_folder(tmp_path):
 def test_files_are_on_disk_before_the_manifest_names_them(stream, tmp_path, monkeypatch):
     opened = pr.write_store(stream, tmp_path / "s")
     calls = []
-    real_fsync, real_replace, real_flush = os.fsync, os.replace, store.flush_folder
+    real_fsync, real_replace, real_flush = os.fsync, os.replace, store_segments.flush_folder
     monkeypatch.setattr(os, "fsync", lambda file: (calls.append("fsync"), real_fsync(file)))
-    monkeypatch.setattr(store, "flush_folder", lambda folder: (calls.append("folder"), real_flush(folder)))
+    monkeypatch.setattr(store_segments, "flush_folder", lambda folder: (calls.append("folder"), real_flush(folder)))
     monkeypatch.setattr(os, "replace", lambda *names: (calls.append("replace"), real_replace(*names)))
     opened.append(stream)
     before = calls[: calls.index("replace")]

@@ -9,12 +9,14 @@ import pytest
 
 import perceptrank as pr
 from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, MEASURES, RATES, Run
-from perceptrank.paper.curves import draw_curves, running_means
+from perceptrank.paper.curves import running_mean_chart, running_means
 from perceptrank.paper.losses import MEASURE
 from perceptrank.paper.real_sets import RealSet, find_sets, real_source
-from perceptrank.paper.reproduction import Settings, as_plain, reproduce
-from perceptrank.paper.simulated import MARGIN, simulated_source, try_simulated
-from perceptrank.paper.trials import Source, try_all
+from perceptrank.paper.reproduction import reproduce
+from perceptrank.paper.results import as_plain
+from perceptrank.paper.settings import Settings
+from perceptrank.paper.simulated import MARGIN, run_simulated, simulated_source
+from perceptrank.paper.trials import Source, run_trials
 from perceptrank.paper.tuning import first_tenth, tune
 
 
@@ -26,7 +28,7 @@ def noisy():
     grades[: 6 * 4] = 0
     stream = pr.QueryStream.from_arrays(stream.X, grades, group=[6] * 60)
     source = Source("noisy", "", lambda seed: stream, 60, passes=2, scaling="running")
-    return try_all(source, [3, 4])
+    return run_trials(source, [3, 4])
 
 
 def shown(source, seed):
@@ -82,7 +84,7 @@ def test_running_means_and_their_chart(noisy):
         counted = seen[~np.isnan(seen)]
         assert means[0, t] == pytest.approx(counted.mean()) if len(counted) else np.isnan(means[0, t])
     tuned = tune(noisy, "ap")
-    chart = draw_curves(noisy, tuned, "ap", "name", "title", "about")
+    chart = running_mean_chart(noisy, tuned, "ap", "name", "title", "about")
     for one, series in zip(tuned, chart.series, strict=True):
         assert series.y[-1] == pytest.approx(one.whole.mean())
         assert series.high[-1] - series.y[-1] == pytest.approx(one.whole.std(ddof=1))
@@ -92,9 +94,9 @@ def test_running_means_and_their_chart(noisy):
 def test_losses_end_and_stay_under_their_bounds():
     """Algorithms 2, 3 and the listwise perceptron lose nothing in the second half of the stream of the report."""
     settings = Settings()
-    result = try_simulated(simulated_source(*settings.simulated_shape), [100, 101, 102])
+    result = run_simulated(simulated_source(*settings.simulated_shape), [100, 101, 102])
     assert result.trials.source.n_rounds >= 10_000
-    with_theorem = [one for one in result.promises if one.bounds is not None]
+    with_theorem = [one for one in result.bound_checks if one.bounds is not None]
     assert {one.run.learner for one in with_theorem} == {LAST_ITERATE.name, "slam", "minimax", "slam-paper"}
     for one in with_theorem:
         assert one.holds
@@ -153,7 +155,7 @@ def test_sets_below_a_folder(tmp_path):
     assert "fold" in reasons["web/Fold2/train.txt"]
     assert "readme.txt:1" in reasons["readme.txt"]
     for one in sets:
-        assert real_source(one, scaling="auto", order="given", passes=1, most_queries=20).n_queries == 20
+        assert real_source(one, scaling="auto", order="given", passes=1, max_queries=20).n_queries == 20
 
 
 def test_folds_links_pipes_and_names(tmp_path):
@@ -176,7 +178,7 @@ def test_folds_links_pipes_and_names(tmp_path):
     assert {one.name for one in sets} == {"Fold2", "link", "cost$x_$", "caf\ufffd"}
     assert {one.name for one in left_out} == {"Fold1/train.txt", "Fold3/train.txt"}
     assert find_sets(root / "Fold2")[0][0].name == "Fold2"
-    with pytest.raises(NotADirectoryError, match="not there"):
+    with pytest.raises(NotADirectoryError, match="does not exist"):
         find_sets(root / "none")
 
 
@@ -211,7 +213,7 @@ def test_a_set_of_the_catalogue_is_read_as_such(tmp_path):
     pr.write_letor(stream, tmp_path / "MQ2008" / "Fold1" / "train.txt")
     (one,), _ = find_sets(tmp_path)
     assert one.name == pr.datasets()["mq2008"].title
-    assert real_source(one, scaling="none", order="given", passes=1, most_queries=None).draw(0).n_features == 46
+    assert real_source(one, scaling="none", order="given", passes=1, max_queries=None).draw(0).n_features == 46
 
 
 @pytest.mark.parametrize(("size", "scaling"), [(1.0, None), (1.5, "query-zscore")])
@@ -220,7 +222,7 @@ def test_automatic_scaling(tmp_path, size, scaling):
     path = tmp_path / "a.txt"
     pr.write_letor(pr.QueryStream.from_arrays(X, [1, 0] * 10, group=[2] * 10), path)
     assert (
-        real_source(RealSet("a", path, {}), scaling="auto", order="given", passes=1, most_queries=None).scaling
+        real_source(RealSet("a", path, {}), scaling="auto", order="given", passes=1, max_queries=None).scaling
         == scaling
     )
 

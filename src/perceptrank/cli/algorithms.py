@@ -7,7 +7,7 @@ from perceptrank.cli.options import AsJson
 from perceptrank.cli.tables import show
 
 if TYPE_CHECKING:
-    from perceptrank.learners.base import Learner
+    from perceptrank.learners.learner import Learner
 
 
 def algorithms(as_json: AsJson = False) -> None:
@@ -22,7 +22,7 @@ def algorithms(as_json: AsJson = False) -> None:
             "what it does": _first_line(kind),
             "learns from": kind.takes,
             "cost of a query": kind.cost,
-            "promise": kind.promise,
+            "promise": str(kind().theorem),
             "settings": ", ".join(kind.parameter_names),
         }
         for name, kind in sorted(pr.algorithms().items())

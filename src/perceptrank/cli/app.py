@@ -69,7 +69,7 @@ def main(
     """Online learning to rank from a stream of judged queries."""
     if plugin:
         with reported({}, debug=debug):
-            from perceptrank.learners.plugins import load_file
+            from perceptrank.learners.registry import load_file
 
             for path in plugin:
                 load_file(path)

@@ -17,8 +17,9 @@ from perceptrank.cli.tables import as_text, plain, show
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.plots import Chart
-    from perceptrank.learners.base import Learner
-    from perceptrank.stream.query_stream import QueryStream, Scan
+    from perceptrank.learners.learner import Learner
+    from perceptrank.stream.blocks import Scan
+    from perceptrank.stream.query_stream import QueryStream
     from perceptrank.theory import Comparator, Margin
 
 _POINTS = 1000
@@ -96,7 +97,7 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[
     from perceptrank.stream.validation import check_choice
 
     learners: dict[str, Learner] = {}
-    with_theorem = [name for name, kind in pr.algorithms().items() if kind.compared_by is not None]
+    with_theorem = [name for name, kind in pr.algorithms().items() if kind().theorem.surrogate is not None]
     for name in algorithms:
         check_choice("algorithm", name, pr.algorithms())
         if name not in with_theorem:
@@ -141,7 +142,7 @@ class _Facts:
         import numpy as np
 
         constant = learner.guarantee(diameter=self.diameter, radius=self.radius, margin=1)
-        surrogate = learner.compared_by or ""
+        surrogate = learner.theorem.surrogate or ""
         best = pr.theory.comparator(self.stream, self.measure, penalty=max(constant, 1e-12), surrogate=surrogate)
         nothing = np.zeros(next(iter(self.stream)).n_features)
         alike = pr.theory.cumulative_surrogate(nothing, self.stream, self.measure, surrogate=surrogate)

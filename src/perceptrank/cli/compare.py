@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from perceptrank.evaluation.trace import Trace
-    from perceptrank.learners.base import Learner
+    from perceptrank.learners.learner import Learner
 
 _REFRESH_SECONDS = 0.25
 
@@ -45,7 +45,7 @@ def compare(
 
     Example: perceptrank compare train.txt.gz --algorithm slam --algorithm listwise --learning-rate 1e-4:1:9
     """
-    from perceptrank.measures.measure import parse_all
+    from perceptrank.measures import parse_all
 
     if plot is not None:
         from perceptrank.evaluation.plots import check_drawable

@@ -13,7 +13,7 @@ from perceptrank.cli.options import AsJson
 from perceptrank.cli.tables import as_text, console
 
 if TYPE_CHECKING:
-    from perceptrank.datasets.catalogue import DataSet
+    from perceptrank.datasets.data_set import DataSet
 
 
 def datasets(

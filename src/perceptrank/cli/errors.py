@@ -49,7 +49,7 @@ def describe(error: BaseException) -> str:
 
 
 def _spell(part: "Name | Setting") -> str:
-    from perceptrank.io.parquet import ColumnSetting
+    from perceptrank.io.parquet_columns import ColumnSetting
     from perceptrank.stream.validation import Setting
 
     if isinstance(part, ColumnSetting):

@@ -17,8 +17,8 @@ from perceptrank.cli.tables import plain, show
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.trace import Trace
-    from perceptrank.learners.base import Learner
-    from perceptrank.measures.measure import Measure
+    from perceptrank.learners.learner import Learner
+    from perceptrank.measures import Measure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ def learn(
 
     Example: perceptrank learn train.txt.gz --measure ndcg@10 --scaling running --save model.json
     """
-    from perceptrank.measures.measure import parse_all
+    from perceptrank.measures import parse_all
 
     keeping.check()
     measures = parse_all(record or DEFAULT_RECORD)

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any
 import perceptrank as pr
 
 if TYPE_CHECKING:
-    from perceptrank.learners.base import Learner
+    from perceptrank.learners.learner import Learner
 
 
 def kinds_of(name: str) -> "list[type[Learner]]":
     """Find the classes of a name such as listnet, or bagging:adagrad:listnet, from the outermost to the innermost."""
+    from perceptrank.learners.registry import find_kind
     from perceptrank.stream.validation import check_choice
 
     *outer, algorithm = name.split(":")
+    if not outer and (found := find_kind(algorithm)) is not None and not found.wraps:
+        return [found]
     wrappers, algorithms = pr.wrappers(), pr.algorithms()
     for one in outer:
         check_choice("what is around a learner", one, sorted(wrappers))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from perceptrank.cli.options import Dialect, Files, Qid
 
 if TYPE_CHECKING:
-    from perceptrank.stream.query_stream import Blocks, QueryStream
+    from perceptrank.stream.blocks import Blocks
+from perceptrank.stream.query_stream import QueryStream
 
 _ROLES = {"qid": "qid", "relevance": "relevance", "feature": "features"}
 
@@ -78,7 +79,7 @@ class Reading(Dialect):
 
 def _blocks_of(stream: "Blocks") -> Iterator["QueryStream"]:
     """Yield what a scan yields, which are blocks already, and whole streams in blocks."""
-    from perceptrank.stream.query_stream import Scan, as_blocks
+    from perceptrank.stream.blocks import Scan, as_blocks
 
     for part in as_blocks(stream):
         yield from [part] if isinstance(stream, Scan) else part.blocks()

@@ -56,8 +56,9 @@ def reproduce(
     """
     from perceptrank.paper.real_sets import check_root
     from perceptrank.paper.report.files import check_folder, write_report
-    from perceptrank.paper.reproduction import Settings, as_plain
     from perceptrank.paper.reproduction import reproduce as run
+    from perceptrank.paper.results import as_plain
+    from perceptrank.paper.settings import Settings
 
     settings = Settings(data, quick, seed, seeds, scaling.value, order.value, passes)
     if data is not None:
@@ -101,7 +102,7 @@ def _print_losses(result: "Reproduction") -> None:
             "last loss at": max(one.last_losses),
             "bound": None if one.bounds is None else round(min(one.bounds)),
         }
-        for one in simulated.promises
+        for one in simulated.bound_checks
     ]
     rounds = result.streams[0].trials.source.n_rounds
     show(rows, title=f"Cumulative loss on the separable stream of {rounds:,} queries, worst seed", as_json=False)

@@ -1,4 +1,4 @@
-"""A stream shaped like MSLR-WEB, for benchmarks and trials where the real one is not at hand."""
+"""Simulated streams with the shape of MSLR-WEB, for benchmarks and tests."""
 
 import numpy as np
 
@@ -6,19 +6,39 @@ from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import check_not_negative, check_positive_whole, check_seed
 
 _GRADE_SHARES = [0.52, 0.32, 0.13, 0.02, 0.01]
-_LONGEST = 8.0
+_MAX_RELATIVE_LENGTH = 8.0
 
 
 def mslr_shaped(
     n_queries: int, *, n_documents: int = 120, n_features: int = 136, noise: float = 1.0, seed: int = 0
 ) -> QueryStream:
-    """Simulate queries that look like those of MSLR-WEB10K: raw counts, lengths and scores, five grades.
+    """Simulate queries like those of MSLR-WEB10K: unscaled counts, lengths and scores, five grades.
 
-    Query lengths vary around `n_documents` as widely as there. Of all features about half are small counts, one in
-    sixteen a length, the others scores with six decimals, two in seven of these negative. A grade follows from a random
-    linear function of the standardised features plus `noise` standard deviations of Gaussian noise; the shares of the
-    grades are those of MSLR-WEB10K.
+    Query lengths are log-normal. About half of the features are small counts, one in sixteen is a length, the others
+    are scores with six decimals, two in seven of these negative. Grades follow a random linear function of the features
+    before they are rounded and scaled, plus Gaussian noise; their frequencies are those of MSLR-WEB10K.
 
+    Parameters
+    ----------
+    n_queries : int
+    n_documents : int
+        Mean number of documents per query.
+    n_features : int
+    noise : float
+        Standard deviation of the noise, relative to that of the linear function.
+    seed : int
+
+    Returns
+    -------
+    QueryStream
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid.
+
+    Examples
+    --------
     >>> mslr_shaped(10, seed=1)
     QueryStream(10 queries, 1238 documents, 136 features)
     """
@@ -29,7 +49,7 @@ def mslr_shaped(
     rng = np.random.default_rng(seed)
     spread = 0.5
     drawn = n_documents * rng.lognormal(-(spread**2) / 2, spread, size=n_queries)
-    sizes = np.clip(np.rint(drawn), 1, _LONGEST * n_documents).astype(np.int64)
+    sizes = np.clip(np.rint(drawn), 1, _MAX_RELATIVE_LENGTH * n_documents).astype(np.int64)
     X = np.empty((int(sizes.sum()), n_features), dtype=np.float32)
     heights = rng.normal(size=len(X)).astype(np.float32) * np.float32(noise * np.sqrt(n_features))
     for column in range(n_features):

@@ -1,4 +1,4 @@
-"""The paper's simulated stream: graded documents that some linear ranker orders perfectly, with a known margin."""
+"""The paper's simulated stream: linearly separable grades with a known margin."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.stream.query_stream import QueryStream, Scan
+from perceptrank.stream.blocks import Scan
+from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import (
     ParameterError,
     as_number,
@@ -21,7 +22,16 @@ _BATCH = 256
 
 
 class SeparableStream(NamedTuple):
-    """A stream, the unit vector that ranks all of it correctly, and by how much."""
+    """A simulated stream and its comparator.
+
+    Attributes
+    ----------
+    stream : QueryStream
+    ranker : array of shape (features,)
+        Unit vector that ranks every query correctly, apart from label noise.
+    margin : float
+        Margin of the ranker.
+    """
 
     stream: QueryStream
     ranker: Floats
@@ -29,7 +39,17 @@ class SeparableStream(NamedTuple):
 
 
 class SeparableBlocks(NamedTuple):
-    """As `SeparableStream`, block by block; without end if no number of queries was given."""
+    """Simulated blocks and their comparator.
+
+    Attributes
+    ----------
+    blocks : Scan
+        Re-iterable blocks; endless if no number of queries was given.
+    ranker : array of shape (features,)
+        Unit vector that ranks every query correctly, apart from label noise.
+    margin : float
+        Margin of the ranker.
+    """
 
     blocks: Scan
     ranker: Floats
@@ -47,18 +67,43 @@ def separable(
     label_noise: float = 0.0,
     seed: int = 0,
 ) -> SeparableStream:
-    """Simulate queries that a unit vector w* ranks with the given margin or more.
+    """Simulate queries that a unit vector w* ranks correctly with at least the given margin.
 
-    Every grade has a Gaussian cloud of its own, with standard deviation `noise`. Gaussians alone overlap, so the
-    component along w* is set instead: grade g lies in [g (margin + 1), g (margin + 1) + 1], hence documents of
-    neighbouring grades are at least `margin` apart along w*.
+    Features are Gaussian around a centre per grade, except for the component along w*: that of grade g is uniform on
+    [g (margin + 1), g (margin + 1) + 1], so documents of adjacent grades are at least `margin` apart along w*.
 
-    With probability `label_noise` a document is shown with another grade than its own, any with the same chance. The
-    ranker and the margin are those of the documents' own grades.
+    The queries are a prefix of an endless stream that depends on all parameters but `n_queries`; `separable_blocks`
+    returns it in blocks.
 
-    The queries are the first ones of an endless stream that depends on `seed` and on all parameters but `n_queries`;
-    `separable_blocks` gives it block by block.
+    Parameters
+    ----------
+    n_queries : int
+    n_documents : int
+        Number of documents per query.
+    n_features : int
+        Number of features, at least 2.
+    n_grades : int
+        Number of grades: 0 to n_grades - 1.
+    margin : float
+        Margin of w*.
+    noise : float
+        Standard deviation of the features within a grade.
+    label_noise : float
+        Probability of a wrong grade, uniform over the others.
+    seed : int
 
+    Returns
+    -------
+    SeparableStream
+        Ranker and margin are those of the grades without label noise.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid.
+
+    Examples
+    --------
     >>> simulated = separable(100, seed=1)
     >>> simulated.stream
     QueryStream(100 queries, 2000 documents, 20 features)
@@ -80,8 +125,39 @@ def separable_blocks(
     label_noise: float = 0.0,
     seed: int = 0,
 ) -> SeparableBlocks:
-    """Simulate the queries of `separable` block by block: so many of them, or without end.
+    """Simulate the queries of `separable` lazily, in re-iterable blocks.
 
+    Parameters
+    ----------
+    n_queries : int, optional
+        Number of queries; default endless.
+    queries_per_block : int
+    n_documents : int
+        Number of documents per query.
+    n_features : int
+        Number of features, at least 2.
+    n_grades : int
+        Number of grades: 0 to n_grades - 1.
+    margin : float
+        Margin of w*.
+    noise : float
+        Standard deviation of the features within a grade.
+    label_noise : float
+        Probability of a wrong grade, uniform over the others.
+    seed : int
+
+    Returns
+    -------
+    SeparableBlocks
+        Ranker and margin are those of the grades without label noise.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid.
+
+    Examples
+    --------
     >>> from itertools import islice
     >>> simulated = separable_blocks(queries_per_block=50)
     >>> [len(block) for block in islice(simulated.blocks, 3)]
@@ -102,7 +178,7 @@ def separable_blocks(
 
 
 class _Simulation:
-    """Queries by number, drawn in batches, each with a generator of its own, so that any can be had at once."""
+    """Random access to the simulated queries: each batch has its own random generator."""
 
     def __init__(
         self,
@@ -131,7 +207,7 @@ class _Simulation:
         self._margin, self._noise, self._label_noise = margin, noise, label_noise
 
     def queries(self, first: int, last: int) -> QueryStream:
-        """The queries from number `first` to before `last`."""
+        """Return the queries ``first : last``."""
         batches = [self._batch(number) for number in range(first // _BATCH, (last - 1) // _BATCH + 1)]
         skipped = first // _BATCH * _BATCH * self._n_documents
         rows = slice(first * self._n_documents - skipped, last * self._n_documents - skipped)

@@ -1,1 +1,1 @@
-"""Traces, hold-out evaluation, comparisons and plots of rankers."""
+"""Progressive and hold-out evaluation, comparison of learners, plots."""

@@ -1,4 +1,4 @@
-"""Several learners on one stream, in one pass over the data, and which of their differences are real."""
+"""Compare learners on one stream, in one pass over the data, with significance of the differences."""
 
 import os
 from collections import deque
@@ -8,25 +8,34 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from perceptrank.evaluation.bootstrap import resampled_means, simultaneous_half_widths
 from perceptrank.evaluation.plots import draw_running_means
 from perceptrank.evaluation.protocols import OnlineRanker
 from perceptrank.evaluation.trace import Trace
-from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.processors import n_processors
 from perceptrank.measures import Measure, MeasureLike, parse, parse_all
-from perceptrank.stream.query_stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.validation import check_choice, check_positive_whole
 
-_DRAWN_AT_ONCE = 10**7
-_FEWEST_QUERIES = 30
+_MIN_QUERIES = 30
 
 
 class Standing(NamedTuple):
-    """How a learner has done, and how far it is behind the best.
+    """Mean of a learner, and its difference to the best learner.
 
-    `mean` is between `low` and `high`, and the best learner's mean minus this one's between `behind_low` and
-    `behind_high`, with the confidence asked for. `is_behind` says whether the difference is real: the whole interval is
-    above 0. For the best learner itself the difference is 0.
+    Attributes
+    ----------
+    name : str
+        Name of the learner.
+    mean, low, high : float
+        Mean of the measure and its confidence interval.
+    behind, behind_low, behind_high : float
+        Mean of the best learner minus this one's, and its confidence interval; 0 for the best learner itself.
+    is_behind : bool
+        The difference is significant: its whole interval is above 0.
+    n_updates : int
+        Number of rounds with an update.
     """
 
     name: str
@@ -41,9 +50,14 @@ class Standing(NamedTuple):
 
 
 class Comparison:
-    """What several learners did on the same queries. `traces` has a `Trace` for each, by name.
+    """Results of several learners on the same queries.
 
-    `dropped` says, for those that did not come to the end, why.
+    Parameters
+    ----------
+    traces : mapping of str to Trace
+        Trace of each learner, by name.
+    dropped : mapping of str to str, optional
+        Error message of each learner that failed, by name.
     """
 
     def __init__(self, traces: Mapping[str, Trace], dropped: Mapping[str, str] | None = None) -> None:
@@ -67,16 +81,36 @@ class Comparison:
         n_resamples: int = 2000,
         seed: int = 0,
     ) -> list[Standing]:
-        """The learners, best first, with intervals from resampling queries.
+        """Rank the learners, best first, with bootstrap confidence intervals.
 
-        Queries are drawn anew with replacement, the same ones for all learners, so that what makes a query easy or hard
-        for all of them cancels in differences. The intervals of the differences to the best learner hold together: with
-        the given confidence all of them are right at once, however many learners there are and whichever is the best.
-        What is resampled are queries, with the learners as they were when each was ranked; another order of the stream
-        is not among the chances considered. All this holds approximately, the better the more queries there are; of
-        fewer than 30 that count there are no intervals (they are NaN), and no difference is called real.
+        Queries are resampled with replacement, the same for all learners (a paired bootstrap), so that the difficulty
+        of a query cancels in differences. The intervals of the differences to the best learner are simultaneous: all of
+        them cover with the given confidence, for any number of learners and whichever is the best. The randomness is
+        that of the queries alone, each ranked by the learner as it was in that round; other orders of the stream are
+        not considered. Coverage is approximate, and better with more queries.
 
-        `measure` is by default the first one recorded.
+        Parameters
+        ----------
+        measure : str or Measure, optional
+            Default the first recorded measure. Queries that it leaves out for any learner are ignored.
+        confidence : float
+            Confidence level of the intervals, between 0 and 1.
+        n_resamples : int
+            Number of bootstrap resamples.
+        seed : int
+            Seed of the bootstrap.
+
+        Returns
+        -------
+        list of Standing
+            With fewer than 30 queries the intervals are NaN and no difference is significant.
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        ValueError
+            If an argument is invalid, or the measure leaves out all queries.
         """
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
@@ -86,16 +120,16 @@ class Comparison:
         values = np.array([self.traces[name].values(chosen) for name in names])
         values = values[:, ~np.isnan(values).any(axis=0)]
         if values.shape[1] == 0:
-            raise ValueError(f"no query counts for {chosen}")
+            raise ValueError(f"no query counts for {chosen}: it leaves out all of them")
         n = values.shape[1]
         means = values.mean(axis=1)
-        drawn = _resampled_means(values, n_resamples, np.random.default_rng(seed))
+        drawn = resampled_means(values, n_resamples, np.random.default_rng(seed))
         tail = (1 - confidence) / 2
         lows, highs = np.quantile(drawn, [tail, 1 - tail], axis=0)
         best = int(np.argmax(means))
         behind = means[best] - means
-        half_widths = _simultaneous(drawn, means, best, confidence) * np.sqrt(n / max(1, n - 1))
-        if n < _FEWEST_QUERIES:
+        half_widths = simultaneous_half_widths(drawn, means, best, confidence) * np.sqrt(n / max(1, n - 1))
+        if n < _MIN_QUERIES:
             lows, highs, half_widths = (np.full(len(means), np.nan) for _ in range(3))
         order = np.lexsort((np.arange(len(names)), -means))
         return [
@@ -114,41 +148,27 @@ class Comparison:
         ]
 
     def plot(self, path: str | os.PathLike[str], measure: MeasureLike | None = None) -> None:
-        """Draw the running means of all learners into an image file; its suffix says which kind."""
+        """Plot the running means of all learners.
+
+        Parameters
+        ----------
+        path : path
+            Image file; the suffix selects the format.
+        measure : str or Measure, optional
+            Default the first recorded measure.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib (extra ``plot``) is not installed.
+        KeyError
+            If the measure was not recorded.
+        ValueError
+            If the suffix is unknown.
+        """
         chosen = self.measures[0] if measure is None else parse(measure)
         curves = {name: trace.running_mean(chosen) for name, trace in self.traces.items()}
-        draw_running_means(path, curves, f"{chosen} so far, before learning from each query")
-
-
-def _resampled_means(values: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
-    """Means of each row over columns drawn with replacement, again and again: resamples x rows."""
-    n = values.shape[1]
-    means = np.empty((n_resamples, len(values)))
-    at_once = max(1, min(100, _DRAWN_AT_ONCE // n))
-    for start in range(0, n_resamples, at_once):
-        size = min(at_once, n_resamples - start)
-        counts = np.stack([np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(size)])
-        means[start : start + size] = counts @ values.T / n
-    return means
-
-
-def _simultaneous(drawn: Floats, means: Floats, best: int, confidence: float) -> Floats:
-    """Half the widths of intervals for the differences to the best, from those of all pairs of learners.
-
-    The best one is known only afterwards, so it takes intervals that hold for all pairs at once: as many standard
-    errors to both sides as the largest deviation among all pairs stays below with the given confidence.
-    """
-    deviations = drawn - means
-    largest = np.zeros(len(drawn))
-    errors = np.zeros(len(means))
-    for i in range(len(means)):
-        apart = deviations[:, [i]] - deviations
-        error = apart.std(axis=0)
-        np.maximum(largest, (np.abs(apart) / np.where(error > 0, error, np.inf)).max(axis=1), out=largest)
-        if i == best:
-            errors = error
-    half_widths: Floats = np.quantile(largest, confidence) * errors
-    return half_widths
+        draw_running_means(path, curves, f"running mean of {chosen}, before learning from each query")
 
 
 def compare(
@@ -160,26 +180,39 @@ def compare(
     on_block: Callable[[dict[str, Trace]], object] | None = None,
     on_error: Literal["raise", "drop"] = "raise",
 ) -> Comparison:
-    """Let several learners learn from a stream, a `QueryStream` or an iterable of them, in one pass over the data.
+    """Train several learners in one pass over a stream, and compare them.
 
-    Each block goes to all learners while it is in the processor's cache, several at a time. The learners, which go on
-    from what they have learned before, learn exactly what each would have learned alone.
+    Learners take each block in parallel, while it is in the cache. They continue from their current state, and end in
+    exactly the state that each would have reached alone.
 
     Parameters
     ----------
-    learners : list of learners, or dict of names and learners
-        Without names they are called by their algorithm, numbered where it occurs more than once.
-    stream : QueryStream or iterable of them
+    learners : sequence of learners, or mapping of names to learners
+        Without names, learners are named by their algorithm, numbered where it occurs more than once.
+    stream : QueryStream or iterable of QueryStream
     measures : str, Measure, or several
-        What to record of every ranking before it is learned from.
+        Measures to record for every ranking, before it is learned from.
     n_threads : int, optional
-        By default as many as there are processors to use.
+        Number of threads; default one per available processor.
     on_block : callable, optional
         Called after each block with the traces of that block, by name.
     on_error : {"raise", "drop"}
-        What to do if a learner fails, as when its weights grow beyond all bounds: raise the error, or go on without
-        that learner and say so in the result's `dropped`.
+        Treatment of a learner that fails, for example because its weights overflow: raise the error, or continue
+        without that learner and report it in `Comparison.dropped`.
 
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is invalid, there are no queries, or all learners fail.
+    ArithmeticError, MemoryError, ValueError
+        If a learner fails and `on_error` is "raise"; the message names the learner.
+
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> result = compare([pr.ListwisePerceptron(), pr.SlamPerceptron()], pr.separable(200).stream)
     >>> [standing.name for standing in result.standings()]
@@ -195,7 +228,7 @@ def compare(
     dropped: dict[str, str] = {}
 
     before: dict[str, Future[Trace]] = {}
-    under_way: deque[dict[str, Future[Trace]]] = deque()
+    pending: deque[dict[str, Future[Trace]]] = deque()
 
     def learn(name: str, block: QueryStream, previous: Future[Trace] | None) -> Trace:
         if previous is not None:
@@ -204,12 +237,14 @@ def compare(
             return named[name].learn(block, recorded)
         except (ValueError, ArithmeticError, MemoryError) as error:
             kinds = (MemoryError, ArithmeticError, ValueError)
-            kind = next(one for one in kinds if isinstance(error, one))  # not its own, which may want other arguments
+            kind = next(
+                one for one in kinds if isinstance(error, one)
+            )  # not the error's own type, whose constructor may differ
             raise kind(f"{name}: {error}") from error
 
     def finish_oldest() -> None:
         done = {}
-        for name, future in under_way.popleft().items():
+        for name, future in pending.popleft().items():
             try:
                 done[name] = future.result()
             except (ValueError, ArithmeticError, MemoryError) as error:
@@ -223,20 +258,18 @@ def compare(
             on_block(done)
 
     with ThreadPoolExecutor(n_threads) as pool:
-        for whole in as_blocks(stream):
+        for whole in as_blocks(stream, required=True):
             for block in whole.blocks(BLOCK_BYTES):
-                going = [name for name in named if name not in dropped]
-                before = {name: pool.submit(learn, name, block, before.get(name)) for name in going}
-                under_way.append(before)
-                if len(under_way) > 1:  # learners that are done with a block need not wait for the others
+                active = [name for name in named if name not in dropped]
+                before = {name: pool.submit(learn, name, block, before.get(name)) for name in active}
+                pending.append(before)
+                if len(pending) > 1:  # learners that finish a block early need not wait for the others
                     finish_oldest()
-        while under_way:
+        while pending:
             finish_oldest()
     if dropped and not parts:
         name, reason = next(iter(dropped.items()))
-        raise ValueError(f"no learner came to the end; {name}: {reason}")
-    if not any(parts.values()):
-        raise ValueError("the stream has no queries")
+        raise ValueError(f"all learners failed; {name}: {reason}")
     return Comparison({name: Trace.concatenate(traces) for name, traces in parts.items()}, dropped)
 
 
@@ -249,8 +282,8 @@ def _named(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]) -> dic
         given = list(learners)
         kinds = [getattr(one, "name", type(one).__name__) for one in given]
         named = {}
-        for place, (kind, learner) in enumerate(zip(kinds, given, strict=True)):
-            number = kinds[: place + 1].count(kind)
+        for k, (kind, learner) in enumerate(zip(kinds, given, strict=True)):
+            number = kinds[: k + 1].count(kind)
             named[f"{kind} {number}" if kinds.count(kind) > 1 else kind] = learner
     if not named:
         raise ValueError("learners must name at least one learner, got none")
@@ -258,5 +291,5 @@ def _named(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]) -> dic
         if not isinstance(learner, OnlineRanker):
             raise TypeError(f"learners must be learners, got {type(learner).__name__} for {name!r}")
     if len({id(learner) for learner in named.values()}) < len(named):
-        raise ValueError("learners must differ from each other: one was given twice")
+        raise ValueError("learners must be distinct objects: one was given twice")
     return named

@@ -7,21 +7,37 @@ import numpy as np
 from perceptrank.evaluation.protocols import Ranker
 from perceptrank.evaluation.trace import Trace
 from perceptrank.measures import MeasureLike, parse_all
-from perceptrank.stream.query_stream import Blocks, as_blocks
+from perceptrank.stream.blocks import Blocks, as_blocks
 
 
 def evaluate(ranker: Ranker, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike) -> Trace:
-    """Measure a ranker on held-out queries, a `QueryStream` or an iterable of them, without learning from them."""
+    """Evaluate a ranker on held-out queries, without learning from them.
+
+    Parameters
+    ----------
+    ranker : object with a method ``scores(stream)``
+        A learner, for example.
+    stream : QueryStream or iterable of QueryStream
+    measures : str, Measure, or several
+
+    Returns
+    -------
+    Trace
+        One value per query and measure; its masses are 0.
+
+    Raises
+    ------
+    ValueError
+        If there are no queries, or a measure does not apply to the grades.
+    """
     chosen = parse_all(measures)
     traces: list[Trace] = []
     n_queries = 0
-    for block in as_blocks(stream):
+    for block in as_blocks(stream, required=True):
         for measure in chosen:
             measure.check_grades(block.relevance)
         scores = ranker.scores(block)
         values = {one: one.per_query(scores, block.relevance, block.offsets, n_queries) for one in chosen}
         traces.append(Trace(values, np.zeros(len(block))))
         n_queries += len(block)
-    if not traces:
-        raise ValueError("the stream has no queries")
     return Trace.concatenate(traces)

@@ -1,4 +1,4 @@
-"""Charts in one house style: few lines, labels beside the curves, bands for spread, colours all can tell apart."""
+"""Plots in one style: labels beside the curves, bands for the spread, colour-blind-safe colours."""
 
 import os
 import textwrap
@@ -15,14 +15,14 @@ from perceptrank.kernels.arrays import Floats
 # Okabe and Ito's palette without its yellow, which is too light for lines.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 _STYLES = ["-", "--", ":", "-."]
-_MOST_POINTS = 2000
-_LONGEST_TITLE = 85
+_MAX_POINTS = 2000
+_MAX_TITLE = 85
 _SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
 
 
 @dataclass(frozen=True)
 class Series:
-    """A curve, by default in the colour of its place in the chart, with a band if its spread is known."""
+    """A curve with an optional band from `low` to `high`; `color` defaults to its position in the chart."""
 
     name: str
     x: Floats
@@ -35,7 +35,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """What is to be drawn; `name` is for files, `about` says how the figure came about."""
+    """A figure; `name` is for file names, `about` describes how it was produced."""
 
     name: str
     title: str
@@ -48,7 +48,7 @@ class Chart:
 
 
 def check_drawable(path: str | os.PathLike[str]) -> None:
-    """Raise if a plot cannot be drawn into such a file."""
+    """Raise if the suffix of a plot's path is unknown, or matplotlib is not installed."""
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in _SUFFIXES:
         raise ValueError(f"a plot must end with one of {', '.join(_SUFFIXES)}, got {os.fspath(path)!r}")
@@ -59,34 +59,34 @@ def check_drawable(path: str | os.PathLike[str]) -> None:
 
 
 def draw_running_means(path: str | os.PathLike[str], curves: Mapping[str, Floats], label: str) -> None:
-    """Draw curves over a logarithmic axis of queries into an image file; its suffix says which kind."""
+    """Draw curves over a logarithmic axis of queries; the suffix of the path selects the image format."""
     series = []
     for name, curve in curves.items():
-        shown = np.unique(np.geomspace(1, len(curve), _MOST_POINTS).astype(int))
+        shown = np.unique(np.geomspace(1, len(curve), _MAX_POINTS).astype(int))
         series.append(Series(name, shown.astype(np.float64), curve[shown - 1]))
     draw(Chart("", "", "queries seen", label, series), path)
 
 
 def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
-    """Draw a chart into an image file; its suffix says which kind. The same chart makes the same file."""
+    """Draw a chart deterministically; the suffix of the path selects the image format."""
     check_drawable(path)
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context({"svg.hashsalt": chart.name, "svg.fonttype": "none"}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a name in a script that the font does not have
+        warnings.filterwarnings("ignore", message="Glyph")  # names in scripts that the font lacks
         figure = Figure(figsize=(8, 4.5), layout="constrained")
         axes = figure.subplots()
         ends = {}
-        for place, one in enumerate(chart.series):
-            number = place if one.color is None else one.color
+        for k, one in enumerate(chart.series):
+            number = k if one.color is None else one.color
             color = COLORS[number % len(COLORS)]
             style = "--" if one.dashed else _STYLES[number // len(COLORS) % len(_STYLES)]
             if one.low is not None and one.high is not None:
                 axes.fill_between(one.x, one.low, one.high, color=color, alpha=0.15, linewidth=0)
             axes.plot(one.x, one.y, color=color, linestyle=style, linewidth=1.2 if one.dashed else 1.6)
             ends[one.name] = (color, float(one.y[-1]))
-        title = textwrap.shorten(chart.title, _LONGEST_TITLE, placeholder=" …")
+        title = textwrap.shorten(chart.title, _MAX_TITLE, placeholder=" …")
         axes.set_title(_literal(title), loc="left", fontsize=11)
         axes.set_xscale("log" if chart.log_x else "linear")
         axes.set_yscale("log" if chart.log_y else "linear")
@@ -101,13 +101,13 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
 
 
 def _metadata(kind: str, about: str) -> dict[str, str | None]:
-    """How the figure came about, where a format has room for it, and no date."""
+    """Return the description, for formats that support it, and omit the date."""
     described: dict[str, str | None] = {"Description": about} if about and kind in ("svg", "png") else {}
     return described | ({"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else {})
 
 
 def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
-    """Write names to the right of where curves end, moved apart so that none covers another."""
+    """Label curves at their right ends, moved apart to avoid overlaps."""
     names = [name for name in ends if np.isfinite(ends[name][1])]
     heights = {
         name: axes.transAxes.inverted().transform(axes.transData.transform((1, ends[name][1])))[1] for name in names
@@ -115,7 +115,7 @@ def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
     names.sort(key=lambda name: heights[name])
     for name, height in zip(names, spread_apart([heights[name] for name in names], 0.045, 1.0), strict=True):
         axes.annotate(
-            _literal(f"{name}  {_shown(ends[name][1])}"),
+            _literal(f"{name}  {_format_value(ends[name][1])}"),
             xy=(1.01, height),
             xycoords=axes.transAxes,
             color=ends[name][0],
@@ -126,17 +126,17 @@ def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
 
 
 def _literal(text: str) -> str:
-    """Text in which a dollar is a dollar."""
+    """Escape dollar signs, which start mathematical text."""
     return text.replace("$", r"\$")
 
 
-def _shown(value: float) -> str:
+def _format_value(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
 
 
-def spread_apart(places: Sequence[float], gap: float, highest: float) -> list[float]:
-    """Sorted places, moved so that neighbours are a gap apart and none is above the highest, if there is room."""
-    moved = list(places)
+def spread_apart(positions: Sequence[float], gap: float, highest: float) -> list[float]:
+    """Move sorted positions so that neighbours are a gap apart and none exceeds the highest, if there is room."""
+    moved = list(positions)
     for i in range(1, len(moved)):
         moved[i] = max(moved[i], moved[i - 1] + gap)
     if moved and moved[-1] > highest:

@@ -1,4 +1,4 @@
-"""Interfaces that evaluation asks for, so that it can judge rankers it knows nothing about."""
+"""Protocols of the rankers that can be evaluated."""
 
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
@@ -6,20 +6,21 @@ from typing import Protocol, runtime_checkable
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
 from perceptrank.measures import MeasureLike
-from perceptrank.stream.query_stream import Blocks, QueryStream
+from perceptrank.stream.blocks import Blocks
+from perceptrank.stream.query_stream import QueryStream
 
 
 class Ranker(Protocol):
-    """Anything that scores the documents of a stream."""
+    """Scores the documents of a stream."""
 
     def scores(self, stream: QueryStream) -> Floats:
-        """Return one score per document; the larger, the better."""
+        """Return one score per document; larger is better."""
         ...
 
 
 @runtime_checkable
 class OnlineRanker(Protocol):
-    """Anything that learns from a stream and records how it ranked each query before."""
+    """Learns from a stream, and records measures of each ranking before learning from it."""
 
     def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
         """Rank each query, record the measures, then learn from its grades."""

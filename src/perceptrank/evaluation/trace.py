@@ -1,4 +1,4 @@
-"""What a learner did, round by round."""
+"""Traces: the measures of a learner, round by round."""
 
 import os
 import zipfile
@@ -19,10 +19,15 @@ _MASSES = "masses"
 
 
 class Trace:
-    """Measures of the rankings that were predicted before each answer was seen, one value per query.
+    """Measures of the rankings predicted before each answer was revealed, one value per query.
 
-    A value is NaN where the measure leaves a query out. ``masses`` holds how much weight moved in each round (V_t in
-    the theory; the number of mistakes for the classification perceptron), 0 where nothing was learned.
+    Parameters
+    ----------
+    values : mapping of Measure to array of shape (rounds,)
+        NaN where the measure leaves a query out.
+    masses : array of shape (rounds,)
+        Size of each update: V_t in the theory, the number of mistakes for the classification perceptron; 0 without an
+        update.
     """
 
     def __init__(self, values: Mapping[Measure, Floats], masses: Floats) -> None:
@@ -43,7 +48,7 @@ class Trace:
         return len(self.masses)
 
     def __getitem__(self, rounds: slice) -> "Trace":
-        """A part of the rounds."""
+        """Select rounds."""
         return Trace({measure: values[rounds] for measure, values in self._values.items()}, self.masses[rounds])
 
     def __repr__(self) -> str:
@@ -51,7 +56,22 @@ class Trace:
         return f"Trace({len(self)} rounds, {self.n_updates} updates, {means})"
 
     def values(self, measure: MeasureLike) -> Floats:
-        """The measure of every round."""
+        """Return a measure for every round.
+
+        Parameters
+        ----------
+        measure : str or Measure
+
+        Returns
+        -------
+        array of shape (rounds,)
+            NaN where the measure leaves a query out.
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        """
         wanted = parse(measure)
         if wanted not in self._values:
             recorded = ", ".join(repr(str(one)) for one in self._values) or "none"
@@ -59,24 +79,21 @@ class Trace:
         return self._values[wanted].copy()
 
     def mean(self, measure: MeasureLike) -> float:
-        """Mean over all rounds that count; NaN if none does."""
+        """Return the mean over all rounds that the measure does not leave out; NaN if there are none."""
         values = self.values(measure)
         counted = values[~np.isnan(values)]
         return float(counted.mean()) if len(counted) else float("nan")
 
     def means(self) -> dict[str, float]:
-        """Name and mean of every recorded measure."""
+        """Return the mean of every recorded measure, by name."""
         return {str(measure): self.mean(measure) for measure in self._values}
 
     def running_mean(self, measure: MeasureLike) -> Floats:
-        """Mean over the rounds so far, after every round; NaN until the first that counts."""
-        values = self.values(measure)
-        counts = np.cumsum(~np.isnan(values))
-        sums = np.cumsum(np.nan_to_num(values))
-        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+        """Return the mean over the rounds so far, after every round; NaN while the measure has left out all queries."""
+        return running_means(self.values(measure))
 
     def window_mean(self, measure: MeasureLike, size: int) -> Floats:
-        """Mean over the last `size` rounds, after every round; over all so far until there are as many."""
+        """Return the mean over the last `size` rounds, or over all so far if there are fewer, after every round."""
         check_positive_whole("size", size)
         values = self.values(measure)
         counts = np.concatenate([[0], np.cumsum(~np.isnan(values))])
@@ -87,31 +104,59 @@ class Trace:
         return np.where(count > 0, (sums[ends] - sums[starts]) / np.maximum(count, 1), np.nan)
 
     def losses(self, measure: MeasureLike) -> Floats:
-        """1 minus the measure, for every round; 0 where the measure leaves a query out."""
+        """Return 1 minus the measure for every round; 0 where the measure leaves a query out."""
         return np.nan_to_num(1 - self.values(measure))
 
     def cumulative_loss(self, measure: MeasureLike) -> Floats:
-        """Sum of the losses so far, after every round: what the theorems bound."""
+        """Return the sum of the losses so far, after every round; the theorems bound it."""
         return np.cumsum(self.losses(measure))
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """A data frame with one row per round: `round` (from 1), the measures by name, and `mass`.
+        """Convert to a data frame with one row per round: `round` (from 1), the measures by name, and `mass`.
 
-        `library` is "pandas" or "polars", which must be installed.
+        Parameters
+        ----------
+        library : {"pandas", "polars"}
+            Library of the frame; it must be installed.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+
+        Raises
+        ------
+        ImportError
+            If the library is not installed.
         """
         columns: dict[str, Any] = {"round": np.arange(1, len(self) + 1)}
         columns |= {str(measure): self.values(measure) for measure in self._values}
         return make_frame(columns | {"mass": self.masses}, library)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace to a file in NumPy's format .npz, whole or not at all. `Trace.load` reads it."""
+        """Write the trace to an .npz file, atomically; `Trace.load` reads it."""
         arrays: dict[str, Any] = {str(measure): values for measure, values in self._values.items()}
         with replaced_file(path) as file:
             np.savez_compressed(file, **arrays | {_MASSES: self.masses})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
-        """Read a trace that `save` has written."""
+        """Read a trace written by `save`.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Trace
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If it is not a trace, or is damaged.
+        """
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
                 values = {parse(name): arrays[name] for name in arrays.files if name != _MASSES}
@@ -125,14 +170,45 @@ class Trace:
         return cls(values, masses)
 
     def plot(self, path: str | Path, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> None:
-        """Draw the running means into an image file; the file's suffix says which kind."""
+        """Plot the running means.
+
+        Parameters
+        ----------
+        path : path
+            Image file; the suffix selects the format.
+        measures : str, Measure, or several, optional
+            Default all recorded measures.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib (extra ``plot``) is not installed.
+        KeyError
+            If a measure was not recorded.
+        ValueError
+            If the suffix is unknown.
+        """
         chosen = parse_all(measures) if measures is not None else self.measures
         curves = {str(measure): self.running_mean(measure) for measure in chosen}
-        draw_running_means(path, curves, "mean so far, before learning from each query")
+        draw_running_means(path, curves, "running mean, before learning from each query")
 
     @classmethod
     def concatenate(cls, traces: Iterable["Trace"]) -> "Trace":
-        """One trace of consecutive ones."""
+        """Concatenate traces of consecutive rounds.
+
+        Parameters
+        ----------
+        traces : iterable of Trace
+
+        Returns
+        -------
+        Trace
+
+        Raises
+        ------
+        ValueError
+            If there are no traces, or they record different measures.
+        """
         parts = list(traces)
         if not parts:
             raise ValueError("concatenate needs at least one trace, got none")
@@ -140,3 +216,10 @@ class Trace:
             raise ValueError("traces must record the same measures")
         values = {one: np.concatenate([part._values[one] for part in parts]) for one in parts[0]._values}
         return cls(values, np.concatenate([part.masses for part in parts]))
+
+
+def running_means(values: Floats) -> Floats:
+    """Return the means along the last axis over the rounds so far, ignoring NaN; NaN before the first value."""
+    counts = np.cumsum(~np.isnan(values), axis=-1)
+    sums = np.cumsum(np.nan_to_num(values), axis=-1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)

@@ -1,1 +1,1 @@
-"""Files in and out: LETOR text, stores, Parquet, models."""
+"""Read and write files: LETOR text, stores, Parquet, models."""

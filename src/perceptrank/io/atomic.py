@@ -1,4 +1,4 @@
-"""Write files whole or not at all: a temporary file, flushed, then renamed."""
+"""Write files atomically: to a temporary file that is flushed, then renamed."""
 
 import os
 import tempfile
@@ -9,24 +9,24 @@ from typing import IO
 
 
 def write_atomically(path: str | Path, text: str) -> None:
-    """Write a text file so that, whatever happens, the old content or the new one is there."""
+    """Write a text file atomically."""
     with replaced_file(path) as file:
         file.write(text.encode())
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """The file that a path stands for, if one can be there."""
+    """Resolve symbolic links; raise `OSError` if the path cannot be a file."""
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {target.parent}")
     if target.exists() and not target.is_file():
-        raise OSError(f"cannot write {path}: it is there already and not a file")
+        raise OSError(f"cannot write {path}: it exists and is not a file")
     return target
 
 
 @contextmanager
 def replaced_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of the one at `path` when all has gone well, and vanishes otherwise."""
+    """Open a temporary file that replaces `path` on success and is removed on an error."""
     target = check_writable(path)
     handle, temporary = tempfile.mkstemp(prefix=".perceptrank-", dir=target.parent)
     try:
@@ -44,7 +44,7 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def flush_folder(folder: Path) -> None:
-    """Have the names in a folder written to disk, where the system can do that."""
+    """Flush the directory entries of a folder to disk, where the system supports it."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

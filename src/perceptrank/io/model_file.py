@@ -1,4 +1,4 @@
-"""Model files: versioned JSON, exact for every float, written whole or not at all. No pickle."""
+"""Model files: versioned JSON, exact for every float, written atomically. No pickle."""
 
 import json
 from pathlib import Path
@@ -14,24 +14,24 @@ VERSION = 1
 
 
 def write_model(path: str | Path, document: dict[str, Any]) -> None:
-    """Write a model's document under the current version."""
+    """Write a model document with the current version."""
     text = json.dumps({"format": FORMAT, "version": VERSION, **document}, indent=1, allow_nan=False, default=_plain)
     write_atomically(path, text + "\n")
 
 
 def _plain(value: Any) -> Any:
-    """NumPy numbers as Python's."""
+    """Convert NumPy scalars to Python's."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"a model cannot hold {value!r}")
 
 
 def read_model(path: str | Path) -> dict[str, Any]:
-    """Read a model's document and check that it is one this version can read."""
+    """Read a model document; raise `ValueError` if it is invalid or of a newer version."""
     try:
         document = json.loads(Path(path).read_bytes())
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a perceptrank model, or is cut short: {error}") from None
+        raise ValueError(f"{path} is not a perceptrank model, or is truncated: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f"{path} is not a perceptrank model")
     version = document.get("version")
@@ -46,18 +46,18 @@ def read_model(path: str | Path) -> dict[str, Any]:
 
 
 def finite_numbers(name: str, values: Any, length: int) -> Floats:
-    """A vector from a model file, checked."""
+    """Validate a vector of finite numbers from a model file."""
     if not isinstance(values, list) or len(values) != length or not all(type(one) in (int, float) for one in values):
         raise ValueError(f"{name} must be {length} numbers")
     array = np.array(values, dtype=np.float64)
     if not np.isfinite(array).all():
-        place = int(np.argmin(np.isfinite(array)))
-        raise ValueError(f"{name} must be finite, got {array[place]} at {place}")
+        i = int(np.argmin(np.isfinite(array)))
+        raise ValueError(f"{name} must be finite, got {array[i]} at {i}")
     return array
 
 
 def whole_number(name: str, value: Any) -> int:
-    """A count from a model file, checked."""
+    """Validate a count from a model file."""
     if type(value) is not int or not 0 <= value < 2**53:
         raise ValueError(f"{name} must be a whole number, not negative, got {value!r}")
     return value

@@ -1,4 +1,4 @@
-"""A .npy file that grows: rows are appended while their number is not known."""
+"""Append-only .npy files."""
 
 import hashlib
 import os
@@ -14,7 +14,15 @@ _HEADER_BYTES = 256
 
 
 class NpyFile:
-    """Writes an array of rows of one type and shape; flushed to disk, and readable by NumPy, once it is closed."""
+    """Writes a .npy file row by row; it is valid, and flushed to disk, once it is closed.
+
+    Parameters
+    ----------
+    path : Path
+    dtype : dtype
+    row_shape : tuple of int
+        Shape of a row.
+    """
 
     def __init__(self, path: Path, dtype: npt.DTypeLike, row_shape: tuple[int, ...] = ()) -> None:
         self.path = path
@@ -30,7 +38,7 @@ class NpyFile:
         return _MAGIC + len(text).to_bytes(2, "little") + text
 
     def append(self, rows: npt.NDArray[Any]) -> None:
-        """Add rows."""
+        """Append rows."""
         data = np.ascontiguousarray(rows, dtype=self._dtype)
         self._n_rows += len(data)
         raw = data.reshape(-1).view(np.uint8).data if data.size else b""
@@ -38,7 +46,7 @@ class NpyFile:
         self._file.write(raw)
 
     def describe(self) -> dict[str, Any]:
-        """Size of the file, and the checksum of all that follows its header."""
+        """Return the size of the file and the SHA-256 of its data, without the header."""
         return {"bytes": os.path.getsize(self.path), "sha256": self._hash.hexdigest()}
 
     def __enter__(self) -> "NpyFile":
@@ -56,7 +64,7 @@ class NpyFile:
 
 
 def checksum(path: Path) -> str:
-    """The checksum of all that follows the header of a file that `NpyFile` has written."""
+    """Compute the SHA-256 of the data of a file written by `NpyFile`, without the header."""
     with open(path, "rb") as file:
         file.seek(_HEADER_BYTES)
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,61 +1,61 @@
-"""Judged queries from wherever they are: stores, Parquet and LETOR text, told apart by their content."""
+"""Open stores, Parquet files and LETOR text, recognised by content."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from perceptrank.io.letor.reader import read_letor, scan_letor
+from perceptrank.io.compression import SUFFIXES
+from perceptrank.io.letor.reader import read_letor
+from perceptrank.io.letor.scan import scan_letor
 from perceptrank.io.parquet import read_parquet, scan_parquet
-from perceptrank.io.store import MANIFEST, open_store
-from perceptrank.io.text import Source, can_be_read_again, find_files
-from perceptrank.stream.query_stream import Blocks, QueryStream
+from perceptrank.io.paths import Source, find_files, is_rereadable
+from perceptrank.io.store import open_store
+from perceptrank.io.store_manifest import is_store
+from perceptrank.stream.blocks import Blocks
+from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import AdvisingValueError, Name
 
 Format = Literal["store", "parquet", "letor"]
 _PARQUET_MAGIC = b"PAR1"
 _TEXT_SUFFIXES = {".txt", ".letor", ".svm", ".svmlight", ".libsvm", ".dat"}
 _PARQUET_SUFFIXES = {".parquet", ".pq"}
-_COMPRESSED_SUFFIXES = {".gz", ".bz2", ".xz", ".zst"}
 
 
-def is_store(path: Path) -> bool:
-    """Whether a folder is a store."""
-    return (path / MANIFEST).is_file()
-
-
-def is_named_as_data(name: str) -> bool:
-    """Whether a file's name is one that judged queries usually go by, compressed or not."""
+def has_data_suffix(name: str) -> bool:
+    """Return True if a file name has a suffix that is usual for judged queries, compressed or not."""
     path = Path(name.lower())
-    if path.suffix in _COMPRESSED_SUFFIXES:
+    if path.suffix in SUFFIXES:
         path = path.with_suffix("")
     return path.suffix in _TEXT_SUFFIXES or path.suffix in _PARQUET_SUFFIXES
 
 
 def format_of(source: Source) -> Format:
-    """What a file or folder holds."""
+    """Detect the format of a file or folder."""
     if not isinstance(source, (str, os.PathLike)):
         return "letor"
     path = Path(source)
     if is_store(path):
         return "store"
     first = find_files(path)[0]
-    if not can_be_read_again(first):
-        return "letor"  # a look into a pipe would take from it
+    if not is_rereadable(first):
+        return "letor"  # peeking into a pipe would consume it
     with open(first, "rb") as file:  # type: ignore[arg-type]
         return "parquet" if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC else "letor"
 
 
 def format_for(path: str) -> Format:
-    """What a file or folder that is to be written should hold, to go by its name."""
+    """Choose the format of a file or folder to write by its name."""
     suffix = Path(path).suffix
-    if path == "-" or suffix.lower() in _TEXT_SUFFIXES or suffix in _COMPRESSED_SUFFIXES:
+    if path == "-" or suffix.lower() in _TEXT_SUFFIXES or suffix in SUFFIXES:
         return "letor"
     if suffix.lower() in _PARQUET_SUFFIXES:
         return "parquet"
     if suffix in ("", ".store") or is_store(Path(path)):
         return "store"
-    raise ValueError(f"the name {path} does not say what to write: end it with .txt, .parquet or .store, or say --to")
+    raise ValueError(
+        f"cannot tell the format of {path} from its name: end it with .txt, .parquet or .store, or use --to"
+    )
 
 
 def open_sources(
@@ -67,9 +67,30 @@ def open_sources(
     columns: dict[str, Any] | None = None,
     **letor: Any,
 ) -> Blocks:
-    """Queries of several files of one format: block by block, or whole, documents of a query brought together.
+    """Open files of one format, lazily or in memory.
 
-    `letor` are options for LETOR text, as those of `read_letor`; `columns` name those of Parquet files.
+    Parameters
+    ----------
+    sources : list of path or binary file
+    whole : bool
+        Read into memory; documents of a query need not be adjacent then.
+    comments : bool
+        Keep the comments.
+    progress : callable, optional
+        As for `read_letor`.
+    columns : dict, optional
+        Column names of Parquet files, as for `read_parquet`.
+    **letor
+        Options for LETOR text, as for `read_letor`.
+
+    Returns
+    -------
+    QueryStream or iterable of QueryStream
+
+    Raises
+    ------
+    ValueError
+        If the formats differ, or an option does not apply to the format.
     """
     kinds = {format_of(one) for one in sources}
     if len(kinds) > 1:
@@ -77,7 +98,7 @@ def open_sources(
     kind = kinds.pop()
     if columns and kind != "parquet":
         raise ValueError(
-            f"only Parquet files have columns to name, not {'a store' if kind == 'store' else 'LETOR text'}"
+            f"column names apply to Parquet files only, not to {'a store' if kind == 'store' else 'LETOR text'}"
         )
     if kind == "letor":
         read = read_letor if whole else scan_letor
@@ -87,7 +108,7 @@ def open_sources(
         what = "a store" if kind == "store" else "a Parquet file"
         first, *others = map(Name, letor)
         named = [first, *(part for name in others for part in (", ", name))]
-        raise AdvisingValueError(*named, f": only LETOR text is read with such options, not {what}")
+        raise AdvisingValueError(*named, f": applies to LETOR text only, not to {what}")
     paths = [os.fspath(one) for one in sources if isinstance(one, (str, os.PathLike))]
     if kind == "parquet":
         read_columns = read_parquet if whole else scan_parquet

@@ -36,7 +36,8 @@ NO_NAN = {"nnan", "nsz"}
 
 def _compile(function: Kernel, allocates: bool = False, **options: Any) -> Kernel:
     # Without a memory manager there are no references to count: less to compile, and less to do on a short query.
-    kernel: Any = numba.njit(nogil=True, error_model="numpy", _nrt=allocates, **options)(function)
+    options |= {"nogil": True, "error_model": "numpy", "_nrt": allocates}
+    kernel: Any = numba.njit(**options)(function)
     is_jitted = extending.is_jitted(kernel)
     if is_jitted:  # not so with NUMBA_DISABLE_JIT
         kernel._cache = KernelCache(kernel)

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
 from perceptrank.measures import Measure, MeasureLike
-from perceptrank.stream.query_stream import Blocks, QueryStream
+from perceptrank.stream.blocks import Blocks
+from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_features
 
 _NOTHING = object()

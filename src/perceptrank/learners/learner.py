@@ -20,7 +20,9 @@ from perceptrank.learners.guarantees import Guaranteed
 from perceptrank.learners.rounds import ROUNDS, UPDATES
 from perceptrank.learners.state import State
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
-from perceptrank.stream.query_stream import Blocks, QueryStream, as_blocks, group_rows
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.grouping import group_rows
+from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import (
     AdvisingValueError,
     Setting,

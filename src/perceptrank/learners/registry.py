@@ -166,8 +166,8 @@ def wrappers() -> dict[str, type[Learner]]:
     return {name: kind for name, kind in _all_kinds().items() if kind.wraps}
 
 
-def kind_of(name: str) -> type[Learner]:
-    """Return the learner or wrapper of a name; looks no further than its own file where that bears the name."""
+def find_kind(name: str) -> type[Learner] | None:
+    """Return the learner or wrapper of a name, None if there is none; a file of that name is looked at first."""
     if name in _registered:
         return _registered[name]
     module = f"perceptrank.learners.{name.replace('-', '_')}"
@@ -175,20 +175,17 @@ def kind_of(name: str) -> type[Learner]:
         for kind in _learners_in(importlib.import_module(module)):
             if kind.algorithm == name:
                 return kind
-    found = _all_kinds().get(name)
-    if found is None:
-        raise UnknownAlgorithmError(
-            f"a model of the unknown algorithm {name!r}: register its class, or name its file with --plugin"
-        )
-    return found
+    return _all_kinds().get(name)
 
 
 def from_document(document: dict[str, Any]) -> Learner:
     """Return the model of a dictionary that a learner's `as_document` made; raise if it is inconsistent."""
     name = document.get("algorithm")
-    if not isinstance(name, str):
-        raise UnknownAlgorithmError(f"a model of the unknown algorithm {name!r}")
-    return kind_of(name).from_document(document)
+    kind = find_kind(name) if isinstance(name, str) else None
+    if kind is None:
+        advice = "; register its class, or name its file with --plugin" if isinstance(name, str) else ""
+        raise UnknownAlgorithmError(f"a model of the unknown algorithm {name!r}{advice}")
+    return kind.from_document(document)
 
 
 def load(path: str | Path) -> Learner:

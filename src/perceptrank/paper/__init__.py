@@ -1,1 +1,1 @@
-"""The paper's experiments, and ours beside them."""
+"""Reproduction of the paper's experiments, with the listwise perceptron added."""

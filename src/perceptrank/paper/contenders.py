@@ -1,4 +1,4 @@
-"""Who takes part: the paper's algorithms, its baseline and the listwise perceptron, each at nine rates."""
+"""Learners under comparison: the paper's algorithms, its baseline and the listwise perceptron, at nine rates."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from perceptrank.learners.minimax import MinimaxPerceptron
 from perceptrank.learners.perceptron import Perceptron
 from perceptrank.learners.slam import SlamPerceptron
 
-# Powers of two: where rankings do not depend on the rate, they agree to the bit.
+# Powers of two, so that rankings that do not depend on the rate agree bit for bit.
 RATES = [8.0**exponent for exponent in range(-5, 4)]
 MEASURES = ["ndcg@10", "ap"]
 
 
 class Run(NamedTuple):
-    """A learner's name, the measure it learns for and is judged by, and its rate."""
+    """A learner's name, the measure it optimises and is evaluated with, and its learning rate."""
 
     learner: str
     measure: str
@@ -26,7 +26,12 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Contender:
-    """A kind of learner: how it is made for a measure and a rate, and whether the rate has to be chosen."""
+    """A learner under comparison.
+
+    `make` constructs it for a measure and a learning rate. `has_rate` tells that the rate has to be tuned,
+    `takes_measure` that the learner depends on the measure. `default_rate` is the one of RATES nearest to the
+    learner's default.
+    """
 
     name: str
     label: str
@@ -34,11 +39,11 @@ class Contender:
     make: Callable[[str, float], Learner]
     has_rate: bool = False
     takes_measure: bool = True
-    default_rate: float = 1.0  # among RATES, the one nearest to the learner's default
+    default_rate: float = 1.0
 
 
 def _listwise(measure: str, rate: float) -> ListwisePerceptron:
-    """Its defaults, with the weights of the family that the measure belongs to."""
+    """Make a listwise perceptron with default settings, and the weights of AP or NDCG."""
     return ListwisePerceptron("ap" if measure == "ap" else "ndcg", learning_rate=rate)
 
 
@@ -76,7 +81,7 @@ CONTENDERS = {
     )
 }
 
-# What the theorem is about: the ranking by the current weights, not by their mean.
+# The theorem is about ranking with the current weights, not with their average.
 LAST_ITERATE = Contender(
     "listwise-last",
     "listwise, last iterate",
@@ -86,7 +91,7 @@ LAST_ITERATE = Contender(
 
 
 def all_runs() -> dict[Run, Learner]:
-    """Every contender at every rate, for every measure it can learn for."""
+    """Make every contender at every rate, for every measure it depends on."""
     runs = {}
     for one in CONTENDERS.values():
         for measure in MEASURES if one.takes_measure else MEASURES[:1]:

@@ -1,4 +1,4 @@
-"""The learning-rate study: who depends on it."""
+"""Sensitivity to the learning rate."""
 
 import numpy as np
 
@@ -10,18 +10,18 @@ from perceptrank.paper.trials import Trials
 
 
 def means_by_rate(trials: Trials, learner: str, measure: str) -> Floats:
-    """Seeds x rates."""
+    """Return the means of a learner: seeds x rates."""
     return np.array([trials.means(run) for run in trials.runs(learner, measure)]).T
 
 
 def depends_on_rate(trials: Trials, learner: str, measure: str) -> bool:
-    """Whether any query was ranked differently at any two of the rates."""
+    """Return True if any query was ranked differently at any two rates."""
     first, *others = (trials.values[run] for run in trials.runs(learner, measure))
     return not all(np.array_equal(first, other, equal_nan=True) for other in others)
 
 
-def draw_rates(trials: Trials, measure: str, name: str, title: str, about: str) -> Chart:
-    """The mean of each contender over the rates it was run at; a band only where the rate matters."""
+def rate_chart(trials: Trials, measure: str, name: str, title: str, about: str) -> Chart:
+    """Chart the mean of each contender over learning rates; only rate-dependent contenders have a band."""
     rates = np.array(RATES)
     series = []
     for one in CONTENDERS.values():

@@ -1,4 +1,4 @@
-"""What the paper reports, to be read beside what comes out here."""
+"""Results reported in the paper, for comparison."""
 
 from dataclasses import dataclass
 
@@ -7,17 +7,17 @@ REFERENCE = 'S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online 
 
 @dataclass(frozen=True)
 class Quoted:
-    """Two figures of the paper for one data set and measure: Algorithm 2 and ListNet, averages near the end."""
+    """Reported results of Algorithm 2 and ListNet for one data set and measure, averages near the end of the stream."""
 
     data_set: str
-    pattern: str  # what the name of such a set contains
+    pattern: str  # substring of the names of matching data sets
     measure: str
     slam: float
     listnet: float
     remark: str = ""
 
 
-_UNCLEAR = "the text calls Algorithm 2 “slightly worse”, so which figure is whose is unclear"
+_UNCLEAR = "the text calls Algorithm 2 “slightly worse”, so the assignment of the two values is unclear"
 
 QUOTED = [
     Quoted("MSLR-WEB10K", "mslr", "ndcg@10", 0.25, 0.22),
@@ -27,16 +27,15 @@ QUOTED = [
 ]
 
 DIFFERENCES = [
-    "The paper gives averages “over the last ten iterations” of its curves; here it is the mean over the whole stream, "
-    "over several orders of the queries.",
-    "It does not say how features were scaled, in which order queries came, how many passes were made, which rates "
-    "were "
-    "tried, how ties are broken or what a query without a relevant document counts. Here all of this stands below and "
-    "with every figure: among equal scores the less relevant document comes first, and queries without a relevant "
+    "The paper reports averages “over the last ten iterations” of its curves; we report the mean over the whole "
+    "stream, averaged over several orders of the queries.",
+    "The paper does not state the feature scaling, the order of the queries, the number of passes, the learning rates "
+    "tried, the treatment of ties, or the value of a query without a relevant document. Here they are stated below and "
+    "with every figure: among tied scores the less relevant document ranks first, and queries without a relevant "
     "document are left out.",
-    "It uses the whole of MSLR-WEB10K (10,000 queries, 136 features; its “245” is a slip), Yahoo LTRC set 1 (19,944 "
-    "queries, 700 features) and Yandex IMAT2009 (9,124 queries, 245 features). How many queries were used here stands "
-    "with every figure.",
-    "AP needs two grades: here a document is relevant if its grade is above 0, for the measure and for learning alike.",
-    "Its results on Yandex are shown as curves only, which overlap.",
+    "The paper uses all of MSLR-WEB10K (10,000 queries, 136 features; its “245” is a slip), Yahoo LTRC set 1 (19,944 "
+    "queries, 700 features) and Yandex IMAT2009 (9,124 queries, 245 features). Our numbers of queries are stated with "
+    "every figure.",
+    "AP needs binary relevance: here a document is relevant if its grade is above 0, for the measure and for learning.",
+    "The paper’s results on Yandex are shown only as curves, which overlap.",
 ]

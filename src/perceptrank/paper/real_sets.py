@@ -1,4 +1,4 @@
-"""The data sets below a folder: those of the catalogue, and whatever else can be read."""
+"""Data sets below a folder: those of the catalogue, and other readable files."""
 
 import os
 import re
@@ -10,20 +10,21 @@ from typing import Any
 import numpy as np
 
 from perceptrank.datasets.catalogue import datasets
-from perceptrank.io.letor.reader import scan_letor
-from perceptrank.io.sources import format_of, is_named_as_data, is_store, open_sources
+from perceptrank.io.letor.scan import scan_letor
+from perceptrank.io.sources import format_of, has_data_suffix, open_sources
+from perceptrank.io.store_manifest import is_store
 from perceptrank.paper.trials import Source
 from perceptrank.stream.query_stream import QueryStream
 
 _TRAINING = re.compile(r"train|learn", re.IGNORECASE)
 _FOLD = re.compile(r"fold[\s_-]*\d+", re.IGNORECASE)
 _UNSCALED_LIMIT = 1.0
-_FEWEST = 10
+_MIN_QUERIES = 10
 
 
 @dataclass(frozen=True)
 class RealSet:
-    """A file that holds judged queries, and how to read it."""
+    """A file of judged queries, with the options to read it."""
 
     name: str
     path: Path
@@ -32,21 +33,21 @@ class RealSet:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file that was found and not used, by its name below the folder, and why."""
+    """A file that was not used, and the reason; `name` is its path below the folder."""
 
     name: str
     reason: str
 
 
 def check_root(root: Path) -> None:
-    """Raise if there is no such folder."""
+    """Raise `NotADirectoryError` if there is no such folder."""
     if not root.is_dir():
-        missing = "" if root.exists() else ", which is not there"
+        missing = "" if root.exists() else ", which does not exist"
         raise NotADirectoryError(f"--data must be a folder, got {root}{missing}")
 
 
 def find_sets(root: Path) -> tuple[list[RealSet], list[LeftOut]]:
-    """What there is below a folder. Of a folder with a training file only that is taken, of several folds the first."""
+    """Find data sets below a folder: only training files of a folder that has any, and the first of several folds."""
     check_root(root)
     known = {os.path.realpath(path): one for one in datasets().values() if (path := one.find(root)) is not None}
     sets: list[RealSet] = []
@@ -55,16 +56,16 @@ def find_sets(root: Path) -> tuple[list[RealSet], list[LeftOut]]:
     for folder, candidates in _folders(root, left_out):
         is_fold = _FOLD.fullmatch(folder.name) is not None
         if is_fold and folder.parent in folds_seen:
-            left_out += [LeftOut(_shown(path, root), "another fold of the same queries") for path in candidates]
+            left_out += [LeftOut(_relative_name(path, root), "another fold of the same queries") for path in candidates]
             continue
         training = [path for path in candidates if _TRAINING.search(path.name)]
         others = [path for path in candidates if training and path not in training]
-        left_out += [LeftOut(_shown(path, root), "not the training file") for path in others]
+        left_out += [LeftOut(_relative_name(path, root), "not the training file") for path in others]
         chosen = training or candidates
         for path in chosen:
             one = known.get(os.path.realpath(path))
             if (reason := _unreadable(path)) is not None:
-                left_out.append(LeftOut(_shown(path, root), reason))
+                left_out.append(LeftOut(_relative_name(path, root), reason))
                 continue
             if one is not None:
                 sets.append(RealSet(one.title, path, {"n_features": one.n_features, **one.options}))
@@ -76,7 +77,7 @@ def find_sets(root: Path) -> tuple[list[RealSet], list[LeftOut]]:
 
 
 def _folders(root: Path, left_out: list[LeftOut]) -> Iterator[tuple[Path, list[Path]]]:
-    """Folders and the data in them; a store counts as data, and a folder is gone into once, however it is linked."""
+    """Walk folders and the data files and stores in them; symbolic links are followed, and each folder visited once."""
     seen = set()
 
     def on_error(error: OSError) -> None:
@@ -90,13 +91,13 @@ def _folders(root: Path, left_out: list[LeftOut]) -> Iterator[tuple[Path, list[P
         seen.add(real)
         stores = [one for one in sorted(folders) if is_store(folder / one)]
         folders[:] = sorted(one for one in folders if one not in stores and not one.startswith("."))
-        named = [one for one in files if is_named_as_data(one) and (folder / one).is_file()]
+        named = [one for one in files if has_data_suffix(one) and (folder / one).is_file()]
         if candidates := [folder / one for one in sorted([*stores, *named])]:
             yield folder, candidates
 
 
 def _unreadable(path: Path) -> str | None:
-    """Why a file does not look like judged queries, if it does not."""
+    """Return the reason why a file is not readable as judged queries, or None."""
     try:
         if format_of(path) == "letor":
             next(iter(scan_letor(path, n_threads=1)))
@@ -106,39 +107,41 @@ def _unreadable(path: Path) -> str | None:
 
 
 def as_text(path: Path) -> str:
-    """A path as text that can be written anywhere."""
+    """Convert a path to valid UTF-8 text."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def _shown(path: Path, root: Path) -> str:
+def _relative_name(path: Path, root: Path) -> str:
     return as_text(path.relative_to(root))
 
 
 def _name(path: Path, root: Path, *, alone: bool) -> str:
     if not alone:
-        return _shown(path, root)
+        return _relative_name(path, root)
     folder = path.parent if path.parent != root else root.resolve()
-    return _shown(folder, root if path.parent != root else folder.parent)
+    return _relative_name(folder, root if path.parent != root else folder.parent)
 
 
 def real_source(
-    one: RealSet, *, scaling: str, order: str, passes: int, most_queries: int | None, progress: Any = None
+    one: RealSet, *, scaling: str, order: str, passes: int, max_queries: int | None, progress: Any = None
 ) -> Source:
-    """Read a set. Scaling "auto" leaves features alone that lie in [-1, 1] and z-scores others query by query."""
+    """Read a data set; "auto" scaling keeps features in [-1, 1] and standardises others query by query."""
     stream = open_sources([one.path], whole=True, progress=progress, **one.options)
     if not isinstance(stream, QueryStream):
         stream = QueryStream.concatenate(list(stream))
     n_all = len(stream)
-    stream = stream[:most_queries]
-    chosen = _automatic(stream) if scaling == "auto" else None if scaling == "none" else scaling
+    stream = stream[:max_queries]
+    chosen = _choose_scaling(stream) if scaling == "auto" else None if scaling == "none" else scaling
     starts = stream.offsets[:-1]
     n_counted = int(np.count_nonzero(np.add.reduceat(stream.relevance > 0, starts)))
     highest, lowest = np.maximum.reduceat(stream.relevance, starts), np.minimum.reduceat(stream.relevance, starts)
     n_teaching = int(np.count_nonzero(highest > lowest))
-    if n_teaching < _FEWEST:
-        raise ValueError(f"only {n_teaching} of its queries have documents of different grades; {_FEWEST} are needed")
-    features = "features as they are" if chosen is None else f"features scaled by {chosen}"
-    arranged = "in a new order for every seed" if order == "shuffled" else "in the order of the file"
+    if n_teaching < _MIN_QUERIES:
+        raise ValueError(
+            f"only {n_teaching} of its queries have documents of different grades; {_MIN_QUERIES} are needed"
+        )
+    features = "unscaled features" if chosen is None else f"features scaled by {chosen}"
+    arranged = "reshuffled for every seed" if order == "shuffled" else "in the order of the file"
     return Source(
         one.name,
         f"{'' if len(stream) == n_all else 'the first '}{len(stream):,} "
@@ -163,6 +166,6 @@ def real_source(
     )
 
 
-def _automatic(stream: QueryStream) -> str | None:
+def _choose_scaling(stream: QueryStream) -> str | None:
     largest = max(float(np.abs(block.X).max(initial=0.0)) for block in stream.blocks())
     return None if largest <= _UNSCALED_LIMIT else "query-zscore"

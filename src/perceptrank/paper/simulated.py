@@ -1,4 +1,4 @@
-"""The simulated stream, which a linear ranker gets right: Figure 1, and losses against bounds."""
+"""Runs on the simulated, linearly separable stream: Figure 1, and losses against bounds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.slam import SlamPerceptron
 from perceptrank.measures import parse
 from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, RATES, Run
-from perceptrank.paper.losses import MEASURE, Promise, promise
-from perceptrank.paper.trials import Progress, Source, Trials, try_all
+from perceptrank.paper.losses import MEASURE, BoundCheck, check_bound
+from perceptrank.paper.trials import Progress, Source, Trials, run_trials
 from perceptrank.paper.tuning import tune
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.theory import bounds, diameter, radius
@@ -19,16 +19,15 @@ _AS_IN_THE_PAPER = "slam-paper"
 
 
 def simulated_source(n_queries: int, passes: int) -> Source:
-    """Queries as in the paper: 20 documents, 20 features, five grades, a Gaussian for each."""
+    """Simulate queries as in the paper: 20 documents, 20 features, five grades with a Gaussian each."""
 
     def draw(seed: int) -> QueryStream:
         return separable(n_queries, margin=MARGIN, seed=seed).stream
 
     return Source(
         "simulated",
-        f"{n_queries:,} queries of 20 documents with 20 features and five grades, which a unit vector ranks with "
-        f"margin "
-        f"{MARGIN:g}, shown {passes} times, in a new order each time; every seed draws other queries",
+        f"{n_queries:,} queries of 20 documents with 20 features and five grades, separable with margin {MARGIN:g}; "
+        f"{passes} passes, reshuffled each time; new queries for every seed",
         draw,
         n_queries,
         passes,
@@ -38,17 +37,17 @@ def simulated_source(n_queries: int, passes: int) -> Source:
 
 @dataclass(frozen=True)
 class Simulated:
-    """The trials, and the promises of all learners; `slam_bounds` has those of Algorithm 2 for every rate."""
+    """Trials on the simulated stream, with bounds; `slam_bounds` has those of Algorithm 2 for every rate."""
 
     trials: Trials
-    promises: list[Promise]
+    bound_checks: list[BoundCheck]
     slam_bounds: dict[float, list[float]]
     radii: list[float]
     diameters: list[float]
     weight_ratio: float
 
 
-def try_simulated(
+def run_simulated(
     source: Source, seeds: Sequence[int], *, n_threads: int | None = None, progress: Progress | None = None
 ) -> Simulated:
     """Run all contenders, the listwise perceptron's last iterate, and Algorithm 2 at the rate of the paper's proof."""
@@ -65,14 +64,14 @@ def try_simulated(
             runs[Run(LAST_ITERATE.name, MEASURE, rate)] = LAST_ITERATE.make(MEASURE, rate)
         return runs
 
-    trials = try_all(source, seeds, extra, n_threads=n_threads, progress=progress)
+    trials = run_trials(source, seeds, extra, n_threads=n_threads, progress=progress)
     slam_bounds = {
         rate: [bounds.slam(diameter=one, learning_rate=rate, margin=MARGIN) for one in diameters] for rate in RATES
     }
     best = {one.contender.name: one.hindsight for one in tune(trials, MEASURE)}
     slam = best["slam"]
-    promises = [
-        promise(
+    checks = [
+        check_bound(
             trials,
             LAST_ITERATE.label,
             Run(LAST_ITERATE.name, MEASURE, 1.0),
@@ -80,7 +79,7 @@ def try_simulated(
             "3 D² / γ²",
             [bounds.listwise(diameter=one, margin=MARGIN) for one in diameters],
         ),
-        promise(
+        check_bound(
             trials,
             CONTENDERS["slam"].label,
             slam,
@@ -88,7 +87,7 @@ def try_simulated(
             f"(D² + 2 / η) / γ², η = {slam.rate:.3g}",
             slam_bounds[slam.rate],
         ),
-        promise(
+        check_bound(
             trials,
             CONTENDERS["minimax"].label,
             best["minimax"],
@@ -96,7 +95,7 @@ def try_simulated(
             "4 R² / γ²",
             [bounds.minimax(radius=one, margin=MARGIN) for one in radii],
         ),
-        promise(
+        check_bound(
             trials,
             "Algorithm 2, the paper's rate",
             paper,
@@ -104,7 +103,7 @@ def try_simulated(
             "4 k R² v_max / γ²",
             [constant / MARGIN**2] * len(streams),
         ),
-        promise(trials, CONTENDERS["listwise"].label, best["listwise"], CONTENDERS["listwise"].color, "none", None),
-        promise(trials, CONTENDERS["listnet"].label, best["listnet"], CONTENDERS["listnet"].color, "none", None),
+        check_bound(trials, CONTENDERS["listwise"].label, best["listwise"], CONTENDERS["listwise"].color, "none", None),
+        check_bound(trials, CONTENDERS["listnet"].label, best["listnet"], CONTENDERS["listnet"].color, "none", None),
     ]
-    return Simulated(trials, promises, slam_bounds, radii, diameters, ratio)
+    return Simulated(trials, checks, slam_bounds, radii, diameters, ratio)

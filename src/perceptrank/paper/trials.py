@@ -1,4 +1,4 @@
-"""All contenders on one stream, again and again: in other orders, or simulated anew."""
+"""Repeated runs of all contenders on one stream, with other orders or other simulated queries for each seed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ Progress = Callable[[int], object]
 
 @dataclass(frozen=True)
 class Source:
-    """Where the queries of a trial come from. `draw` gives those of a seed; they are shown `passes` times."""
+    """The stream of a trial: `draw` returns the queries of a seed, which are presented `passes` times."""
 
     name: str
     about: str
@@ -31,11 +31,11 @@ class Source:
 
     @property
     def n_rounds(self) -> int:
-        """How many queries a learner sees in a trial."""
+        """Number of rounds of a trial."""
         return self.n_queries * self.passes
 
     def blocks(self, seed: int) -> Iterator[QueryStream]:
-        """The queries of a trial: scaled, and in an order of their own in every pass."""
+        """Iterate over the passes of a trial, scaled and, unless the order is given, reshuffled."""
         drawn = self.draw(seed)
         rng = np.random.default_rng([seed, 7])
         scalings = make_scalings(self.scaling)
@@ -48,24 +48,24 @@ class Source:
 
 @dataclass(frozen=True)
 class Trials:
-    """What came out: for every run the value of its measure, seeds x rounds, NaN where a query does not count."""
+    """Values of the measure of every run, seeds x rounds; NaN where the measure leaves a query out."""
 
     source: Source
     seeds: Sequence[int]
     values: dict[Run, Floats]
 
     def runs(self, learner: str, measure: str) -> list[Run]:
-        """A contender's runs, one per rate."""
+        """Return the runs of a contender, one per rate."""
         return [run for run in self.values if run.learner == learner and run.measure == measure]
 
     def means(self, run: Run, rounds: slice = slice(None)) -> Floats:
-        """The mean over these rounds, one per seed; NaN if none of them counts."""
+        """Return the mean over some rounds, one per seed; NaN if the measure leaves out all of them."""
         values = self.values[run][:, rounds]
         counts = np.count_nonzero(~np.isnan(values), axis=1)
         return np.where(counts > 0, np.nansum(values, axis=1) / np.maximum(counts, 1), np.nan)
 
 
-def try_all(
+def run_trials(
     source: Source,
     seeds: Sequence[int],
     extra: Callable[[], dict[Run, Learner]] = dict,
@@ -73,7 +73,7 @@ def try_all(
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> Trials:
-    """Run every contender, and the extra ones, on the source once for every seed."""
+    """Run every contender, and extra learners, on a source, once per seed."""
     parts: dict[Run, list[Floats]] = {}
     for seed in seeds:
         runs = all_runs() | extra()

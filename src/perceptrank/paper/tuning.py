@@ -1,4 +1,4 @@
-"""Rates chosen in hindsight, as in the paper, and chosen honestly, on the first tenth of the stream."""
+"""Learning rates tuned in hindsight, as in the paper, and tuned on the first tenth of the stream."""
 
 import math
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from perceptrank.paper.trials import Trials
 
 @dataclass(frozen=True)
 class Tuned:
-    """A contender's means, one per seed: of all rounds, and of those after the first tenth.
+    """Means of a contender, one per seed, over all rounds (`whole`) and after the first tenth (`rest`).
 
-    In hindsight one rate, the best for the mean over all rounds and seeds, serves for all. Honestly each seed has the
-    rate that was best in its own first tenth; of several as good, the one nearest to the learner's default. A contender
-    without a rate to choose has the same means in both.
+    `hindsight` has the rate with the best mean over all rounds and seeds. `honest_rates` are the best in the first
+    tenth of each seed, with ties going to the rate nearest to the learner's default; `honest_rest` are their means
+    after it. A contender without a rate has the same means in both.
     """
 
     contender: Contender
@@ -28,17 +28,17 @@ class Tuned:
 
     @property
     def is_at_the_edge(self) -> bool:
-        """Whether a rate beyond those tried might have been better still."""
+        """True if the best rate is the smallest or largest tried."""
         return self.contender.has_rate and self.hindsight.rate in (RATES[0], RATES[-1])
 
 
 def first_tenth(n_rounds: int) -> int:
-    """How many rounds rates are chosen on."""
+    """Return the number of rounds that rates are tuned on."""
     return max(1, n_rounds // 10)
 
 
 def tune(trials: Trials, measure: str) -> list[Tuned]:
-    """All contenders, best first."""
+    """Tune all contenders; return them best first."""
     tuned = [_tune(trials, one, measure) for one in CONTENDERS.values()]
     return sorted(tuned, key=lambda one: -one.whole.mean())
 
@@ -51,7 +51,7 @@ def _tune(trials: Trials, contender: Contender, measure: str) -> Tuned:
     best = max(runs, key=lambda run: float(trials.means(run).mean()))
     rest = np.array([trials.means(run, slice(tenth, None)) for run in runs])
     if np.isnan(rest).any():
-        raise ValueError("no query that counts comes after the first tenth of the stream")
+        raise ValueError("the measure leaves out all queries after the first tenth of the stream")
     start = np.array([np.nan_to_num(trials.means(run, slice(tenth)), nan=-np.inf) for run in runs])
     from_default = [abs(math.log(run.rate / contender.default_rate)) for run in runs]
     best_first = np.lexsort((np.broadcast_to(from_default, start.T.shape), -start.T))
@@ -61,6 +61,6 @@ def _tune(trials: Trials, contender: Contender, measure: str) -> Tuned:
         best,
         trials.means(best),
         trials.means(best, slice(tenth, None)),
-        [runs[place].rate for place in chosen] if contender.has_rate else None,
+        [runs[k].rate for k in chosen] if contender.has_rate else None,
         rest[chosen, np.arange(len(trials.seeds))],
     )

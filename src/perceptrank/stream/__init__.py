@@ -1,1 +1,1 @@
-"""Judged queries as arrays, and validation of user input."""
+"""Judged queries in memory: streams, blocks, data frames, and validation of user input."""

@@ -1,23 +1,22 @@
-"""Judged queries as arrays: `Query` is one of them, `QueryStream` many.
+"""Judged queries as arrays: `Query` is one query, `QueryStream` a ragged batch of them.
 
-A stream is checked once, when it is made. Learning and evaluation take an iterable of streams ("blocks") as well as one
-stream, so data larger than memory needs no second code path.
+Input is validated once, when a stream is constructed.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias, cast, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.stream.frames import make_frame
+from perceptrank.stream.frames import feature_columns, make_frame, split_frame
+from perceptrank.stream.grouping import as_sizes, group_rows
 from perceptrank.stream.validation import (
     as_comments,
     as_features,
     as_grades,
-    as_identifiers,
     as_names,
     check_finite,
     column_names,
@@ -28,7 +27,16 @@ BLOCK_BYTES = 16 * 2**20
 
 
 class Query(NamedTuple):
-    """The documents of one query: features (documents x features), grades, and the query's identifier."""
+    """The judged documents of one query.
+
+    Attributes
+    ----------
+    X : array of shape (documents, features)
+    relevance : array of shape (documents,)
+        Grades.
+    qid : hashable
+        Identifier of the query.
+    """
 
     X: Features
     relevance: Floats
@@ -38,11 +46,32 @@ class Query(NamedTuple):
 class QueryStream:
     """A sequence of judged queries, stored as one ragged batch.
 
-    ``X`` holds the features of all documents (float32 or float64, C-contiguous, possibly memory-mapped), ``relevance``
-    their grades, ``offsets`` where each query starts (rows ``offsets[q] : offsets[q + 1]`` are query q's), ``qids`` one
-    identifier per query. ``feature_names`` and ``comments`` (a text per document) are None where there are none. All
-    arrays are read-only; the features are a view of what was given wherever possible.
+    The constructor takes rows that are already grouped by query; `from_arrays` groups them by `qid`. All arrays are
+    read-only; the features are a view of the input where possible.
 
+    Parameters
+    ----------
+    X : array of shape (documents, features)
+        Finite features. float32 and float64 are kept, without a copy if C-contiguous; other dtypes become float32 if it
+        holds them exactly (small integers, booleans, float16), else float64. May be memory-mapped.
+    relevance : array of shape (documents,)
+        Grades, finite and non-negative.
+    offsets : array of int of shape (queries + 1,)
+        Rows ``offsets[q] : offsets[q + 1]`` belong to query q.
+    qids : array of shape (queries,), optional
+        Identifier of each query; default 0, 1, ….
+    feature_names : sequence of str, optional
+        One name per column of `X`.
+    comments : sequence of str, optional
+        One text per document, such as its name.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is invalid; the message names the argument, the rule and the first invalid value.
+
+    Examples
+    --------
     >>> stream = QueryStream.from_arrays([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]], [1, 0, 2], qid=["a", "a", "b"])
     >>> stream
     QueryStream(2 queries, 3 documents, 2 features)
@@ -67,7 +96,6 @@ class QueryStream:
         feature_names: Sequence[str] | None = None,
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
     ) -> None:
-        """Make a stream of rows that already stand query by query; see `from_arrays` for rows that do not."""
         features = as_features(X)
         if features.shape[0] == 0:
             raise ValueError("X must hold at least one document, got none")
@@ -115,7 +143,7 @@ class QueryStream:
         feature_names: tuple[str, ...] | None,
         comments: npt.NDArray[Any] | None = None,
     ) -> "QueryStream":
-        """A stream of parts that come from a checked one."""
+        """Construct a stream from validated arrays."""
         stream = cls.__new__(cls)
         stream._set(X, relevance, offsets, qids, feature_names, comments)
         return stream
@@ -131,23 +159,32 @@ class QueryStream:
         feature_names: Sequence[str] | None = None,
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
     ) -> "QueryStream":
-        """Make a stream of one row per document.
+        """Build a stream from arrays with one row per document.
 
         Parameters
         ----------
         X : array of shape (documents, features)
-            float32 and float64 are kept as they are, without a copy if C-contiguous; of other types, those that
-            float32 holds exactly (small integers, booleans, float16) become float32, the rest float64.
+            float32 and float64 are kept, without a copy if C-contiguous; other dtypes become float32 if it holds them
+            exactly (small integers, booleans, float16), else float64.
         relevance : array of shape (documents,)
-            Grades: finite numbers, not negative.
+            Grades, finite and non-negative.
         qid : array of shape (documents,), optional
-            The query of each row, in any order. Queries come in the order of their first row.
-        group : array of shape (queries,), optional
-            Instead of qid: how many consecutive rows each query has. With neither, all rows are one query.
+            Query of each row; rows of a query need not be adjacent. Queries are ordered by their first row.
+        group : array of int of shape (queries,), optional
+            Number of consecutive rows of each query, instead of `qid`. Without either, all rows are one query.
         feature_names : sequence of str, optional
-            One name per column. Column names of a data frame are taken by themselves.
+            One name per column; default the column names of `X` if it is a data frame.
         comments : sequence of str, optional
-            A text per document, such as its name; kept with it.
+            One text per document, such as its name.
+
+        Returns
+        -------
+        QueryStream
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is invalid, or both `qid` and `group` are given.
         """
         if feature_names is None:
             feature_names = column_names(X)
@@ -170,48 +207,81 @@ class QueryStream:
     def from_frame(
         cls, frame: Any, *, qid: str = "qid", relevance: str = "relevance", features: Sequence[str] | None = None
     ) -> "QueryStream":
-        """Make a stream of a pandas or polars data frame with one row per document.
+        """Build a stream from a pandas or polars data frame with one row per document.
 
-        `qid` and `relevance` name their columns; `features` the feature columns, or the one column of lists, by default
-        all others. A column called ``comment`` becomes the stream's comments, if it holds text.
+        A column of text called ``comment`` becomes the stream's comments.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame or polars.DataFrame
+        qid, relevance : str
+            Columns of the query identifiers and the grades.
+        features : sequence of str, optional
+            Feature columns, or the one column of lists; default all other columns.
+
+        Returns
+        -------
+        QueryStream
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `frame` is not a data frame, a column is missing, or a column's values are invalid.
         """
-        if not hasattr(frame, "columns") or not hasattr(frame, "to_numpy"):
-            raise TypeError(f"frame must be a pandas or polars DataFrame, got {type(frame).__name__}")
-        if isinstance(features, str):
-            features = [features]
-        columns = list(frame.columns)
-        missing = [name for name in [qid, relevance, *(features or [])] if name not in columns]
-        if missing:
-            raise ValueError(f"the frame has no column {', '.join(map(repr, missing))}; it has {columns}")
-        comments = _text_column(frame, "comment") if "comment" not in (features or ()) else None
-        kept = (qid, relevance) if comments is None else (qid, relevance, "comment")
-        chosen = [name for name in columns if name not in kept] if features is None else list(features)
-        if not chosen:
-            raise ValueError(f"the frame has no feature columns, only {columns}")
-        lists = _list_column(frame, chosen[0]) if len(chosen) == 1 else None
+        columns = split_frame(frame, qid, relevance, features)
         return QueryStream.from_arrays(
-            frame[chosen].to_numpy() if lists is None else lists,
-            frame[relevance].to_numpy(),
-            qid=frame[qid].to_numpy(),
-            feature_names=None if lists is not None else [str(name) for name in chosen],
-            comments=comments,
+            columns.X,
+            columns.relevance,
+            qid=columns.qid,
+            feature_names=columns.feature_names,
+            comments=columns.comments,
         )
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """A data frame with one row per document: columns `qid`, `relevance`, the features, and `comment` if there are.
+        """Convert to a data frame with one row per document.
 
-        Features are called by their names, or ``f1``, ``f2``, …. `library` is "pandas" or "polars", which must be
-        installed.
+        The columns are `qid`, `relevance`, the features by name (``f1``, ``f2``, … without names), and `comment` if the
+        stream has comments.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}
+            Library of the frame; it must be installed.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+
+        Raises
+        ------
+        ImportError
+            If the library is not installed.
+        ValueError
+            If the feature names are not distinct column names.
         """
         columns: dict[str, Any] = {"qid": np.repeat(self.qids, np.diff(self.offsets)), "relevance": self.relevance}
-        columns |= {name: self.X[:, j] for j, name in enumerate(frame_columns(self))}
+        columns |= {name: self.X[:, j] for j, name in enumerate(feature_columns(self.feature_names, self.n_features))}
         if self.comments is not None:
             columns["comment"] = self.comments.tolist()
         return make_frame(columns, library)
 
     @classmethod
     def concatenate(cls, streams: Iterable["QueryStream"]) -> "QueryStream":
-        """One stream of all queries of several, in order."""
+        """Concatenate streams with the same features.
+
+        Parameters
+        ----------
+        streams : iterable of QueryStream
+
+        Returns
+        -------
+        QueryStream
+
+        Raises
+        ------
+        ValueError
+            If there are no streams, or their features differ.
+        """
         parts = list(streams)
         if not parts:
             raise ValueError("concatenate needs at least one stream, got none")
@@ -240,12 +310,12 @@ class QueryStream:
 
     @property
     def n_documents(self) -> int:
-        """Number of documents of all queries."""
+        """Number of documents, over all queries."""
         return int(self.X.shape[0])
 
     @property
     def n_features(self) -> int:
-        """Number of features of a document."""
+        """Number of features."""
         return int(self.X.shape[1])
 
     def __len__(self) -> int:
@@ -263,7 +333,10 @@ class QueryStream:
     @overload
     def __getitem__(self, index: "slice | npt.ArrayLike") -> "QueryStream": ...
     def __getitem__(self, index: Any) -> "Query | QueryStream":
-        """A number gives a `Query`; a slice, or an array of numbers or booleans, a stream of those queries."""
+        """Select one query by its number, or several by a slice or an array of numbers or booleans.
+
+        Contiguous slices are views; other selections are copies.
+        """
         if isinstance(index, (int, np.integer)):
             q = range(self.n_queries)[index]
             rows = slice(self.offsets[q], self.offsets[q + 1])
@@ -283,11 +356,11 @@ class QueryStream:
             )
         chosen = np.asarray(index) if not isinstance(index, slice) else index
         if not isinstance(chosen, slice) and (chosen.ndim != 1 or chosen.dtype.kind not in "iub"):
-            raise TypeError(f"queries are chosen by a number, a slice, or a list of numbers or booleans, got {index!r}")
+            raise TypeError(f"index must be an integer, a slice, or a list of integers or booleans, got {index!r}")
         return self._take(np.arange(self.n_queries)[chosen])
 
     def _take(self, queries: Ints, rng: np.random.Generator | None = None) -> "QueryStream":
-        """Copies of the given queries in the given order, the documents inside each shuffled if there is an rng."""
+        """Copy the given queries in the given order, with documents shuffled inside each query if `rng` is given."""
         sizes = np.diff(self.offsets)[queries]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - self.offsets[:-1][queries], sizes)
@@ -303,7 +376,17 @@ class QueryStream:
         return self.concatenate([self, other])
 
     def blocks(self, max_bytes: int = BLOCK_BYTES) -> Iterator["QueryStream"]:
-        """The stream in consecutive pieces of at most max_bytes of features, without copies; a query is never split."""
+        """Iterate over consecutive blocks of whole queries, as views.
+
+        Parameters
+        ----------
+        max_bytes : int
+            Upper bound on the size of a block's features, except for a single query that is larger.
+
+        Yields
+        ------
+        QueryStream
+        """
         rows = max(1, max_bytes // max(1, self.n_features * self.X.itemsize))
         start = 0
         while start < self.n_queries:
@@ -313,13 +396,42 @@ class QueryStream:
             start = stop
 
     def shuffled(self, seed: int | np.random.Generator, *, documents: bool = False) -> "QueryStream":
-        """A copy with the queries in random order and, if asked, the documents inside each query too."""
+        """Copy the stream with its queries in random order.
+
+        Parameters
+        ----------
+        seed : int or numpy.random.Generator
+        documents : bool
+            Also shuffle the documents inside each query.
+
+        Returns
+        -------
+        QueryStream
+        """
         rng = np.random.default_rng(seed)
         return self._take(rng.permutation(self.n_queries), rng if documents else None)
 
     def split(self, *fractions: float, seed: int | np.random.Generator | None = None) -> list["QueryStream"]:
-        """Cut the stream into parts with these fractions of its queries; what is left, if anything, is one more part.
+        """Split the stream into consecutive parts.
 
+        Parameters
+        ----------
+        *fractions : float
+            Share of the queries in each part, at most 1 in total. The remainder, if any, is one more part.
+        seed : int or numpy.random.Generator, optional
+            Shuffle the queries first.
+
+        Returns
+        -------
+        list of QueryStream
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the fractions are invalid, or a part would be empty.
+
+        Examples
+        --------
         >>> stream = QueryStream.from_arrays(np.eye(10), np.arange(10), group=[1] * 10)
         >>> [len(part) for part in stream.split(0.8)], [len(part) for part in stream.split(0.5, 0.25, 0.25)]
         ([8, 2], [5, 3, 2])
@@ -339,43 +451,27 @@ class QueryStream:
         return parts
 
     def with_features(self, X: Features) -> "QueryStream":
-        """The same judgments over other features, finite numbers, one row per document."""
+        """Replace the features, keeping the judgments.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+            Finite features; they are not checked again. Feature names are kept if the number of features is the same.
+
+        Returns
+        -------
+        QueryStream
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `X` is not a matrix with one row per document.
+        """
         X = as_features(X)
         if X.shape[0] != self.n_documents:
             raise ValueError(f"X must have {self.n_documents} rows, got {X.shape[0]}")
         names = self.feature_names if X.shape[1] == self.n_features else None
         return QueryStream._trusted(X, self.relevance, self.offsets, self.qids, names, self.comments)
-
-
-def frame_columns(stream: QueryStream) -> tuple[str, ...]:
-    """What features are called as columns of a table, beside those for query, grade and comment."""
-    names = stream.feature_names or tuple(f"f{j + 1}" for j in range(stream.n_features))
-    taken = {"qid", "relevance", "comment"} & set(names)
-    if taken or len(set(names)) < len(names):
-        raise ValueError(f"feature names must be distinct, and not {sorted(taken)}, to be names of columns")
-    return names
-
-
-def _list_column(frame: Any, name: str) -> npt.NDArray[Any] | None:
-    """A column of lists as a matrix; None if it is an ordinary one."""
-    values = frame[name].to_numpy()
-    if values.ndim == 2:
-        return cast(npt.NDArray[Any], values)
-    if len(values) == 0 or not isinstance(values[0], (list, np.ndarray)):
-        return None
-    lengths = {len(one) if isinstance(one, (list, np.ndarray)) else 0 for one in values}
-    if len(lengths) > 1:
-        raise ValueError(f"the lists of column {name!r} must have one length, got {sorted(lengths)}")
-    return np.stack(list(values))
-
-
-def _text_column(frame: Any, name: str) -> list[str] | None:
-    """A column of a frame, if it is there and text, nothing where it is missing."""
-    if name not in list(frame.columns):
-        return None
-    values = frame[name].to_list()
-    texts = ["" if one is None or one != one else one for one in values]  # noqa: PLR0124
-    return texts if any(isinstance(one, str) for one in values) and all(isinstance(one, str) for one in texts) else None
 
 
 def _concatenate_comments(parts: list[QueryStream]) -> npt.NDArray[Any] | None:
@@ -384,80 +480,3 @@ def _concatenate_comments(parts: list[QueryStream]) -> npt.NDArray[Any] | None:
     return np.concatenate(
         [np.full(part.n_documents, "", object) if part.comments is None else part.comments for part in parts]
     )
-
-
-class Scan:
-    """Blocks that are made anew each time they are gone through: streams that need not fit into memory.
-
-    `learn`, `evaluate`, `compare` and all that write streams take a scan too.
-    """
-
-    def __init__(self, start: Callable[[], Iterator[QueryStream]], description: str) -> None:
-        self._start, self._description = start, description
-
-    def __iter__(self) -> Iterator[QueryStream]:
-        return self._start()
-
-    def __repr__(self) -> str:
-        return f"Scan({self._description})"
-
-
-Blocks: TypeAlias = QueryStream | Iterable[QueryStream]
-
-
-def check_repeatable(stream: Blocks) -> None:
-    """Raise if a stream can be gone through only once."""
-    if not isinstance(stream, QueryStream) and iter(stream) is stream:
-        raise TypeError("the stream must be one that can be gone through again: a QueryStream, a Scan, or a list")
-
-
-def as_blocks(stream: Blocks) -> Iterator[QueryStream]:
-    """The streams of an iterable, or the one stream there is, without those that have no queries."""
-    if not isinstance(stream, Iterable):
-        raise TypeError(f"a QueryStream or an iterable of them is needed, got {type(stream).__name__}")
-    for block in [stream] if isinstance(stream, QueryStream) else stream:
-        if not isinstance(block, QueryStream):
-            raise TypeError(f"a QueryStream or an iterable of them is needed, got one of {type(block).__name__}")
-        if len(block) > 0:
-            yield block
-
-
-def as_sizes(group: npt.ArrayLike, n_documents: int) -> Ints:
-    """How many documents each query has, checked."""
-    sizes = np.asarray(group)
-    if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu":
-        raise ValueError(f"group must be a list of whole numbers, one per query, got {group!r}")
-    if sizes.min() < 1:
-        q = int(np.argmax(sizes < 1))
-        raise ValueError(f"group must give every query at least one document, got {sizes[q]} for query number {q}")
-    if sizes.max() > n_documents or sizes.sum() != n_documents:
-        total = sum(sizes.tolist())
-        raise ValueError(f"group must add up to the number of documents ({n_documents}), got {total}")
-    return sizes.astype(np.int64)
-
-
-def group_rows(qid: npt.ArrayLike, n_documents: int) -> tuple[Ints | None, Ints, npt.NDArray[Any]]:
-    """(rows, offsets, qids): which rows, in order, make up the queries; rows is None if they stand that way already."""
-    identifiers = as_identifiers(qid)
-    if identifiers.shape != (n_documents,):
-        raise ValueError(f"qid must have one entry per document ({n_documents}), got shape {identifiers.shape}")
-    if n_documents == 0:
-        raise ValueError("X must hold at least one document, got none")
-    starts = np.concatenate([[0], np.flatnonzero(identifiers[1:] != identifiers[:-1]) + 1])
-    return group_runs(identifiers[starts], np.append(starts, n_documents))
-
-
-def group_runs(qids: npt.NDArray[Any], bounds: Ints) -> tuple[Ints | None, Ints, npt.NDArray[Any]]:
-    """As `group_rows`, for runs of rows, those between two bounds, each with its query's id."""
-    seen: dict[Any, int] = {}
-    try:
-        codes = np.array([seen.setdefault(name, len(seen)) for name in qids.tolist()])
-    except TypeError as error:
-        raise TypeError(f"qid must hold values that can be compared and hashed: {error}") from None
-    if len(seen) == len(qids):
-        return None, bounds, qids
-    query_of_row = np.repeat(codes, np.diff(bounds))
-    rows = np.argsort(query_of_row, kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(query_of_row))])
-    _, first_runs = np.unique(codes, return_index=True)
-    return rows, offsets, qids[first_runs]

@@ -1,4 +1,4 @@
-"""What users give, as arrays that kernels can take: checked, with an error that says what is wrong where."""
+"""Validate and convert user input to the arrays that kernels take."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -82,14 +82,14 @@ class ParameterError(AdvisingValueError):
 
 
 def read_only(array: Any) -> Any:
-    """A view that cannot be written through."""
+    """Return a read-only view."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Column names of a data frame, if X is one and all its columns have names."""
+    """Return the column names of a data frame; None if X is not one, or a name is not text."""
     columns = getattr(X, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
@@ -97,7 +97,7 @@ def column_names(X: Any) -> list[str] | None:
 
 
 def as_features(X: Any) -> Features:
-    """X as a C-contiguous matrix of float32 or float64, without a copy where that is what it is."""
+    """Convert X to a C-contiguous float32 or float64 matrix, without a copy if it is one."""
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _KEPT and X.flags.c_contiguous and X.shape[1]:
         return X
     if hasattr(X, "toarray") and not hasattr(X, "__array__"):
@@ -113,7 +113,7 @@ def as_features(X: Any) -> Features:
 
 
 def as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
-    """An array of real numbers; objects and numeric text become float64."""
+    """Convert to an array of real numbers; objects and numeric text become float64."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
         raise ValueError(f"{name} must not have masked values")
     try:
@@ -130,7 +130,7 @@ def as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
 
 
 def as_grades(relevance: Any, n_documents: int) -> Floats:
-    """The grades as float64, checked: one per document, finite, not negative."""
+    """Convert grades to float64: one per document, finite, non-negative."""
     grades = as_numbers("relevance", relevance)
     if grades.ndim == 2 and grades.shape[1] == 1:
         grades = grades[:, 0]
@@ -145,7 +145,7 @@ def as_grades(relevance: Any, n_documents: int) -> Floats:
 
 
 def check_finite(X: Features, names: tuple[str, ...] | None) -> None:
-    """Raise if a feature is NaN or infinite, reading the matrix once in pieces that stay in cache."""
+    """Raise if a feature is NaN or infinite; reads the matrix once, in pieces that fit in the cache."""
     rows = max(1, _CHECKED_ROWS_BYTES // (X.shape[1] * X.itemsize))
     for start in range(0, len(X), rows):
         piece = X[start : start + rows]
@@ -154,7 +154,7 @@ def check_finite(X: Features, names: tuple[str, ...] | None) -> None:
 
 
 def describe_bad_feature(X: Features, first_row: int, names: tuple[str, ...] | None) -> str:
-    """The message about the first value of X that is not finite."""
+    """Format the error message for the first non-finite value of X."""
     i, j = (int(place) for place in np.argwhere(~np.isfinite(X))[0])
     name = f" ({names[j]!r})" if names else ""
     found = "NaN" if np.isnan(X[i, j]) else "infinity"
@@ -162,7 +162,7 @@ def describe_bad_feature(X: Features, first_row: int, names: tuple[str, ...] | N
 
 
 def as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
-    """Feature names, checked to be as many as there are features."""
+    """Convert feature names to a tuple of one name per feature."""
     if names is None:
         return None
     if len(names) != n_features:
@@ -171,7 +171,7 @@ def as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | 
 
 
 def as_comments(comments: Any, n_documents: int) -> npt.NDArray[Any] | None:
-    """Comments as an array of text, checked: one per document."""
+    """Convert comments to an object array of one text per document."""
     if comments is None:
         return None
     texts = np.array(comments, dtype=object)
@@ -184,7 +184,7 @@ def as_comments(comments: Any, n_documents: int) -> npt.NDArray[Any] | None:
 
 
 def as_identifiers(qid: Any) -> npt.NDArray[Any]:
-    """Query identifiers as an array, checked: none is missing. Numbers and text in one list stay what they are."""
+    """Convert query identifiers to an array without missing values; mixed lists keep their types."""
     if isinstance(qid, np.ma.MaskedArray) and np.ma.getmaskarray(qid).any():
         raise ValueError("qid must not have masked values")
     identifiers = np.asarray(qid)
@@ -206,7 +206,7 @@ def as_identifiers(qid: Any) -> npt.NDArray[Any]:
 
 
 def _is_missing(value: Any) -> bool:
-    """None, and whatever is not equal to itself: NaN, NaT, pandas.NA."""
+    """Detect None and values unequal to themselves: NaN, NaT, pandas.NA."""
     try:
         return value is None or bool(value != value)  # noqa: PLR0124
     except (TypeError, ValueError):
@@ -214,13 +214,13 @@ def _is_missing(value: Any) -> bool:
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise unless a parameter has one of the values it may have."""
+    """Raise unless a parameter is one of its allowed values."""
     if value not in (known := list(choices)):
         raise ParameterError(name, f"must be one of {', '.join(map(repr, known))}", value)
 
 
 def check_positive(name: str, value: Any) -> float:
-    """The value as a float, if it is a positive finite number."""
+    """Return a positive finite number as a float."""
     number = as_number(value)
     if not 0 < number < np.inf:
         raise ParameterError(name, "must be a number > 0", value)
@@ -228,7 +228,7 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def check_not_negative(name: str, value: Any) -> float:
-    """The value as a float, if it is a finite number >= 0."""
+    """Return a non-negative finite number as a float."""
     number = as_number(value)
     if not 0 <= number < np.inf:
         raise ParameterError(name, "must be a number >= 0", value)
@@ -236,25 +236,25 @@ def check_not_negative(name: str, value: Any) -> float:
 
 
 def check_seed(seed: Any) -> None:
-    """Raise unless a seed is one."""
+    """Raise unless a seed is an integer in [0, 2**63)."""
     if not is_whole(seed) or not 0 <= seed < 2**63:
         raise ParameterError("seed", "must be a whole number >= 0 and below 2**63", seed)
 
 
 def check_positive_whole(name: str, value: Any) -> int:
-    """The value as an int, if it is a whole number > 0."""
+    """Return a positive integer as an int."""
     if not is_whole(value) or value < 1:
         raise ParameterError(name, "must be a whole number > 0", value)
     return int(value)
 
 
 def is_whole(value: Any) -> bool:
-    """Whether the value is a whole number, and no boolean."""
+    """Return True for integers, but not for booleans."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def as_number(value: Any) -> float:
-    """The value as a float, NaN if it is no real number."""
+    """Return a real number as a float, anything else as NaN."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         return float("nan")
     try:
@@ -264,7 +264,7 @@ def as_number(value: Any) -> float:
 
 
 def as_scores(scores: Any) -> Floats:
-    """Scores as a float64 vector, checked to be finite."""
+    """Convert scores to a finite float64 vector."""
     values = np.ascontiguousarray(as_numbers("scores", scores), dtype=np.float64)
     if values.ndim != 1:
         raise ValueError(f"scores must be a vector, one per document, got {values.ndim} dimensions")

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from perceptrank.measures import AP, NDCG, MeasureLike
-from perceptrank.stream.query_stream import Blocks, as_blocks
+from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.validation import check_not_negative, check_positive, check_positive_whole
 from perceptrank.theory import theorems
 from perceptrank.theory.adversary import n_rounds

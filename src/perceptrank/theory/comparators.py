@@ -7,7 +7,7 @@ from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.measures import MeasureLike
 from perceptrank.measures.discounts import discounts
-from perceptrank.stream.query_stream import Blocks, as_blocks, check_repeatable
+from perceptrank.stream.blocks import Blocks, as_blocks, check_repeatable
 from perceptrank.stream.validation import (
     as_numbers,
     check_choice,

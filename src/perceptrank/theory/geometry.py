@@ -4,7 +4,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.measures import AP, MeasureLike, parse
-from perceptrank.stream.query_stream import Blocks, as_blocks
+from perceptrank.stream.blocks import Blocks, as_blocks
 
 _ROWS_AT_ONCE = 2048
 

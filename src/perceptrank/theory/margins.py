@@ -15,7 +15,8 @@ import numpy.typing as npt
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.measures import AP, MeasureLike
-from perceptrank.stream.query_stream import BLOCK_BYTES, Blocks, QueryStream, as_blocks, check_repeatable
+from perceptrank.stream.blocks import Blocks, as_blocks, check_repeatable
+from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.validation import check_positive, check_positive_whole, read_only
 from perceptrank.theory.geometry import lengths
 from perceptrank.theory.surrogates import parse_learnable

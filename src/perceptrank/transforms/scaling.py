@@ -13,7 +13,8 @@ import numpy as np
 
 from perceptrank.io.model_file import finite_numbers
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.stream.query_stream import Blocks, QueryStream, as_blocks
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import ParameterError, as_features, read_only
 from perceptrank.transforms import scaling_pass as kernel
 

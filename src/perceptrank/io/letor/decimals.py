@@ -1,9 +1,8 @@
-"""Decimal text to the nearest float64, correctly rounded.
+"""Convert decimal text to the nearest float64, correctly rounded.
 
-Up to 15 digits and 22 powers of ten, one exact multiplication or division does it (Clinger 1990). Beyond that, the
-product with a 128-bit approximation of the power decides (Lemire 2021, with the proof of Mushtak and Lemire 2023 that
-up to 19 digits this never fails). More than 19 digits are cut off, and only if that could matter is the number left to
-the caller.
+Numbers below 2^53 with a power of ten up to 22 take one exact multiplication or division (Clinger 1990). Others take
+the product with a 128-bit approximation of the power (Lemire 2021), which up to 19 digits always suffices (Mushtak and
+Lemire 2023). Further digits are truncated; a number for which they could matter is left to the caller.
 """
 
 from typing import Any
@@ -24,7 +23,7 @@ POWERS_OF_TEN = 10.0 ** np.arange(23)
 
 
 def _powers_of_five() -> Words:
-    """The leading 128 bits of 5^q, upper and lower half, for each q in range; rounded up where it is a fraction."""
+    """Compute the leading 128 bits of 5^q, as upper and lower half, for each q; rounded up for q < 0."""
     halves = []
     for q in range(_SMALLEST_POWER, _LARGEST_POWER + 1):
         if q >= 0:
@@ -45,7 +44,7 @@ POWERS_OF_FIVE = _powers_of_five()
 
 @compiled
 def nearest_double(digits: Any, power: int) -> float:
-    """The float64 nearest to digits · 10^power, ties to even; infinity if it is too large."""
+    """Return the float64 nearest to digits · 10^power, ties to even; infinity on overflow."""
     if digits == 0 or power < _SMALLEST_POWER:
         return 0.0
     if power > _LARGEST_POWER:
@@ -85,19 +84,19 @@ def nearest_double(digits: Any, power: int) -> float:
 
 @compiled
 def parse_number(text: Any, start: int) -> tuple[int, float, int]:
-    """(outcome, value, end) of the number at a place in the text: sign, digits with a point, exponent.
+    """Parse the number at an offset: sign, digits with an optional point, exponent.
 
-    The text must go on after the number, with anything that is not part of one.
+    The number must be followed by a byte that is not part of one. Returns (outcome, value, end).
     """
-    place = start
-    negative = text[place] == ord("-")
-    if negative or text[place] == ord("+"):
-        place += 1
+    pos = start
+    negative = text[pos] == ord("-")
+    if negative or text[pos] == ord("+"):
+        pos += 1
     digits = np.uint64(0)
     n_digits = n_kept = power = 0
     point = nonzero_cut = False
     while True:
-        one = text[place]
+        one = text[pos]
         if ord("0") <= one <= ord("9"):
             n_digits += 1
             if n_kept < 19:
@@ -111,21 +110,21 @@ def parse_number(text: Any, start: int) -> tuple[int, float, int]:
             point = True
         else:
             break
-        place += 1
+        pos += 1
     if n_digits == 0:
-        return NO_NUMBER, 0.0, place
-    if text[place] == ord("e") or text[place] == ord("E"):
-        place += 1
-        below_one = text[place] == ord("-")
-        if below_one or text[place] == ord("+"):
-            place += 1
-        first = place
+        return NO_NUMBER, 0.0, pos
+    if text[pos] == ord("e") or text[pos] == ord("E"):
+        pos += 1
+        below_one = text[pos] == ord("-")
+        if below_one or text[pos] == ord("+"):
+            pos += 1
+        first = pos
         exponent: Any = 0
-        while ord("0") <= text[place] <= ord("9"):
-            exponent = min(exponent * 10 + np.int64(text[place] - ord("0")), _EXPONENT_LIMIT)
-            place += 1
-        if place == first:
-            return NO_NUMBER, 0.0, place
+        while ord("0") <= text[pos] <= ord("9"):
+            exponent = min(exponent * 10 + np.int64(text[pos] - ord("0")), _EXPONENT_LIMIT)
+            pos += 1
+        if pos == first:
+            return NO_NUMBER, 0.0, pos
         power += -exponent if below_one else exponent
     outcome = EXACT
     if digits <= np.uint64(1 << 53) and -22 <= power <= 22 and not nonzero_cut:
@@ -134,4 +133,4 @@ def parse_number(text: Any, start: int) -> tuple[int, float, int]:
         value = nearest_double(digits, power)
         if nonzero_cut and nearest_double(digits + np.uint64(1), power) != value:
             outcome = UNDECIDED
-    return outcome, -value if negative else value, place
+    return outcome, -value if negative else value, pos

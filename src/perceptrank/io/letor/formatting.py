@@ -1,4 +1,4 @@
-"""Rows of a matrix to LETOR text that is read back to the same bits."""
+"""Format rows of a matrix as LETOR text that round-trips exactly."""
 
 import math
 from typing import Any
@@ -10,7 +10,7 @@ from perceptrank.io.letor.words import high_product
 from perceptrank.kernels.arrays import Bytes, Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 
-# Room that a pair, and what surrounds them in a line, takes at most, ids and comments apart.
+# Upper bounds on the size of a pair, and of the rest of a line without ids and comments.
 PAIR_BYTES, LINE_BYTES = 56, 96
 
 _LARGEST_PLAIN, _SMALLEST_PLAIN = 1e15, 1e-10
@@ -33,96 +33,95 @@ def format_rows(
     comments: Bytes,
     comment_bounds: Ints,
     out: Bytes,
-    place: int,
+    pos: int,
 ) -> tuple[int, int, int]:
-    """(row, column, place) where the text of rows row to last_row ends, or where a number is left to the caller.
+    """Format rows row to last_row; return (row, column, pos) at the end, or at a number left to the caller.
 
-    Column -1 is a line's grade. After a number that the caller has written, go on with the next column.
+    Column -1 is the grade. After the caller has written the number, continue with the next column.
     """
     while row < last_row:
         if column == -1:
-            end = _write_number(relevance[row], False, out, place)
+            end = _write_number(relevance[row], False, out, pos)
             if end < 0:
-                return row, column, place
-            place = end
+                return row, column, pos
+            pos = end
             column = 0
         if column == 0:
-            place = _write_bytes(ids, id_bounds, query_of_row[row], out, place)
+            pos = _write_bytes(ids, id_bounds, query_of_row[row], out, pos)
         while column < X.shape[1]:
             value = X[row, column]
             if not skip_zeros or value != 0 or np.copysign(1.0, value) < 0:
-                out[place] = ord(" ")
-                place = _write_integer(column + base, out, place + 1)
-                out[place] = ord(":")
-                end = _write_number(np.float64(value), X.itemsize == 4, out, place + 1)
+                out[pos] = ord(" ")
+                pos = _write_integer(column + base, out, pos + 1)
+                out[pos] = ord(":")
+                end = _write_number(np.float64(value), X.itemsize == 4, out, pos + 1)
                 if end < 0:
-                    return row, column, place + 1
-                place = end
+                    return row, column, pos + 1
+                pos = end
             column += 1
         if len(comment_bounds) > 0:
-            place = _write_bytes(comments, comment_bounds, row, out, place)
-        out[place] = ord("\n")
-        place += 1
+            pos = _write_bytes(comments, comment_bounds, row, out, pos)
+        out[pos] = ord("\n")
+        pos += 1
         row += 1
         column = -1
-    return row, column, place
+    return row, column, pos
 
 
 @compiled
-def _write_bytes(source: Bytes, bounds: Ints, number: int, out: Bytes, place: int) -> int:
+def _write_bytes(source: Bytes, bounds: Ints, number: int, out: Bytes, pos: int) -> int:
     for k in range(bounds[number], bounds[number + 1]):
-        out[place] = source[k]
-        place += 1
-    return place
+        out[pos] = source[k]
+        pos += 1
+    return pos
 
 
 @compiled
-def _write_integer(number: Any, out: Bytes, place: int) -> int:
+def _write_integer(number: Any, out: Bytes, pos: int) -> int:
     length = 1
     rest = number // 10
     while rest > 0:
         length += 1
         rest //= 10
-    for k in range(place + length - 1, place - 1, -1):
+    for k in range(pos + length - 1, pos - 1, -1):
         out[k] = ord("0") + number % 10
         number //= 10
-    return place + length
+    return pos + length
 
 
 @compiled
-def _write_number(value: float, single: bool, out: Bytes, place: int) -> int:
-    """Where the number's text ends, or -1 if it takes more than plain digits and a point.
+def _write_number(value: float, single: bool, out: Bytes, pos: int) -> int:
+    """Write a number with the fewest decimals that round-trip; return the end, or -1 if it needs an exponent.
 
-    As few decimals are written as tell the number from all others of its type; that they do is tried with the
-    arithmetic that reads them.
+    Candidates are verified with the arithmetic of the parser.
     """
     size = abs(value)
     if value < 0 or (value == 0 and np.copysign(1.0, value) < 0):
-        out[place] = ord("-")
-        place += 1
+        out[pos] = ord("-")
+        pos += 1
     if not size < _LARGEST_PLAIN or 0 < size < _SMALLEST_PLAIN:
         return -1
     if size == np.floor(size):
-        return _write_integer(np.int64(size), out, place)
+        return _write_integer(np.int64(size), out, pos)
     for decimals in range(1, 23):
         digits = np.rint(size * POWERS_OF_TEN[decimals])
         if digits > _EXACT_INTEGER:
             break
         near = digits / POWERS_OF_TEN[decimals]
         if (np.float32(near) == np.float32(size)) if single else near == size:
-            return _write_decimals(np.int64(digits), decimals, out, place)
+            return _write_decimals(np.int64(digits), decimals, out, pos)
     for decimals in range(1, 28):
         digits = _scaled(size, decimals)
         for candidate in range(digits, digits + 2):
             near = nearest_double(np.uint64(candidate), -decimals)
             if (np.float32(near) == np.float32(size)) if single else near == size:
-                return _write_decimals(candidate, decimals, out, place)
+                return _write_decimals(candidate, decimals, out, pos)
     return -1
 
 
 @compiled
 def _scaled(size: float, decimals: int) -> Any:
-    """The number times a power of ten, rounded down; it must be less than 2^63."""
+    """Return size · 10^decimals, rounded down; it must be less than 2^63."""
     fraction, exponent = math.frexp(size)
     mantissa = np.uint64(fraction * _EXACT_INTEGER)
     shift = 53 - exponent - decimals
@@ -138,13 +137,13 @@ def _scaled(size: float, decimals: int) -> Any:
 
 
 @compiled
-def _write_decimals(digits: Any, decimals: int, out: Bytes, place: int) -> int:
+def _write_decimals(digits: Any, decimals: int, out: Bytes, pos: int) -> int:
     whole = digits
     for _ in range(decimals):
         whole //= 10
-    place = _write_integer(whole, out, place)
-    out[place] = ord(".")
-    for k in range(place + decimals, place, -1):
+    pos = _write_integer(whole, out, pos)
+    out[pos] = ord(".")
+    for k in range(pos + decimals, pos, -1):
         out[k] = ord("0") + digits % 10
         digits //= 10
-    return place + decimals + 1
+    return pos + decimals + 1

@@ -1,12 +1,13 @@
-"""Chunks of text parsed by several threads, taken over in order."""
+"""Parse chunks of text in several threads, with results in order."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
+from perceptrank.io.errors import FormatError
 from perceptrank.io.letor.lines import LineParser, Parsed
-from perceptrank.io.text import Chunk, FormatError
+from perceptrank.io.text import Chunk
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.kernels.processors import n_processors
 from perceptrank.stream.validation import check_positive_whole
@@ -18,14 +19,14 @@ _ONE_THREAD_BYTES = 4 * 2**20
 
 
 class Rows(NamedTuple):
-    """Where a chunk's documents go: the arrays, asked for when they are written to, and the first row in them."""
+    """Destination of a chunk's documents: a getter of the arrays, which may move until they are written, and a row."""
 
     arrays: Callable[[], tuple[Features, Floats]]
     first: int
 
 
 class Pool:
-    """Threads, or none if one is enough. `depth` is how many jobs keep them all busy."""
+    """A thread pool that runs jobs at once if one thread is enough; `depth` pending jobs keep all threads busy."""
 
     def __init__(self, n_threads: int | None, n_bytes: int) -> None:
         if n_threads is None:
@@ -35,7 +36,7 @@ class Pool:
         self.depth = n_threads + 1 if n_threads > 1 else 0
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> "Future[T]":
-        """Have a function called."""
+        """Schedule a call."""
         if self._executor is not None:
             return self._executor.submit(function, *arguments)
         done: Future[T] = Future()
@@ -54,7 +55,7 @@ class Pool:
 
 
 class Job:
-    """A chunk on its way to rows."""
+    """A chunk that is being parsed."""
 
     def __init__(self, pool: Pool, parser: LineParser, chunk: Chunk, rows: Rows) -> None:
         self.chunk, self.rows = chunk, rows
@@ -65,22 +66,22 @@ class Job:
         return self._parser.parse(self.chunk, *self.rows.arrays(), self.rows.first)
 
     def result(self) -> Parsed:
-        """What is in the chunk; an error in it is raised."""
+        """Return the parsed chunk, or raise its error."""
         return self._future.result()
 
     def width(self) -> int:
-        """How many columns the chunk takes; 0 if there is an error in it."""
+        """Return the number of columns of the chunk; 0 if it has an error."""
         return 0 if self._future.exception() is not None else self._future.result().width
 
     def repeat_if_wider_than(self, width: int) -> None:
-        """Start again if rows had no room for all features, now that they have; `width` is what they had."""
+        """Parse again if the rows, which had `width` columns, were too narrow for the chunk."""
         if self.width() > width:
             self._future = self._pool.submit(self._run)
 
 
 def in_order(pool: Pool, chunks: Iterable[S], work: Callable[[S], T]) -> Iterator[tuple[S, T]]:
-    """What is made of each chunk, a few being worked on at a time; an error comes after all that stands before it."""
-    under_way: deque[tuple[S, Future[T]]] = deque()
+    """Yield (chunk, result) in order while a few chunks are pending; errors are raised in the order of the text."""
+    pending: deque[tuple[S, Future[T]]] = deque()
     failure: FormatError | None = None
     source = iter(chunks)
     while True:
@@ -91,11 +92,11 @@ def in_order(pool: Pool, chunks: Iterable[S], work: Callable[[S], T]) -> Iterato
         except FormatError as error:
             failure = error
             break
-        under_way.append((chunk, pool.submit(work, chunk)))
-        if len(under_way) > pool.depth:
-            first, future = under_way.popleft()
+        pending.append((chunk, pool.submit(work, chunk)))
+        if len(pending) > pool.depth:
+            first, future = pending.popleft()
             yield first, future.result()
-    for rest, future in under_way:
+    for rest, future in pending:
         yield rest, future.result()
     if failure is not None:
         raise failure

@@ -1,20 +1,21 @@
-"""A matrix that is filled from several threads while neither its length nor its width is known."""
+"""A growable matrix that several threads fill."""
 
 import numpy as np
 import numpy.typing as npt
 
 from perceptrank.io.letor.jobs import Rows
-from perceptrank.io.letor.parsing import narrow_rows, widen_rows
 from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.memory import check_memory
 
 _SPARE = 1.03
 
 
 class Matrix:
-    """Rows of features, and a grade for each, in memory that is reserved ahead but not touched until it is needed.
+    """A growable matrix of features with a grade per row.
 
-    Only `take` and what it hands out may be used while threads write. Everything else moves memory.
+    Memory is reserved ahead and touched only when it is written. While threads write, only `take` may be called:
+    everything else moves memory.
     """
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
@@ -24,7 +25,7 @@ class Matrix:
         self._n_rows = self._capacity = 0
 
     def take(self, n_rows: int) -> Rows:
-        """Room for so many rows, after those that were taken before."""
+        """Allot the next `n_rows` rows."""
         self._n_rows += n_rows
         return Rows(self._arrays, self._n_rows - n_rows)
 
@@ -32,24 +33,24 @@ class Matrix:
         return self._flat[: self._capacity * self.width].reshape(self._capacity, self.width), self._relevance
 
     def has_room(self, n_rows: int) -> bool:
-        """Whether so many rows can be taken."""
+        """Return True if `n_rows` more rows fit without moving memory."""
         return self._n_rows + n_rows <= self._capacity
 
     def make_room(self, n_rows: int, share: float) -> None:
-        """Make room for so many rows, and for `share` times all that there are then, if that is more."""
+        """Reserve `n_rows` more rows, or `share` times all rows if that is more."""
         needed = self._n_rows + n_rows
         check_memory(needed, self.width, self._flat.dtype)
         self._resize(max(needed, int(needed * max(share, 1.0) * _SPARE) + 1), self.width)
 
     def widen(self, width: int) -> None:
-        """Make it at least so wide. It grows by a quarter or more, lest it be moved over and over."""
+        """Grow to at least `width` columns, and by at least a quarter, to amortise the moves."""
         old = self.width
         if width <= old:
             return
         width = max(width, old + old // 4)
         check_memory(self._n_rows, width, self._flat.dtype)
         self._resize(self._capacity, width)
-        widen_rows(self._flat, self._n_rows, old, width)
+        _widen_rows(self._flat, self._n_rows, old, width)
 
     def _resize(self, capacity: int, width: int) -> None:
         if self._flat.size == 0:
@@ -63,7 +64,7 @@ class Matrix:
         self._capacity, self.width = capacity, width
 
     def finish(self, parts: list[tuple[int, int]], width: int) -> tuple[Features, Floats]:
-        """All rows of the parts, given by first row and number, next to each other and `width` wide."""
+        """Compact the parts, given as (first row, number of rows), to a matrix of `width` columns and its grades."""
         self.widen(width)
         X, relevance = self._arrays()
         n_rows = 0
@@ -74,7 +75,25 @@ class Matrix:
             n_rows += count
         del X, relevance
         if width < self.width:
-            narrow_rows(self._flat, n_rows, self.width, width)
+            _narrow_rows(self._flat, n_rows, self.width, width)
         self._flat.resize(n_rows * width, refcheck=False)
         self._relevance.resize(n_rows, refcheck=False)
         return self._flat.reshape(n_rows, width), self._relevance
+
+
+@compiled
+def _widen_rows(flat: Features, n_rows: int, width: int, wider: int) -> None:
+    """Add columns of zeros to the first rows of a contiguous matrix, in place."""
+    for i in range(n_rows - 1, -1, -1):
+        for k in range(width - 1, -1, -1):
+            flat[i * wider + k] = flat[i * width + k]
+        for k in range(width, wider):
+            flat[i * wider + k] = 0
+
+
+@compiled
+def _narrow_rows(flat: Features, n_rows: int, width: int, narrower: int) -> None:
+    """Remove the last columns of the first rows of a contiguous matrix, in place."""
+    for i in range(n_rows):
+        for k in range(narrower):
+            flat[i * narrower + k] = flat[i * width + k]

@@ -1,6 +1,6 @@
-"""Eight or sixteen bytes at a time, and the machine's instructions for them: what plain NumPy types cannot say.
+"""Numba intrinsics that load and test 8 or 16 bytes at a time.
 
-Nothing that reads text here checks bounds, except where all kernels do.
+Loads are not bounds-checked unless Numba's bounds checking is on.
 """
 
 import sys
@@ -17,16 +17,17 @@ intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
 
 WORD_BYTES = 8
 BLOCK_BYTES = 16
+PADDING = 2 * BLOCK_BYTES  # bytes on both sides of a text, so that blocks can be loaded around every byte of it
 
 _WORD = ir.IntType(64)
 _BLOCK = ir.VectorType(ir.IntType(8), BLOCK_BYTES)
 
 
 def _reader(kind: Any, result: Any, finish: Callable[[Any, Any], Any]) -> Any:
-    """A function of a uint8 array and a place in it: what `finish` makes of the bytes there, taken as one value."""
+    """Make an intrinsic that loads the bytes at an offset of a uint8 array as one value and applies `finish` to it."""
 
     @intrinsic
-    def read(typing_context: Any, text: Any, place: Any) -> Any:
+    def read(typing_context: Any, text: Any, pos: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array = context.make_array(signature.args[0])(context, builder, arguments[0])
             pointer = builder.gep(array.data, [arguments[1]])
@@ -41,10 +42,10 @@ def _reader(kind: Any, result: Any, finish: Callable[[Any, Any], Any]) -> Any:
     size = {_WORD: WORD_BYTES, _BLOCK: BLOCK_BYTES}.get(kind, 1)
 
     @compiled
-    def read_within_bounds(text: Any, place: int) -> Any:
-        if place < 0 or place + size > len(text):
-            raise IndexError("bytes beyond the text")
-        return read(text, place)
+    def read_within_bounds(text: Any, pos: int) -> Any:
+        if pos < 0 or pos + size > len(text):
+            raise IndexError("load beyond the end of the text")
+        return read(text, pos)
 
     return read_within_bounds
 
@@ -66,20 +67,20 @@ def _as_bits(builder: Any, holds: Any) -> Any:
     return builder.zext(builder.bitcast(holds, ir.IntType(BLOCK_BYTES)), _WORD)
 
 
-# The byte at a place, without a look at the sign of the place.
+# The byte at an offset, without wraparound for negative offsets.
 byte_at = _reader(ir.IntType(8), types.uint8, lambda builder, byte: byte)
 
-# The eight bytes from a place on as a number, the first one lowest.
+# Eight bytes as a little-endian word.
 load_word = _reader(_WORD, types.uint64, _in_order)
 
-# Which of the sixteen bytes from a place on are digits, or decimal points: a bit each, the first one lowest.
+# Bit masks of the digits and of the decimal points among sixteen bytes, the first byte lowest.
 digit_bits = _reader(_BLOCK, types.uint64, _digits)
 point_bits = _reader(_BLOCK, types.uint64, _points)
 
 
 @intrinsic
 def trailing_zeros(typing_context: Any, word: Any) -> Any:
-    """How many of the lowest bits are 0; 64 if all are."""
+    """Count trailing zero bits; 64 for 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], cgutils.false_bit)
@@ -89,7 +90,7 @@ def trailing_zeros(typing_context: Any, word: Any) -> Any:
 
 @intrinsic
 def leading_zeros(typing_context: Any, word: Any) -> Any:
-    """How many of the highest bits are 0; 64 if all are."""
+    """Count leading zero bits; 64 for 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctlz(arguments[0], cgutils.false_bit)
@@ -99,7 +100,7 @@ def leading_zeros(typing_context: Any, word: Any) -> Any:
 
 @intrinsic
 def high_product(typing_context: Any, one: Any, other: Any) -> Any:
-    """The upper half of the product of two words, which has 128 bits."""
+    """Return the upper 64 bits of a 128-bit product."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         wide = ir.IntType(128)
@@ -111,7 +112,7 @@ def high_product(typing_context: Any, one: Any, other: Any) -> Any:
 
 @intrinsic
 def as_double(typing_context: Any, word: Any) -> Any:
-    """The float64 that has these bits."""
+    """Reinterpret the bits of a word as a float64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())

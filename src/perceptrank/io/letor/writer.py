@@ -1,21 +1,20 @@
-"""Writing LETOR text."""
+"""Write LETOR text."""
 
-import bz2
-import gzip
-import lzma
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import numpy as np
 
 from perceptrank.io.atomic import replaced_file
+from perceptrank.io.compression import compressed_file
 from perceptrank.io.letor.formatting import LINE_BYTES, PAIR_BYTES, format_rows
-from perceptrank.io.text import PathLike, zstandard
+from perceptrank.io.paths import PathLike
 from perceptrank.kernels.arrays import Bytes, Ints
-from perceptrank.stream.query_stream import Blocks, QueryStream, as_blocks
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.query_stream import QueryStream
 
 _BUFFER_BYTES = 4 * 2**20
 _LINE_BREAK = re.compile(r"[\r\n]")
@@ -24,22 +23,33 @@ _NO_ID = re.compile(r"[\s#]|^$")
 
 
 def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = False, zero_based: bool = False) -> None:
-    """Write a stream, or an iterable of them, as LETOR text that `read_letor` reads back exactly.
+    """Write a stream as LETOR text that `read_letor` reads back exactly.
+
+    Every value has the fewest decimals that round-trip. Feature names are written as lines ``#1:name`` before the first
+    document, comments at the end of each line.
 
     Parameters
     ----------
-    stream : QueryStream or iterable of them
+    stream : QueryStream or iterable of QueryStream
+        Queries with distinct ids.
     path : path or binary file
-        A path that ends with ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` (extra ``zstd``) is compressed. A file appears
-        under its name when it is complete.
+        Output; a path that ends with ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` (extra ``zstd``) is compressed. The file is
+        written atomically.
     sparse : bool
-        Whether to leave out features that are 0. If a last feature is 0 everywhere, reading needs `n_features`.
+        Omit features that are 0. If the last feature is 0 everywhere, reading the file needs `n_features`.
     zero_based : bool
-        Whether feature ids count from 0, to be read with `zero_based`.
+        Count feature ids from 0; the file must be read with ``zero_based=True``.
 
-    Every value is written with the fewest decimals that tell it from all others of its type. Names of features are
-    written as lines ``#1:name`` before the first document, comments after each document. Ids of queries must differ.
+    Raises
+    ------
+    ValueError
+        If there are no queries, the features of blocks differ, or ids, names, comments or values cannot be represented
+        in LETOR text.
+    OSError
+        If the file cannot be written.
 
+    Examples
+    --------
     >>> stream = QueryStream.from_arrays([[0.5, 0.0], [0.1, 3.0]], [2, 0], qid=["q", "q"], comments=["a", "b"])
     >>> import io
     >>> write_letor(stream, text := io.BytesIO())
@@ -48,10 +58,10 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
     0 qid:q 1:0.1 2:3 # b
     """
     base = 0 if zero_based else 1
-    with _opened(path) as file:
+    with _open_output(path) as file:
         first: QueryStream | None = None
         seen: set[Any] = set()
-        for block in as_blocks(stream):
+        for block in as_blocks(stream, required=True):
             if first is None:
                 first = block
                 file.write(_header(block.feature_names, base))
@@ -59,18 +69,14 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
                 if block.n_features != first.n_features:
                     problem = f"got {first.n_features} and then {block.n_features}"
                 else:
-                    problem = "got other names than before"
+                    problem = "got different names"
                 raise ValueError(f"blocks must have the same features, {problem}")
             for qid in block.qids.tolist():
                 if qid in seen:
-                    raise ValueError(
-                        f"two queries have the id {qid!r}, and text cannot tell them apart: give each its own id"
-                    )
+                    raise ValueError(f"query ids must be distinct in LETOR text, got {qid!r} twice")
                 seen.add(qid)
-            for text in _texts(block, base, sparse):
+            for text in _format_block(block, base, sparse):
                 file.write(text.data)
-        if first is None:
-            raise ValueError("the stream has no queries")
 
 
 def _header(names: tuple[str, ...] | None, base: int) -> bytes:
@@ -80,22 +86,22 @@ def _header(names: tuple[str, ...] | None, base: int) -> bytes:
     return "".join(f"#{base + column}:{name}\n" for column, name in enumerate(names or ())).encode()
 
 
-def _texts(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes]:
-    """The text of a block in pieces."""
-    ids, id_bounds = _joined([_id_field(qid) for qid in block.qids.tolist()])
+def _format_block(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes]:
+    """Format a block, in pieces."""
+    ids, id_bounds = _concatenate([_id_field(qid) for qid in block.qids.tolist()])
     query_of_row = np.repeat(np.arange(len(block)), np.diff(block.offsets))
     comments, comment_bounds = np.zeros(0, np.uint8), np.zeros(0, np.int64)
     if block.comments is not None:
-        comments, comment_bounds = _joined([_comment_field(text) for text in block.comments])
+        comments, comment_bounds = _concatenate([_comment_field(text) for text in block.comments])
     longest = int(np.diff(id_bounds).max()) + (int(np.diff(comment_bounds).max()) if len(comment_bounds) else 0)
     line = PAIR_BYTES * block.n_features + LINE_BYTES + longest
     n_rows = max(1, _BUFFER_BYTES // line)
     out = np.empty(n_rows * line, np.uint8)
     for first in range(0, block.n_documents, n_rows):
         last = min(first + n_rows, block.n_documents)
-        row, column, place = first, -1, 0
+        row, column, pos = first, -1, 0
         while True:
-            row, column, place = format_rows(
+            row, column, pos = format_rows(
                 block.X,
                 block.relevance,
                 row,
@@ -109,7 +115,7 @@ def _texts(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes]:
                 comments,
                 comment_bounds,
                 out,
-                place,
+                pos,
             )
             if row == last:
                 break
@@ -117,14 +123,14 @@ def _texts(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes]:
             if not np.isfinite(number):
                 raise ValueError(f"X must be finite, got {number} at document {row}, feature {column}")
             text = _shortest(number)
-            out[place : place + len(text)] = np.frombuffer(text, np.uint8)
-            place += len(text)
+            out[pos : pos + len(text)] = np.frombuffer(text, np.uint8)
+            pos += len(text)
             column += 1
-        yield out[:place]
+        yield out[:pos]
 
 
 def _shortest(number: Any) -> bytes:
-    """A number in as few digits as are read back to it."""
+    """Format a number with the fewest digits that round-trip."""
     text = np.format_float_scientific(number, unique=True, trim="-")
     return (text if type(number)(float(text)) == number else repr(float(number))).encode()
 
@@ -142,35 +148,16 @@ def _comment_field(comment: str) -> bytes:
     return f" # {comment}".encode() if comment else b""
 
 
-def _joined(texts: list[bytes]) -> tuple[Bytes, Ints]:
-    """Texts one after the other, and where each begins and the last one ends."""
+def _concatenate(texts: list[bytes]) -> tuple[Bytes, Ints]:
+    """Concatenate texts; return the bytes and the bounds of each text."""
     bounds = np.concatenate([[0], np.cumsum([len(text) for text in texts], dtype=np.int64)])
     return np.frombuffer(b"".join(texts), np.uint8), bounds
 
 
 @contextmanager
-def _opened(path: PathLike | IO[bytes]) -> Iterator[IO[bytes]]:
+def _open_output(path: PathLike | IO[bytes]) -> Iterator[IO[bytes]]:
     if not isinstance(path, (str, os.PathLike)):
         yield path
         return
-    with replaced_file(path) as file, _compressed(file, os.fspath(path)) as text:
+    with replaced_file(path) as file, compressed_file(file, os.fspath(path)) as text:
         yield text
-
-
-@contextmanager
-def _compressed(file: IO[bytes], path: str) -> Iterator[IO[bytes]]:
-    """A file that writes to another one, compressed if the name says so."""
-    if path.endswith(".gz"):
-        with gzip.GzipFile("", "wb", 6, file, mtime=0) as text:
-            yield cast(IO[bytes], text)
-    elif path.endswith(".bz2"):
-        with bz2.BZ2File(file, "wb") as text:
-            yield cast(IO[bytes], text)
-    elif path.endswith(".xz"):
-        with lzma.LZMAFile(file, "wb") as text:
-            yield cast(IO[bytes], text)
-    elif path.endswith(".zst"):
-        with zstandard(path).ZstdCompressor().stream_writer(file, closefd=False) as text:
-            yield text
-    else:
-        yield file

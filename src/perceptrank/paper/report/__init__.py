@@ -1,1 +1,1 @@
-"""The report: one page, and the files beside it."""
+"""The report of a reproduction: page, figures, numbers."""

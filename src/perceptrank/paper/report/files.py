@@ -1,4 +1,4 @@
-"""The report as files in a folder."""
+"""Write the report to a folder."""
 
 import csv
 import io
@@ -10,13 +10,14 @@ from pathlib import Path
 from perceptrank.evaluation.plots import Chart, check_drawable, draw
 from perceptrank.io.atomic import check_writable, write_atomically
 from perceptrank.paper.report.page import make_page
-from perceptrank.paper.reproduction import Reproduction, as_plain
+from perceptrank.paper.reproduction import Reproduction
+from perceptrank.paper.results import as_plain
 
 _PAGE, _NUMBERS = "report.html", "results.json"
 
 
 def check_folder(folder: Path) -> None:
-    """Make the folder; raise, before anything is run, if the report could not be written."""
+    """Create the folder; raise `OSError` if the report cannot be written there."""
     check_drawable("figure.svg")
     for one in (folder, folder / "figures", folder / "curves"):
         if one.exists() and not one.is_dir():
@@ -29,9 +30,9 @@ def check_folder(folder: Path) -> None:
 
 
 def write_report(result: Reproduction, folder: Path, version: str) -> Path:
-    """Write page, numbers, figures and curves, remove those of a report before; returns the page."""
+    """Write page, numbers, figures and curves, remove those of an earlier report, and return the path of the page."""
     check_folder(folder)
-    before = _figures_before(folder)
+    earlier = _earlier_figures(folder)
     for chart in result.charts:
         for path in _files(folder, chart.name)[:2]:
             draw(chart, path)
@@ -40,7 +41,7 @@ def write_report(result: Reproduction, folder: Path, version: str) -> Path:
     write_atomically(folder / _NUMBERS, json.dumps(plain, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
     page = folder / _PAGE
     write_atomically(page, make_page(result, version))
-    for name in before - {chart.name for chart in result.charts}:
+    for name in earlier - {chart.name for chart in result.charts}:
         for path in _files(folder, name):
             path.unlink(missing_ok=True)
     return page
@@ -51,8 +52,8 @@ def _files(folder: Path, name: str) -> list[Path]:
     return [figures / f"{name}.svg", figures / f"{name}.png", folder / "curves" / f"{name}.csv"]
 
 
-def _figures_before(folder: Path) -> set[str]:
-    """The names of the figures of the report that is there already, if one is."""
+def _earlier_figures(folder: Path) -> set[str]:
+    """Return the names of the figures of an earlier report in the folder."""
     try:
         figures = json.loads((folder / _NUMBERS).read_bytes())["figures"]
         return {name for one in figures if re.fullmatch(r"[a-z0-9-]+", name := str(one["name"]))}
@@ -61,12 +62,12 @@ def _figures_before(folder: Path) -> set[str]:
 
 
 def _curves(chart: Chart) -> str:
-    """A row per point: the curve's name, x, y, and the band around it, empty where there is none."""
+    """Format a chart as CSV, one row per point; the band is empty where there is none."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["series", "x", "y", "low", "high"])
     for one in chart.series:
-        for place in range(len(one.x)):
-            band = ["" if edge is None else repr(float(edge[place])) for edge in (one.low, one.high)]
-            rows.writerow([one.name, repr(float(one.x[place])), repr(float(one.y[place])), *band])
+        for k in range(len(one.x)):
+            band = ["" if edge is None else repr(float(edge[k])) for edge in (one.low, one.high)]
+            rows.writerow([one.name, repr(float(one.x[k])), repr(float(one.y[k])), *band])
     return text.getvalue()

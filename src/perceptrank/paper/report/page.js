@@ -3,7 +3,7 @@
   const charts = JSON.parse(document.getElementById("charts").textContent);
   const SVG = "http://www.w3.org/2000/svg";
 
-  function make(name, attributes, parent, text) {
+  function svgElement(name, attributes, parent, text) {
     const one = document.createElementNS(SVG, name);
     for (const key in attributes) one.setAttribute(key, attributes[key]);
     if (text !== undefined) one.textContent = text;
@@ -11,7 +11,7 @@
     return one;
   }
 
-  function html(name, className, parent, text) {
+  function htmlElement(name, className, parent, text) {
     const one = document.createElement(name);
     if (className) one.className = className;
     if (text !== undefined) one.textContent = text;
@@ -19,14 +19,14 @@
     return one;
   }
 
-  function shown(value) {
+  function formatValue(value) {
     const size = Math.abs(value);
     if (Number.isInteger(value) || size >= 1000) return Math.round(value).toLocaleString("en-US");
     if (size >= 10) return value.toFixed(1).replace(/\.0$/, "");
     return size >= 0.001 ? value.toFixed(4) : value.toExponential(1);
   }
 
-  function tick(value) {
+  function formatTick(value) {
     const size = Math.abs(value);
     if (size < 1e-12) return "0";
     if (size >= 1e6 || (size > 0 && size < 0.001)) {
@@ -80,8 +80,8 @@
     return best;
   }
 
-  function start(figure, chart) {
-    const keys = html("div", "keys");
+  function renderChart(figure, chart) {
+    const keys = htmlElement("div", "keys");
     const plot = figure.querySelector(".plot");
     plot.before(keys);
     const hidden = new Set();
@@ -89,11 +89,11 @@
     let at = null;
 
     chart.series.forEach((one, i) => {
-      const button = html("button", "", keys);
+      const button = htmlElement("button", "", keys);
       button.type = "button";
       button.setAttribute("aria-pressed", "true");
       button.title = "Show or hide this curve";
-      html("span", one.dashed ? "swatch dashed" : "swatch", button).style.color = `var(--c${one.color})`;
+      htmlElement("span", one.dashed ? "swatch dashed" : "swatch", button).style.color = `var(--c${one.color})`;
       button.append(one.name);
       button.addEventListener("click", () => {
         const isShown = hidden.delete(i) || (hidden.add(i), false);
@@ -112,14 +112,14 @@
       const height = Math.round(Math.min(420, Math.max(250, width * 0.5)));
       const visible = chart.series.filter((_, i) => !hidden.has(i));
       const hasEnds = width >= 700;
-      const ends = visible.map((one) => `${one.name} ${shown(one.y.at(-1))}`);
+      const ends = visible.map((one) => `${one.name} ${formatValue(one.y.at(-1))}`);
       const gutter = hasEnds ? 24 + 6.7 * Math.max(0, ...ends.map((text) => text.length)) : 12;
       const right = width - gutter, top = 10, bottom = height - 42;
       plot.replaceChildren();
       view = null;
-      const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": chart.title }, plot);
+      const svg = svgElement("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": chart.title }, plot);
       if (!visible.length) {
-        make("text", { x: width / 2, y: height / 2, "text-anchor": "middle", class: "label" }, svg, "No curve is switched on.");
+        svgElement("text", { x: width / 2, y: height / 2, "text-anchor": "middle", class: "label" }, svg, "No curve is selected.");
         return;
       }
       const [xLow, xHigh] = [Math.min(...visible.map((s) => s.x[0])), Math.max(...visible.map((s) => s.x.at(-1)))];
@@ -129,55 +129,55 @@
         yLow -= pad; yHigh += pad;
       }
       const yTicks = chart.log_y ? logTicks(yLow, yHigh, 7) : linearTicks(yLow, yHigh, 6);
-      const left = 34 + 7 * Math.max(...yTicks.map((v) => tick(v).length));
+      const left = 34 + 7 * Math.max(...yTicks.map((v) => formatTick(v).length));
       const X = scale(chart.log_x, xLow, xHigh, left, right);
       const Y = scale(chart.log_y, yLow, yHigh, bottom, top);
       const clamp = (value) => Y(Math.min(Math.max(value, yLow), yHigh)).toFixed(1);
 
-      const axis = make("g", { class: "axis" }, svg);
+      const axis = svgElement("g", { class: "axis" }, svg);
       for (const v of yTicks) {
-        make("line", { class: "grid", x1: left, x2: right, y1: Y(v), y2: Y(v) }, axis);
-        make("text", { x: left - 8, y: Y(v) + 4, "text-anchor": "end" }, axis, tick(v));
+        svgElement("line", { class: "grid", x1: left, x2: right, y1: Y(v), y2: Y(v) }, axis);
+        svgElement("text", { x: left - 8, y: Y(v) + 4, "text-anchor": "end" }, axis, formatTick(v));
       }
       for (const v of chart.log_x ? logTicks(xLow, xHigh, width / 80) : linearTicks(xLow, xHigh, width / 90)) {
-        make("line", { class: "grid", x1: X(v), x2: X(v), y1: bottom, y2: bottom + 5 }, axis);
-        make("text", { x: X(v), y: bottom + 19, "text-anchor": "middle" }, axis, tick(v));
+        svgElement("line", { class: "grid", x1: X(v), x2: X(v), y1: bottom, y2: bottom + 5 }, axis);
+        svgElement("text", { x: X(v), y: bottom + 19, "text-anchor": "middle" }, axis, formatTick(v));
       }
-      make("text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle", class: "label" }, svg, chart.x_label);
+      svgElement("text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle", class: "label" }, svg, chart.x_label);
       const turned = `rotate(-90 12 ${(top + bottom) / 2})`;
-      make("text", { x: 12, y: (top + bottom) / 2, "text-anchor": "middle", transform: turned, class: "label" }, svg, chart.y_label);
+      svgElement("text", { x: 12, y: (top + bottom) / 2, "text-anchor": "middle", transform: turned, class: "label" }, svg, chart.y_label);
 
       for (const one of visible) {
         if (!one.low) continue;
         const upper = one.x.map((x, i) => `${X(x).toFixed(1)},${clamp(one.high[i])}`);
         const lower = one.x.map((x, i) => `${X(x).toFixed(1)},${clamp(one.low[i])}`).reverse();
-        make("path", { d: `M${[...upper, ...lower].join("L")}Z`, fill: `var(--c${one.color})`, opacity: 0.14 }, svg);
+        svgElement("path", { d: `M${[...upper, ...lower].join("L")}Z`, fill: `var(--c${one.color})`, opacity: 0.14 }, svg);
       }
       for (const one of visible) {
         const points = one.x.map((x, i) => `${X(x).toFixed(1)},${clamp(one.y[i])}`);
         const stroke = { fill: "none", stroke: `var(--c${one.color})`, "stroke-width": one.dashed ? 1.4 : 2, class: "curve" };
         if (one.dashed) stroke["stroke-dasharray"] = "5 4";
-        make("path", { d: "M" + points.join("L"), ...stroke }, svg);
+        svgElement("path", { d: "M" + points.join("L"), ...stroke }, svg);
       }
       if (hasEnds) {
         const places = spreadApart(visible.map((one) => Y(one.y.at(-1))), 15, top + 4, bottom);
         visible.forEach((one, i) => {
           const color = `var(--c${one.color})`;
-          make("line", { x1: right + 4, y1: Y(one.y.at(-1)), x2: right + 14, y2: places[i], stroke: color }, svg);
-          make("text", { x: right + 18, y: places[i] + 4, class: "end" }, svg, ends[i]);
+          svgElement("line", { x1: right + 4, y1: Y(one.y.at(-1)), x2: right + 14, y2: places[i], stroke: color }, svg);
+          svgElement("text", { x: right + 18, y: places[i] + 4, class: "end" }, svg, ends[i]);
         });
       }
       const main = visible.find((one) => !one.dashed) || visible[0];
-      const rule = make("line", { class: "rule", y1: top, y2: bottom, visibility: "hidden" }, svg);
-      const dots = make("g", {}, svg);
-      const tip = html("div", "tip", plot);
+      const rule = svgElement("line", { class: "rule", y1: top, y2: bottom, visibility: "hidden" }, svg);
+      const dots = svgElement("g", {}, svg);
+      const tip = htmlElement("div", "tip", plot);
       tip.setAttribute("role", "status");
       tip.hidden = true;
       view = { visible, main, X, Y: clamp, width, rule, dots, tip, svg };
-      if (at !== null) point(at);
+      if (at !== null) showValues(at);
     }
 
-    function point(x) {
+    function showValues(x) {
       if (!view) return;
       at = x;
       const { visible, main, X, rule, dots, tip, width } = view;
@@ -192,14 +192,14 @@
       rule.setAttribute("x2", X(x));
       dots.replaceChildren();
       tip.replaceChildren();
-      html("strong", "", tip, `${chart.x_label}: ${shown(x)}`);
+      htmlElement("strong", "", tip, `${chart.x_label}: ${formatValue(x)}`);
       const rows = visible.map((one) => [one, nearest(one.x, x, chart.log_x)]).sort((a, b) => b[0].y[b[1]] - a[0].y[a[1]]);
       for (const [one, i] of rows) {
-        if (!one.dashed) make("circle", { cx: X(x), cy: view.Y(one.y[i]), r: 3.5, fill: `var(--c${one.color})` }, dots);
-        const row = html("div", "", tip);
-        html("span", one.dashed ? "swatch dashed" : "swatch", row).style.color = `var(--c${one.color})`;
-        html("span", "", row, one.name);
-        html("b", "", row, shown(one.y[i]) + (one.low ? ` ± ${shown(one.high[i] - one.y[i])}` : ""));
+        if (!one.dashed) svgElement("circle", { cx: X(x), cy: view.Y(one.y[i]), r: 3.5, fill: `var(--c${one.color})` }, dots);
+        const row = htmlElement("div", "", tip);
+        htmlElement("span", one.dashed ? "swatch dashed" : "swatch", row).style.color = `var(--c${one.color})`;
+        htmlElement("span", "", row, one.name);
+        htmlElement("b", "", row, formatValue(one.y[i]) + (one.low ? ` ± ${formatValue(one.high[i] - one.y[i])}` : ""));
       }
       tip.hidden = false;
       const ratio = plot.clientWidth / width;
@@ -214,30 +214,30 @@
       const box = view.svg.getBoundingClientRect();
       const x = ((event.clientX - box.left) / box.width) * view.width;
       const places = view.main.x.map(view.X);
-      point(view.main.x[nearest(places, x, false)]);
+      showValues(view.main.x[nearest(places, x, false)]);
     }
 
     plot.tabIndex = 0;
     plot.setAttribute("role", "group");
-    plot.setAttribute("aria-label", `${chart.title}. Arrow keys show the values.`);
+    plot.setAttribute("aria-label", `${chart.title}. Use the arrow keys to read the values.`);
     plot.addEventListener("pointermove", follow);
     plot.addEventListener("pointerdown", follow);
-    plot.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") point(null); });
-    plot.addEventListener("blur", () => point(null));
+    plot.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") showValues(null); });
+    plot.addEventListener("blur", () => showValues(null));
     plot.addEventListener("keydown", (event) => {
       if (!view) return;
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (event.key === "Escape") point(null);
+      if (event.key === "Escape") showValues(null);
       if (!step) return;
       event.preventDefault();
       const xs = view.main.x;
       const i = at === null ? (step > 0 ? 0 : xs.length - 1) : nearest(xs, at, chart.log_x) + step;
-      point(xs[Math.max(0, Math.min(xs.length - 1, i))]);
+      showValues(xs[Math.max(0, Math.min(xs.length - 1, i))]);
     });
     let drawn = 0;
     new ResizeObserver(() => { if (plot.clientWidth !== drawn) { drawn = plot.clientWidth; draw(); } }).observe(plot);
     draw();
   }
 
-  for (const figure of document.querySelectorAll("figure[data-chart]")) start(figure, charts[figure.dataset.chart]);
+  for (const figure of document.querySelectorAll("figure[data-chart]")) renderChart(figure, charts[figure.dataset.chart]);
 })();

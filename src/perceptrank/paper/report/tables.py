@@ -1,4 +1,4 @@
-"""Tables of the page."""
+"""HTML tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from perceptrank.kernels.arrays import Floats
 
 @dataclass(frozen=True)
 class Cell:
-    """Text, and how it is set."""
+    """Text of a table cell, and its style."""
 
     text: str
     is_number: bool = False
@@ -19,7 +19,7 @@ class Cell:
 
 
 def table(headings: Sequence[str | Cell], rows: Sequence[Sequence[str | Cell]], caption: str = "") -> str:
-    """A table that scrolls by itself where it is too wide."""
+    """Format a table that scrolls horizontally if it is too wide."""
     head = "".join(f"<th{_classes(one)}>{_text(one)}</th>" for one in headings)
     body = "".join("<tr>" + "".join(f"<td{_classes(one)}>{_text(one)}</td>" for one in row) + "</tr>" for row in rows)
     above = f'<p class="caption">{escape(caption)}</p>' if caption else ""
@@ -38,12 +38,12 @@ def _classes(cell: str | Cell) -> str:
 
 
 def number(text: str, *, is_best: bool = False) -> Cell:
-    """A cell set to the right."""
+    """Make a right-aligned cell."""
     return Cell(text, True, is_best)
 
 
 def spread(values: Floats, best: float, digits: int) -> Cell:
-    """Mean and standard deviation over seeds; bold if, as far as the digits tell, it is the best mean."""
+    """Format mean ± standard deviation over seeds; bold if the mean equals the best one to the digits shown."""
     mean = f"{values.mean():.{digits}f}"
     deviation = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
     return number(mean + deviation, is_best=mean == f"{best:.{digits}f}")

@@ -1,4 +1,4 @@
-"""Pieces of a stream, cut anywhere, put together to blocks of whole queries."""
+"""Assemble blocks of whole queries from pieces that may split a query."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ _LONGEST_PADDED = 64
 
 
 class Piece(NamedTuple):
-    """Documents one after the other; ``starts`` are the rows where another query begins, ``qids`` what it is called."""
+    """Consecutive documents; ``starts`` and ``qids`` have the row and the id where each query begins."""
 
     X: Features
     relevance: Floats
@@ -23,15 +23,29 @@ class Piece(NamedTuple):
 
 
 class RepeatedQueryError(ValueError):
-    """A query came back after another one: its id, and the row of the piece at hand."""
+    """A query whose documents are not adjacent.
+
+    Parameters
+    ----------
+    qid : int, float or str
+    start : int
+        Row of the current piece where the query begins again.
+    """
 
     def __init__(self, qid: Any, start: int) -> None:
-        super().__init__(f"query {qid!r} again, after others")
-        self.qid, self.start = qid, start
+        super().__init__(f"the documents of query {qid!r} are not adjacent")
+        self.start = start
 
 
-class WholeQueries:
-    """Collects pieces and hands out blocks; the query that the last piece ended in is kept until it has ended."""
+class BlockAssembler:
+    """Collects pieces into blocks; a query is held back until the next one begins.
+
+    Parameters
+    ----------
+    max_bytes : int
+        Size of the features from which on a block is complete.
+    feature_names : tuple of str, optional
+    """
 
     def __init__(self, max_bytes: int, feature_names: tuple[str, ...] | None = None) -> None:
         self.feature_names = feature_names
@@ -43,7 +57,7 @@ class WholeQueries:
         self._seen: set[Any] = set()
 
     def add(self, piece: Piece) -> Iterator[QueryStream]:
-        """Take a piece, and hand out a block if there is enough for one."""
+        """Add a piece; yield a block if one is complete."""
         for start, qid in zip(piece.starts, piece.qids, strict=True):
             if self._qids and self._qids[-1] == qid:
                 continue
@@ -60,16 +74,16 @@ class WholeQueries:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there has been no document at all."""
+        """True until a document has been added."""
         return not self._seen
 
-    def rest(self) -> Iterator[QueryStream]:
-        """Hand out what is left."""
+    def flush(self) -> Iterator[QueryStream]:
+        """Yield the remaining queries, if any."""
         if self._n_rows:
             yield self._take(self._n_rows)
 
     def _take(self, n_rows: int) -> QueryStream:
-        """The first rows, which are whole queries, as a stream; the others stay."""
+        """Remove the first rows, which are whole queries, and return them as a stream."""
         X = np.concatenate([piece.X for piece in self._pieces])
         relevance = np.concatenate([piece.relevance for piece in self._pieces])
         texts = [piece.comments for piece in self._pieces if piece.comments is not None]
@@ -80,7 +94,7 @@ class WholeQueries:
             X[:n_rows],
             relevance[:n_rows],
             offsets,
-            identifiers(self._qids[:n_queries]),
+            as_id_array(self._qids[:n_queries]),
             self.feature_names,
             None if comments is None else comments[:n_rows],
         )
@@ -93,12 +107,12 @@ class WholeQueries:
         return stream
 
 
-def identifiers(qids: list[Any]) -> npt.NDArray[Any]:
-    """Query ids as an array: whole numbers if all are and int64 holds them, fractions if all are, else text."""
+def as_id_array(qids: list[Any]) -> npt.NDArray[Any]:
+    """Convert query ids to an array: int64 if all are integers that fit, float64 if all are floats, else text."""
     if all(isinstance(one, (int, np.integer)) and -(2**63) <= one < 2**63 for one in qids):
         return np.array(qids, dtype=np.int64)
     if all(isinstance(one, float) for one in qids):
         return np.array(qids, dtype=np.float64)
     texts = [str(one) for one in qids]
-    is_long = max(map(len, texts)) > _LONGEST_PADDED  # an array of text gives every id the room of the longest
+    is_long = max(map(len, texts)) > _LONGEST_PADDED  # NumPy pads every text to the longest
     return np.array(texts, dtype=object) if is_long else np.array(texts)

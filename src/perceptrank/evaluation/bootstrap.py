@@ -1,0 +1,38 @@
+"""Paired bootstrap over queries, with simultaneous confidence intervals."""
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Floats
+
+_DRAWN_AT_ONCE = 10**7
+
+
+def resampled_means(values: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
+    """Return bootstrap means of each row, over columns drawn with replacement: resamples x rows."""
+    n = values.shape[1]
+    means = np.empty((n_resamples, len(values)))
+    at_once = max(1, min(100, _DRAWN_AT_ONCE // n))
+    for start in range(0, n_resamples, at_once):
+        size = min(at_once, n_resamples - start)
+        counts = np.stack([np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(size)])
+        means[start : start + size] = counts @ values.T / n
+    return means
+
+
+def simultaneous_half_widths(drawn: Floats, means: Floats, best: int, confidence: float) -> Floats:
+    """Return the half-widths of simultaneous confidence intervals for the differences to the best row.
+
+    Which row is best is known only afterwards, so the intervals cover the differences of all pairs: they extend by the
+    quantile of the largest studentised deviation among all pairs, in standard errors.
+    """
+    deviations = drawn - means
+    largest = np.zeros(len(drawn))
+    errors = np.zeros(len(means))
+    for i in range(len(means)):
+        difference = deviations[:, [i]] - deviations
+        error = difference.std(axis=0)
+        np.maximum(largest, (np.abs(difference) / np.where(error > 0, error, np.inf)).max(axis=1), out=largest)
+        if i == best:
+            errors = error
+    half_widths: Floats = np.quantile(largest, confidence) * errors
+    return half_widths

@@ -1,0 +1,77 @@
+"""Paths and open files that users pass as input."""
+
+import glob
+import io
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, TypeAlias
+
+from perceptrank.io.store_manifest import is_store
+
+PathLike: TypeAlias = str | os.PathLike[str]
+Source: TypeAlias = PathLike | IO[bytes]
+
+
+def find_files(paths: Source | Iterable[Source]) -> list[Source]:
+    """Resolve paths to files: a folder to the files in it, a glob pattern to its matches.
+
+    Files in a folder whose names start with a dot or an underscore are ignored. Open files are kept as they are.
+    """
+    if isinstance(paths, (str, os.PathLike)) or hasattr(paths, "read"):
+        paths = [paths]  # type: ignore[list-item]
+    files: list[Source] = []
+    if isinstance(paths, bytes) or not isinstance(paths, Iterable):
+        raise TypeError(f"paths must be a path, an open file, or several of them, got {type(paths).__name__}")
+    for one in paths:
+        if not isinstance(one, (str, os.PathLike)):
+            if not hasattr(one, "read"):
+                raise TypeError(f"paths must be paths or files opened for reading, got {type(one).__name__}")
+            if isinstance(one, io.TextIOBase):
+                raise TypeError(f"{display_name(one)} is open as text; open it in binary mode, 'rb'")
+            files.append(one)
+        elif not os.fspath(one):
+            raise ValueError("a path must not be empty")
+        elif (path := Path(one)).is_dir():
+            inside = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] not in "._")
+            if is_store(path):
+                raise ValueError(f"{path} is a store; use open_store")
+            if not inside:
+                raise FileNotFoundError(
+                    f"there are no files in the folder {path}; a pattern like {path}/*/train.txt matches files below it"
+                )
+            files += inside
+        elif path.exists():
+            files.append(path)
+        elif glob.has_magic(str(one)):
+            matching = sorted(file for file in glob.glob(str(one), recursive=True) if Path(file).is_file())
+            if not matching:
+                raise FileNotFoundError(f"no file matches {one}")
+            files += matching
+        else:
+            raise FileNotFoundError(f"there is no file {one}")
+    if not files:
+        raise ValueError("paths must name at least one file, got none")
+    return files
+
+
+def is_rereadable(source: Source) -> bool:
+    """Return True for the path of a regular file, False for pipes and open files."""
+    return isinstance(source, (str, os.PathLike)) and os.path.isfile(source)
+
+
+def display_name(source: Source) -> str:
+    """Return the name of a file for messages."""
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source)
+    return str(getattr(source, "name", "<stream>"))
+
+
+def size_in_bytes(source: Source) -> int | None:
+    """Return the size of a file, or None if it is unknown, as for a pipe."""
+    try:
+        status = os.stat(source) if isinstance(source, (str, os.PathLike)) else os.fstat(source.fileno())
+    except (OSError, AttributeError, io.UnsupportedOperation):
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None

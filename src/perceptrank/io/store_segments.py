@@ -1,0 +1,192 @@
+"""Segments of a store: immutable sets of .npy files."""
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.io.atomic import flush_folder, write_atomically
+from perceptrank.io.block_assembly import as_id_array
+from perceptrank.io.npy_file import NpyFile
+from perceptrank.io.store_manifest import MANIFEST, OWN_FILE, is_listed, new_manifest, segment_file
+from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.query_stream import QueryStream
+
+_MAX_COUNTED_GRADES = 64
+_MAX_ID_BYTES = 2**30
+
+
+def add_segment(
+    folder: Path,
+    stream: Blocks,
+    manifest: dict[str, Any] | None,
+    progress: Callable[[int], object] | None,
+) -> None:
+    """Write a segment and add it to the manifest; without a manifest it becomes the only one."""
+    used = [int(match[1]) for one in os.listdir(folder) if (match := OWN_FILE.fullmatch(one)) and match[1]]
+    name = f"{max(used, default=-1) + 1:08d}"
+    try:
+        head, segment = _write_segment(folder, name, stream, manifest, progress)
+        flush_folder(folder)
+        head["segments"] = [*(manifest["segments"] if manifest else []), segment]
+        write_atomically(folder / MANIFEST, json.dumps(head, indent=1) + "\n")
+    except BaseException:
+        if not is_listed(folder, name):
+            for path in folder.glob(f"{name}.*.npy"):
+                path.unlink(missing_ok=True)
+        raise
+
+
+def _write_segment(
+    folder: Path,
+    name: str,
+    stream: Blocks,
+    manifest: dict[str, Any] | None,
+    progress: Callable[[int], object] | None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Write the files of a segment; return the manifest without segments, and the segment's entry."""
+    head = {key: value for key, value in manifest.items() if key != "segments"} if manifest else None
+    files: dict[str, NpyFile] = {}
+    qids: list[npt.NDArray[Any]] = []
+    grades: dict[float, int] | None = {}
+    n_documents = 0
+    with ExitStack() as stack:
+
+        def opened(kind: str, dtype: npt.DTypeLike, *row_shape: int) -> NpyFile:
+            files[kind] = stack.enter_context(NpyFile(segment_file(folder, name, kind), dtype, row_shape))
+            return files[kind]
+
+        for whole in as_blocks(stream, required=True):
+            if head is None:
+                head = new_manifest(whole)
+            _check_features(head, whole)
+            if not files:
+                opened("X", head["dtype"], head["n_features"])
+                opened("relevance", np.float64)
+                opened("offsets", np.int64).append(np.zeros(1, np.int64))
+            for block in whole.blocks():
+                if block.comments is not None and "comments" not in files:
+                    opened("comments", np.uint8)
+                    opened("comment_lengths", np.int64).append(np.zeros(n_documents, np.int64))
+                files["X"].append(block.X)
+                files["relevance"].append(block.relevance)
+                files["offsets"].append(block.offsets[1:] + n_documents)
+                qids.append(block.qids)
+                grades = _count_grades(grades, block)
+                n_documents += block.n_documents
+                if "comments" in files:
+                    _append_comments(files, block)
+                if progress is not None:
+                    progress(n_documents)
+        assert head is not None
+        identities = _as_storable(qids)
+        opened("qids", identities.dtype).append(identities)
+    return head, {
+        "name": name,
+        "queries": len(identities),
+        "documents": n_documents,
+        "grades": None if grades is None else {_grade_name(grade): grades[grade] for grade in sorted(grades)},
+        "qids": identities.dtype.str,
+        "files": {kind: file.describe() for kind, file in files.items()},
+    }
+
+
+def _check_features(head: dict[str, Any], stream: QueryStream) -> None:
+    """Raise unless a stream has the features of the store, in a dtype that the store can hold."""
+    names = None if stream.feature_names is None else list(stream.feature_names)
+    if stream.n_features != head["n_features"] or (names or head["feature_names"]) != head["feature_names"]:
+        raise ValueError(
+            f"the features of a store must be the same throughout: {head['n_features']} "
+            f"({_list_names(head['feature_names'])}), got {stream.n_features} ({_list_names(names)})"
+        )
+    if not np.can_cast(stream.X.dtype, head["dtype"]):
+        raise ValueError(f"the store has features of dtype {head['dtype']}, which cannot hold {stream.X.dtype} exactly")
+
+
+def _list_names(names: list[str] | None) -> str:
+    return "without names" if names is None else ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+
+
+def _count_grades(grades: dict[float, int] | None, block: QueryStream) -> dict[float, int] | None:
+    """Add the documents per grade of a block; None if there are too many grades."""
+    if grades is None:
+        return None
+    for grade, count in zip(*np.unique(block.relevance, return_counts=True), strict=True):
+        grades[float(grade)] = grades.get(float(grade), 0) + int(count)
+    return grades if len(grades) <= _MAX_COUNTED_GRADES else None
+
+
+def _grade_name(grade: float) -> str:
+    return str(int(grade)) if grade.is_integer() else repr(grade)
+
+
+def _append_comments(files: dict[str, NpyFile], block: QueryStream) -> None:
+    texts = [text.encode() for text in (block.comments if block.comments is not None else [""] * block.n_documents)]
+    files["comments"].append(np.frombuffer(b"".join(texts), np.uint8))
+    files["comment_lengths"].append(np.array([len(text) for text in texts], dtype=np.int64))
+
+
+def _as_storable(qids: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Concatenate query ids as dates, numbers or text; raise `ValueError` for other types."""
+    if {block.dtype.kind for block in qids} == {"M"}:
+        return np.concatenate(qids)
+    everything = [one for block in qids for one in block.tolist()]
+    unsupported = [one for one in everything if not isinstance(one, (str, int, float, np.integer))]
+    if unsupported:
+        raise ValueError(f"query ids must be numbers or text to be stored, got {unsupported[0]!r}")
+    ids = as_id_array(everything)
+    longest = max(map(len, ids.tolist())) if ids.dtype == object else 0
+    if 4 * longest * len(ids) > _MAX_ID_BYTES:
+        raise ValueError(
+            f"query ids are too long to be stored: {len(ids)} of them, the longest of {longest} characters"
+        )
+    return ids.astype(str) if ids.dtype == object else ids
+
+
+def map_segment(folder: Path, manifest: dict[str, Any], number: int, with_comments: bool) -> QueryStream:
+    """Memory-map a segment; raise `ValueError` if its files are damaged."""
+    segment = manifest["segments"][number]
+    n, n_queries = segment["documents"], segment["queries"]
+
+    def mapped(kind: str, dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
+        path = segment_file(folder, segment["name"], kind)
+        try:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError, OSError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from None
+        if array.shape != shape or array.dtype != np.dtype(dtype):
+            raise ValueError(
+                f"{path} is damaged: it holds {array.dtype} of shape {array.shape}, not {dtype} of {shape}"
+            )
+        return np.asarray(array)
+
+    X: Features = mapped("X", manifest["dtype"], n, manifest["n_features"])
+    offsets: Ints = mapped("offsets", np.int64, n_queries + 1)
+    if offsets[0] != 0 or offsets[-1] != n or not (offsets[1:] > offsets[:-1]).all():
+        raise ValueError(
+            f"{segment_file(folder, segment['name'], 'offsets')} is damaged: offsets must rise from 0 to {n}"
+        )
+    comments = None
+    if with_comments and "comments" not in segment["files"]:
+        if any("comments" in other["files"] for other in manifest["segments"]):
+            comments = np.full(n, "", object)
+    elif with_comments:
+        bounds = np.concatenate([[0], np.cumsum(mapped("comment_lengths", np.int64, n))]).tolist()
+        text = mapped("comments", np.uint8, bounds[-1]).tobytes()
+        comments = np.array([text[start:end].decode() for start, end in pairwise(bounds)], dtype=object)
+    names = manifest["feature_names"]
+    return QueryStream._trusted(
+        X,
+        mapped("relevance", np.float64, n),
+        offsets,
+        mapped("qids", segment["qids"], n_queries),
+        None if names is None else tuple(names),
+        comments,
+    )

@@ -1,0 +1,89 @@
+"""Results as plain data, for results.json."""
+
+from typing import Any
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Floats
+from perceptrank.paper.contenders import RATES
+from perceptrank.paper.learning_rates import means_by_rate
+from perceptrank.paper.reproduction import Reproduction, StreamResult
+from perceptrank.paper.trials import Trials
+from perceptrank.paper.tuning import Tuned, first_tenth
+
+
+def as_plain(result: Reproduction) -> dict[str, Any]:
+    """Convert all results to JSON types. The same settings give the same numbers."""
+    settings = result.settings
+    return {
+        "format": "perceptrank-results",
+        "version": 1,
+        "command": settings.command,
+        "settings": {
+            "quick": settings.quick,
+            "seeds": settings.seeds,
+            "rates": RATES,
+            "scaling": settings.scaling,
+            "order": settings.order,
+            "passes": settings.passes,
+            "ties": "worst",
+            "empty": "skip",
+        },
+        "streams": [_stream(one) for one in result.streams],
+        "left_out": [{"name": one.name, "reason": one.reason} for one in result.left_out],
+        "figures": [{"name": one.name, "title": one.title, "about": one.about} for one in result.charts],
+    }
+
+
+def _stream(result: StreamResult) -> dict[str, Any]:
+    trials, source = result.trials, result.trials.source
+    plain: dict[str, Any] = {
+        "name": source.name,
+        "about": source.about,
+        "facts": source.facts,
+        "scaling": source.scaling,
+        "passes": source.passes,
+        "rounds": source.n_rounds,
+        "seeds": list(trials.seeds),
+        "rounds_that_rates_are_chosen_on": first_tenth(source.n_rounds),
+        "measures": {
+            measure: [_tuned(trials, one, measure) for one in tuned] for measure, tuned in result.tuned.items()
+        },
+        "depends_on_rate": result.depends,
+    }
+    if result.simulated is not None:
+        one = result.simulated
+        plain |= {"radius": one.radii, "diameter": one.diameters, "weight_ratio": one.weight_ratio}
+        plain["bounds"] = [
+            {
+                "learner": check.label,
+                "rate": check.run.rate,
+                "formula": check.formula,
+                "bound": check.bounds,
+                "loss": _summary(check.losses),
+                "loss_in_second_half": check.second_half.tolist(),
+                "last_loss_at_query": check.last_losses,
+                "holds": check.holds,
+            }
+            for check in one.bound_checks
+        ]
+    return plain
+
+
+def _tuned(trials: Trials, one: Tuned, measure: str) -> dict[str, Any]:
+    by_rate = means_by_rate(trials, one.contender.name, measure)
+    plain: dict[str, Any] = {
+        "learner": one.contender.name,
+        "label": one.contender.label,
+        "hindsight": {"rate": one.hindsight.rate if one.contender.has_rate else None, **_summary(one.whole)},
+        "hindsight_after_first_tenth": _summary(one.rest),
+        "honest_after_first_tenth": {"rates": one.honest_rates, **_summary(one.honest_rest)},
+        "rate_at_the_edge": one.is_at_the_edge,
+        "by_rate": [{"rate": rate, **_summary(by_rate[:, k])} for k, rate in enumerate(RATES)],
+    }
+    return plain
+
+
+def _summary(values: Floats) -> dict[str, Any]:
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return {"mean": float(values.mean()), "spread": spread, "per_seed": values.tolist()}

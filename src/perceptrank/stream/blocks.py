@@ -1,0 +1,62 @@
+"""Re-iterable blocks: streams that need not fit in memory.
+
+Whatever takes a `QueryStream` also takes an iterable of them, so data larger than memory needs no second code path.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+from perceptrank.stream.query_stream import QueryStream
+
+Blocks: TypeAlias = QueryStream | Iterable[QueryStream]
+
+
+class Scan:
+    """Re-iterable blocks, read lazily: every iteration starts from the beginning.
+
+    `learn`, `evaluate`, `compare` and the writers take a scan in place of a stream.
+
+    Parameters
+    ----------
+    start : callable
+        Returns a new iterator over the blocks.
+    description : str
+        Shown in the representation.
+    """
+
+    def __init__(self, start: Callable[[], Iterator[QueryStream]], description: str) -> None:
+        self._start, self._description = start, description
+
+    def __iter__(self) -> Iterator[QueryStream]:
+        return self._start()
+
+    def __repr__(self) -> str:
+        return f"Scan({self._description})"
+
+
+def check_repeatable(stream: Blocks) -> None:
+    """Raise `TypeError` if a stream is an iterator, which can be consumed only once."""
+    if not isinstance(stream, QueryStream) and iter(stream) is stream:
+        raise TypeError("the stream must be re-iterable: a QueryStream, a Scan or a list, not an iterator")
+
+
+def as_blocks(stream: Blocks, *, required: bool = False) -> Iterator[QueryStream]:
+    """Iterate over the non-empty blocks of a stream; a `QueryStream` is one block.
+
+    Parameters
+    ----------
+    stream : QueryStream or iterable of QueryStream
+    required : bool
+        Raise `ValueError` at the end if there were no queries.
+    """
+    is_empty = True
+    if not isinstance(stream, Iterable):
+        raise TypeError(f"stream must be a QueryStream or an iterable of them, got {type(stream).__name__}")
+    for block in [stream] if isinstance(stream, QueryStream) else stream:
+        if not isinstance(block, QueryStream):
+            raise TypeError(f"stream must be a QueryStream or an iterable of them, got one of {type(block).__name__}")
+        if len(block) > 0:
+            is_empty = False
+            yield block
+    if required and is_empty:
+        raise ValueError("the stream has no queries")
