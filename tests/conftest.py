@@ -1,4 +1,4 @@
-"""Settings of Hypothesis, and the fixtures that many tests share."""
+"""Profiles of Hypothesis, and the fixtures that many tests share."""
 
 import os
 
@@ -7,13 +7,22 @@ from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("support")
 
-settings.register_profile(
-    "suite",
-    deadline=None,  # the first example compiles
-    max_examples=int(os.environ.get("PERCEPTRANK_EXAMPLES", "60")),
-    derandomize=bool(os.environ.get("CI")),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+
+def add_profile(name, max_examples, **options):
+    """Register a profile; PERCEPTRANK_EXAMPLES overrides its number of examples."""
+    settings.register_profile(
+        name,
+        deadline=None,  # the first example compiles
+        database=None,  # what was drawn on another day must not change what is drawn today
+        max_examples=int(os.environ.get("PERCEPTRANK_EXAMPLES") or max_examples),
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+        **options,
+    )
+
+
+add_profile("suite", 20, derandomize=True)  # `make test`: the same examples in every run
+add_profile("deep", 600)  # `make deep`: new ones in every run
 settings.load_profile("suite")
 
 

