@@ -9,7 +9,7 @@ from perceptrank.cli.options import Dialect, Files, Qid
 
 if TYPE_CHECKING:
     from perceptrank.stream.blocks import Blocks
-from perceptrank.stream.query_stream import QueryStream
+    from perceptrank.stream.query_stream import QueryStream
 
 _ROLES = {"qid": "qid", "relevance": "relevance", "feature": "features"}
 

@@ -11,12 +11,17 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.rounds import LARGEST_REACH, LARGEST_SQUARED_NORM, SQUARED_REACH, SQUARED_STEPS, count_round
 from perceptrank.learners.rounds import adapt as adapt_step
 from perceptrank.learners.state import State
-from perceptrank.stream.validation import check_positive, read_only
+from perceptrank.stream.validation import check_choice, check_positive, read_only
 from perceptrank.transforms.scaling import ScalingLike
 
 
 class NumpyLearner(Learner):
     """A learner whose rule is a method: the scores and grades of one query to a coefficient per document, or a step.
+
+    Attributes
+    ----------
+    returns : "coefficients" or "step"
+        What `update` returns: a coefficient per document, or a step per feature.
 
     A subclass has an `algorithm` name and `update`. It has learning rate, averaging, scaling, AdaGrad, model files,
     traces, `learn_one` and scikit-learn's protocol from here; see docs/learners.md. A constructor of its own stores its
@@ -33,6 +38,7 @@ class NumpyLearner(Learner):
 
     >>> class PassiveAggressive(NumpyLearner):
     ...     algorithm = "listwise-pa"
+    ...     returns = "step"
     ...     def update(self, scores, X, relevance):
     ...         best, worst = np.argmax(relevance), np.argmin(relevance)
     ...         x = X[best].astype(float) - X[worst]
@@ -47,6 +53,7 @@ class NumpyLearner(Learner):
 
     cost: ClassVar[str] = "that of its rule"
     by_blocks = True
+    returns: ClassVar[str] = "coefficients"
 
     def __init__(self, learning_rate: float = 1.0, *, average: bool = False, scaling: ScalingLike = None) -> None:
         self.learning_rate = learning_rate
@@ -69,10 +76,9 @@ class NumpyLearner(Learner):
 
         Returns
         -------
-        array of shape (documents,), array of shape (features,), or None
+        array of shape (documents,) or (features,), as `returns` says, or None
             A coefficient per document, so that weights += learning_rate * coefficients @ X; or the step itself, so that
-            weights += learning_rate * step; or None for no update. If there are as many documents as features, it is
-            taken as coefficients.
+            weights += learning_rate * step; or None for no update.
         """
 
     def check(self) -> None:
@@ -115,11 +121,13 @@ class NumpyLearner(Learner):
         return len(offsets) - 1
 
     def _as_step(self, taught: Floats, documents: Features) -> Floats:
-        if taught.shape == (len(documents),):
-            return taught @ documents.astype(np.float64)
-        if taught.shape == (documents.shape[1],):
-            return taught.copy()
-        raise ValueError(
-            f"update of {type(self).__name__} must return a coefficient per document ({len(documents)}) or a step of "
-            f"{documents.shape[1]} features, got shape {taught.shape}"
-        )
+        check_choice("returns", self.returns, ("coefficients", "step"))
+        per_document = self.returns == "coefficients"
+        length = len(documents) if per_document else documents.shape[1]
+        if taught.shape != (length,):
+            expected = (
+                f"a coefficient for each of {length} documents" if per_document else f"a step of {length} features"
+            )
+            raise ValueError(f"update of {type(self).__name__} must return {expected}, got shape {taught.shape}")
+        step: Floats = taught @ documents.astype(np.float64) if per_document else taught.copy()
+        return step

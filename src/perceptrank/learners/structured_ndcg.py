@@ -11,7 +11,7 @@ from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
 from perceptrank.measures import NDCG, MeasureLike, parse
 from perceptrank.measures.gains import EXP2, gain_of, gain_shift
-from perceptrank.stream.validation import check_positive
+from perceptrank.stream.validation import ParameterError, check_positive
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.transforms.scaling import ScalingLike
 
@@ -200,6 +200,6 @@ class StructuredNdcg(CompiledLearner):
     def _make_rule(self) -> StructuredNdcgRule:
         parsed = parse(self.measure)
         if not isinstance(parsed, NDCG) or parsed.gain != "exp2":
-            raise ValueError(f"measure must be ndcg or ndcg@k, got {str(parsed)!r}")
+            raise ParameterError("measure", "must be ndcg or ndcg@k", str(parsed))
         binary, cutoff, _, _ = weighing_of(parsed)
         return bool(self.average), check_positive("learning_rate", self.learning_rate), binary, cutoff, EXP2

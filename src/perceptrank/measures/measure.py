@@ -74,6 +74,7 @@ class Measure:
     def __call__(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> float:
         """Return the measure of one query; NaN if the query is to be left out.
 
+        >>> from perceptrank import NDCG
         >>> NDCG()([3, 2, 1], [0, 1, 0])  # 1 / log2(3)
         0.6309297535714575
         """
