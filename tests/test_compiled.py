@@ -39,7 +39,7 @@ INNER = """
 OUTER = """
     import numpy as np
     from inner import inner
-    from perceptrank.kernels.compiled import compiled
+    from perceptrank.kernels.compiled import compiled, compiled_allocating
 
     @compiled
     def outer(x):
@@ -53,7 +53,7 @@ OUTER = """
     def factorial(n):
         return 1 if n < 2 else n * factorial(n - 1)
 
-    @compiled
+    @compiled_allocating
     def ramp(n):
         values = np.zeros(n)
         for i in range(n):

@@ -174,11 +174,11 @@ def test_parquet_of_others(run, tmp_path):
     frame = pd.DataFrame({"query": [1, 1], "label": [1, 0], "note": ["x", "y"], "a": [1.5, 2.0], "b": [0.0, 3.0]})
     frame.to_parquet(tmp_path / "a.parquet")
     message = run("convert", str(tmp_path / "a.parquet"), "-").stderr
-    assert "--column qid=…, --column relevance=… and --column feature=… say which is which" in message
+    assert "--column qid=…, --column relevance=… and --column feature=… name the columns" in message
     named = ["--column=qid=query", "--column=relevance=label"]
     message = run("convert", str(tmp_path / "a.parquet"), "-", *named).stderr
     assert "feature column 'note' must hold numbers, got " in message
-    assert "; --column feature=… chooses" in message
+    assert "; choose columns with --column feature=…" in message
     names = [f"--column={one}" for one in ("qid=query", "relevance=label", "feature=a", "feature=b")]
     run("convert", str(tmp_path / "a.parquet"), str(tmp_path / "b.txt"), *names)
     assert (tmp_path / "b.txt").read_text() == "#1:a\n#2:b\n1 qid:1 1:1.5 2:0\n0 qid:1 1:2 2:3\n"

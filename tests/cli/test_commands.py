@@ -262,11 +262,19 @@ def test_errors_are_one_message(run, files, arguments, message):
         ("", ["simulate", "new.txt", "--label-noise", "3"], "error: --label-noise must be a probability, got 3.0\n"),
         ("", ["adversary", "--margin", "0.5", "--rounds", "99"], "error: --rounds must be at most 15"),
         ("", ["convert", "FILE", "STORE"], "overwrite it (--overwrite)\n"),
-        ("", ["learn", "STORE", "--n-features", "2", "--clip", "1"], "error: --n-features, --clip: LETOR text only"),
+        (
+            "",
+            ["learn", "STORE", "--n-features", "2", "--clip", "1"],
+            "error: --n-features, --clip: applies to LETOR text only",
+        ),
         ("1 qid:1 1:1\n", ["learn", "FILE", "--clip", "-2"], "error: --clip must be a number > 0, got -2.0\n"),
-        ("1 qid:1 0:1\n", ["learn", "FILE"], "if they count from 0 here, say --zero-based\n"),
-        ("1 1:1 # q\n", ["learn", "FILE", "--qid", "field"], "got '1:1'; --qid comment or group=… if"),
-        ("1 qid:1 1:1 # q\n", ["learn", "FILE", "--qid", "comment"], "if the field does, say --qid field\n"),
+        ("1 qid:1 0:1\n", ["learn", "FILE"], "if they count from 0 here, use --zero-based\n"),
+        (
+            "1 1:1 # q\n",
+            ["learn", "FILE", "--qid", "field"],
+            "got '1:1'; if it is elsewhere, use --qid comment or group=…",
+        ),
+        ("1 qid:1 1:1 # q\n", ["learn", "FILE", "--qid", "comment"], "if the field does, use --qid field\n"),
         ("1 qid:1 1:1e39\n", ["learn", "FILE"], "--float64 keeps it, --clip bounds it\n"),
         (
             "1 qid:1 3:1\n",
@@ -274,7 +282,7 @@ def test_errors_are_one_message(run, files, arguments, message):
             "with --n-features 2 ids go from 1 to 2, got '3:1'",
         ),
         ("1 qid:1 9999999:1\n", ["learn", "FILE"], "must be declared with --n-features, got"),
-        ("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:2\n", ["learn", "FILE"], "convert --group brings its documents together"),
+        ("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:2\n", ["learn", "FILE"], "convert --group groups them"),
         ("1 qid:1 1:1e308\n0 qid:1 1:-1e308\n", ["learn", "FILE", "--float64"], "with --scaling running\n"),
     ],
 )
@@ -449,7 +457,7 @@ print(len(compiled), file=sys.stderr)
 
 
 def test_what_is_warmed_up_is_not_compiled_again(files, tmp_path):
-    settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    settings = os.environ | {"PERCEPTRANK_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, "-c", COUNTED]
     first = subprocess.run([*command, "warm-up", "--json"], env=settings, capture_output=True, text=True, check=True)
     report = json.loads(first.stdout)

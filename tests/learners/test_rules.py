@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from support import twins
 
 import perceptrank as pr
-from perceptrank.kernels.assignment import best_assignment
+from perceptrank.learners.structured_ndcg import find_worst_ranking
 
 pytestmark = pytest.mark.kernel
 
@@ -316,12 +316,14 @@ def test_related_systems_by_hand():
     assert structured.weights.tolist() == [2, -1]
 
 
-@given(n=st.integers(1, 9), seed=st.integers(0, 10**6), tied=st.booleans())
-def test_assignments(n, seed, tied):
-    values = np.random.default_rng(seed).normal(size=(n, n))
-    values = np.round(values) if tied else values
-    places = np.empty(n, dtype=np.int64)
-    total = best_assignment(values, places)
+@given(n=st.integers(1, 9), cut=st.integers(1, 9), seed=st.integers(0, 10**6), tied=st.booleans())
+def test_assignments(n, cut, seed, tied):
+    scores, gains = np.random.default_rng(seed).normal(size=(2, n))
+    scores, gains = (np.round(scores), np.round(gains)) if tied else (scores, gains)
+    discount, places = 1 / np.log2(2 + np.arange(n)), np.empty(n, dtype=np.int64)
+    values = discount * (scores[:, None] - np.where(np.arange(n) < cut, gains[:, None], 0.0))
+    floats, ints = np.empty((3, n + 2)), np.zeros((3, n + 2), dtype=np.int64)
+    total = find_worst_ranking(n, cut, scores, gains, discount, places, *floats, *ints)
     rows, columns = linear_sum_assignment(values, maximize=True)
     assert total == pytest.approx(values[rows, columns].sum())
     assert sorted(places) == list(range(n))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.strategies import streams
 
 import perceptrank as pr
-from perceptrank.kernels.chance import draw_repeats
+from perceptrank.learners.wrappers.bagging import draw_repeats
 
 pytestmark = pytest.mark.kernel
 
@@ -73,7 +73,7 @@ def test_adagrad_around_learners_of_single_documents_by_hand():
 
 @given(seed=st.integers(0, 10**6), exponent=st.integers(-8, 20), steps=st.sampled_from(["diagonal", "norm"]))
 def test_adagrad_around_the_listwise_perceptron_does_not_depend_on_scale_or_rate(seed, exponent, steps):
-    """But for the smallest root, 1e-10, which large features keep far below all steps, those that happen to be short too."""
+    """But for the smallest root, 1e-10, which large features keep far below all steps, even short ones."""
     rng = np.random.default_rng(seed)
     X, grades = 2.0**20 * rng.normal(size=(90, 3)), rng.integers(0, 4, size=90)
     stream = pr.QueryStream.from_arrays(X, grades, group=[6] * 15)

@@ -8,7 +8,7 @@ from support import twins
 from support.strategies import judged_scores
 
 import perceptrank as pr
-from perceptrank.measures.measure import parse_all
+from perceptrank.measures import parse_all
 
 pytestmark = pytest.mark.kernel
 

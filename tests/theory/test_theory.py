@@ -11,11 +11,9 @@ from support import twins
 from support.strategies import separable_streams, streams
 
 import perceptrank as pr
-from perceptrank.kernels.list_rules import MAX_PAIR, TOP
-from perceptrank.measures.measure import discounts
 from perceptrank.theory import bounds
+from perceptrank.theory.comparators import _value_and_gradient
 from perceptrank.theory.margins import shortest_combination
-from perceptrank.theory.surrogate_pass import surrogate_pass
 from perceptrank.theory.worst_pairs import worst_pairs_pass
 
 SLACK = 1 + 1e-9
@@ -217,7 +215,8 @@ def test_worst_pairs(stream, seed, measure):
     n = len(stream)
     gaps, higher, lower = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     arrays = stream.X, stream.relevance, stream.offsets
-    assert worst_pairs_pass(pr.parse(measure).kernel_code, *arrays, weights, gaps, higher, lower) == n
+    scratch = np.empty((5, stream.n_documents + 2)), np.zeros((4, stream.n_documents + 2), dtype=np.int64)
+    assert worst_pairs_pass(measure == "ap", *arrays, weights, gaps, higher, lower, *scratch) == n
     scores = stream.X.astype(float) @ weights
     for q in range(n):
         rows = range(stream.offsets[q], stream.offsets[q + 1])
@@ -278,20 +277,15 @@ def test_cumulative_surrogates(stream, measure, seed):
 
 
 @pytest.mark.kernel
-@given(stream=streams(max_queries=4), kind=st.sampled_from([TOP, MAX_PAIR]), seed=st.integers(0, 10**6))
+@given(
+    stream=streams(max_queries=4), kind=st.sampled_from(["slam", "max-pair", "level-pair"]), seed=st.integers(0, 10**6)
+)
 def test_subgradients_of_cumulative_surrogates(stream, kind, seed):
     """f(v) >= f(u) + g.(v - u) for all u and v: what makes it convex, and g a subgradient."""
     rng = np.random.default_rng(seed)
 
-    def evaluate(ranker):
-        gradient = np.zeros(stream.n_features)
-        table = discounts(int(np.diff(stream.offsets).max()))
-        code = pr.parse("ndcg").kernel_code
-        arrays = stream.X, stream.relevance, stream.offsets
-        return surrogate_pass(kind, code, 0, 0, *arrays, table, ranker, gradient), gradient
-
     u, v = rng.normal(size=(2, stream.n_features))
-    (at_u, slope), (at_v, _) = evaluate(u), evaluate(v)
+    (at_u, slope), (at_v, _) = (_value_and_gradient(one, stream, "ndcg", kind) for one in (u, v))
     assert at_v >= at_u + slope @ (v - u) - 1e-9
 
 
@@ -306,10 +300,7 @@ def test_comparators_are_near_the_best(stream, penalty, seed):
     u = np.random.default_rng(seed).normal(size=stream.n_features) * 0.1
     best = np.inf
     for t in range(1000):
-        gradient = np.zeros(stream.n_features)
-        table = discounts(int(np.diff(stream.offsets).max()))
-        arrays = stream.X, stream.relevance, stream.offsets
-        loss = surrogate_pass(TOP, pr.parse("ndcg").kernel_code, 0, 0, *arrays, table, u, gradient)
+        loss, gradient = _value_and_gradient(u, stream, "ndcg", "slam")
         best = min(best, loss + penalty * u @ u)
         u = u - (gradient + 2 * penalty * u) / (2 * penalty * (t + 2))
     assert value <= best + found.excess + 1e-9
@@ -401,7 +392,7 @@ def test_certificates_on_separable_streams(data, make, measure):
     assert [one.name for one in certificate.promises] == ["a posteriori", "from the steps", "a priori"]
     after, steps, before = (one.bound for one in certificate.promises)
     assert after <= steps * SLACK + 1e-12
-    if learner.compared_by != "level-pair":  # whose proof counts a pair once for each level between its documents
+    if learner.theorem.surrogate != "level-pair":  # whose proof counts a pair once for each level between its documents
         assert after**2 <= steps * certificate.mass * SLACK + 1e-12  # |w|^2 <= rate^2 C S, the heart of the proof
     assert steps <= before * SLACK
     assert before == learner.guarantee(diameter=diameter, margin=data.margin)
@@ -417,7 +408,7 @@ def test_certificates_on_noisy_streams(stream, make, measure, seed, length):
     losses = learner.learn(stream, measure).losses(measure).sum()
     ranker = pr.ListwisePerceptron().fit(stream, n_passes=3, seed=seed).coef_
     ranker = ranker * (length / (np.linalg.norm(ranker) or 1.0))
-    loss = pr.theory.cumulative_surrogate(ranker, stream, measure, surrogate=learner.compared_by)
+    loss = pr.theory.cumulative_surrogate(ranker, stream, measure, surrogate=learner.theorem.surrogate)
     against = bounds.Comparator(float(np.linalg.norm(ranker)), loss, ranker)
     certificate = learner.certificate(comparator=against, radius=pr.theory.radius(stream))
     assert certificate.holds
@@ -431,7 +422,7 @@ def test_certificates_with_the_best_comparator(stream, make, measure):
     learner.learn(stream)
     constant = learner.guarantee(diameter=pr.theory.diameter(stream, measure), margin=1)
     assume(constant > 0)
-    best = pr.theory.comparator(stream, measure, penalty=constant, surrogate=learner.compared_by)
+    best = pr.theory.comparator(stream, measure, penalty=constant, surrogate=learner.theorem.surrogate)
     assert learner.certificate(comparator=best).holds
 
 
@@ -515,7 +506,9 @@ def test_comparators_must_be_by_the_surrogate_of_the_theorem():
         learner.learn(stream)
         for name, one in found.items():
             if name in wrong:
-                with pytest.raises(ValueError, match=f"comparator must be one by surrogate='{learner.compared_by}'"):
+                with pytest.raises(
+                    ValueError, match=f"comparator must be one by surrogate='{learner.theorem.surrogate}'"
+                ):
                     learner.guarantee(diameter=1, radius=1, comparator=one)
                 with pytest.raises(ValueError, match=f"got '{name}'"):
                     learner.certificate(comparator=one)

@@ -1,13 +1,8 @@
 """Counter-based random numbers: each depends on a seed and its place alone, so they can be drawn in any order."""
 
-import math
-
 import numpy as np
 
-from perceptrank.kernels.arrays import IntRows
 from perceptrank.kernels.compiled import compiled
-
-_MOST = 20  # beyond it, chances are below rounding
 
 
 @compiled
@@ -20,16 +15,3 @@ def noise(seed: int, round_number: int, index: int) -> float:
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         mixed = mixed ^ (mixed >> np.uint64(31))
     return float(mixed >> np.uint64(11)) * 2.0**-53
-
-
-@compiled
-def draw_repeats(seed: int, first: int, repeats: IntRows) -> None:
-    """Fill zeros, queries from number `first` on times members, with draws of the Poisson distribution of mean 1."""
-    for q in range(repeats.shape[0]):
-        for member in range(repeats.shape[1]):
-            left = noise(seed, first + q, member)
-            chance = math.exp(-1.0)
-            while left >= chance and repeats[q, member] < _MOST:
-                left -= chance
-                repeats[q, member] += 1
-                chance /= repeats[q, member]

@@ -15,7 +15,20 @@ from perceptrank.stream.validation import check_not_negative, check_positive, ch
 from perceptrank.theory import theorems
 from perceptrank.theory.adversary import n_rounds
 from perceptrank.theory.surrogates import parse_learnable
-from perceptrank.theory.theorem import AnyComparator, from_constant
+from perceptrank.theory.theorem import AnyComparator, Comparator, from_constant
+
+__all__ = [
+    "Comparator",
+    "hedge",
+    "listwise",
+    "lower",
+    "minimax",
+    "parameter_mixing",
+    "perceptron",
+    "slam",
+    "slam_as_in_the_paper",
+    "weight_ratio",
+]
 
 
 def perceptron(*, radius: float, margin: float | None = None, comparator: AnyComparator | None = None) -> float:

@@ -1,11 +1,13 @@
 """Online bagging of any learner that takes features as they are."""
 
+import math
 from typing import Any, Self
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.chance import draw_repeats, noise
+from perceptrank.kernels.arrays import Features, Floats, IntRows, Ints
+from perceptrank.kernels.chance import noise
+from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import score_rows
 from perceptrank.learners.compiled_learner import check_room
 from perceptrank.learners.learner import Learner, one_query
@@ -14,6 +16,28 @@ from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, fresh
 from perceptrank.stream.validation import check_positive_whole, check_seed
 from perceptrank.transforms.scaling import ScalingLike
+
+_MOST_REPEATS = 20  # beyond it, chances are below rounding
+
+
+def draw_repeats(seed: int, first: int, n: int, n_members: int) -> IntRows:
+    """Draw for n queries from number `first` on, and every member, from the Poisson distribution of mean 1."""
+    repeats = np.zeros((n, n_members), np.int64)
+    fill_repeats(seed, first, repeats)
+    return repeats
+
+
+@compiled
+def fill_repeats(seed: int, first: int, repeats: IntRows) -> None:
+    """Fill zeros, queries from number `first` on times members, with draws of the Poisson distribution of mean 1."""
+    for q in range(repeats.shape[0]):
+        for member in range(repeats.shape[1]):
+            left = noise(seed, first + q, member)
+            chance = math.exp(-1.0)
+            while left >= chance and repeats[q, member] < _MOST_REPEATS:
+                left -= chance
+                repeats[q, member] += 1
+                chance /= repeats[q, member]
 
 
 class Bagging(Wrapper, Ensemble):
@@ -107,8 +131,7 @@ class Bagging(Wrapper, Ensemble):
         sound = (relevance >= 0) & np.isfinite(relevance)  # a query may be one that no member learns from
         if not sound.all():
             return int(np.searchsorted(offsets, np.argmin(sound), side="right")) - 1
-        repeats = np.zeros((n, len(self._members)), np.int64)
-        draw_repeats(int(self.seed), self._n_queries, repeats)
+        repeats = draw_repeats(int(self.seed), self._n_queries, n, len(self._members))
         states = [one._begin(X.shape[1]) for one in self._members]
         mass = np.empty(1)
         for q in range(n):
