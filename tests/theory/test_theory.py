@@ -14,6 +14,7 @@ import perceptrank as pr
 from perceptrank.theory import bounds
 from perceptrank.theory.comparators import _value_and_gradient
 from perceptrank.theory.margins import shortest_combination
+from perceptrank.theory.theorem import SURROGATES
 from perceptrank.theory.worst_pairs import worst_pairs_pass
 
 SLACK = 1 + 1e-9
@@ -495,7 +496,7 @@ def test_who_promises_nothing_and_what_is_missing():
 def test_comparators_must_be_by_the_surrogate_of_the_theorem():
     stream = pr.separable(5).stream
     listwise, uniform = pr.ListwisePerceptron(), pr.ListwisePerceptron(violators="uniform")
-    found = {name: pr.theory.comparator(stream, penalty=1.0, surrogate=name) for name in bounds.SURROGATES}
+    found = {name: pr.theory.comparator(stream, penalty=1.0, surrogate=name) for name in SURROGATES}
     found = {name: one._replace(measure=None) for name, one in found.items()}
     for learner, wrong in (
         (listwise, ("slam", "max-pair")),
