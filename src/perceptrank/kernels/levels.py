@@ -45,7 +45,8 @@ def highest_below(grades: Floats, m: int, ceiling: float) -> float:
     for i in range(m - m % 4, m):
         e = grades[i] if grades[i] < ceiling else NO_GRADE
         a = e if e > a else a
-    return max(a, b, c, d)
+    a, c = (a if a > b else b), (c if c > d else d)
+    return a if a > c else c
 
 
 @compiled

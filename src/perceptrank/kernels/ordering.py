@@ -39,13 +39,17 @@ def sort_descending(keys: Floats, ties: Floats, m: int, order: Ints, buckets: In
         a, b = keys[2 * p], keys[2 * p + 1]
         low, other_low = (a if a < low else low), (b if b < other_low else other_low)
         high, other_high = (a if a > high else high), (b if b > other_high else other_high)
-    low, high = min(low, other_low, keys[m - 1]), max(high, other_high, keys[m - 1])
+    last = keys[m - 1]
+    low, high = (low if low < other_low else other_low), (high if high > other_high else other_high)
+    low, high = (low if low < last else last), (high if high > last else last)
     per_width = m * (1.0 - 1e-9) / (high - low)
     if 0.0 < per_width < math.inf:
         for b in range(m + 1):
             spare[b] = 0
         for i in range(m):
-            buckets[i] = min(max(int((high - keys[i]) * per_width), 0), m - 1)
+            b = int((high - keys[i]) * per_width)
+            b = b if b > 0 else 0
+            buckets[i] = b if b < m else m - 1
         for i in range(m):
             spare[buckets[i] + 1] += 1
         for b in range(m):
@@ -79,8 +83,9 @@ def sort_descending(keys: Floats, ties: Floats, m: int, order: Ints, buckets: In
     width = 1
     while width < m:
         for start in range(0, m, 2 * width):
-            left, middle, stop = start, min(start + width, m), min(start + 2 * width, m)
-            right = middle
+            middle = start + width if start + width < m else m
+            stop = middle + width if middle + width < m else m
+            left, right = start, middle
             for p in range(start, stop):
                 take_right = left == middle
                 if left < middle and right < stop:

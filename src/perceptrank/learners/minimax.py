@@ -35,7 +35,7 @@ def minimax_pass(rule: MinimaxRule, block: Block, state: Iterates, record: Recor
         mass = 0.0
         n_levels = find_levels(grades, m, levels, first, level_of)
         if n_levels > 1:
-            counted = n_relevant if cutoff == 0 else min(cutoff, n_relevant)
+            counted = cutoff if 0 < cutoff < n_relevant else n_relevant
             find_rivals(scores, m, n_levels, level_of, best_below, rival)
             order_ideally(scores, level_of, first, counted, ideal, chosen_keys, chosen, order, buckets, spare)
             if is_mistaken(scores, level_of, best_below, ideal, counted):

@@ -78,7 +78,14 @@ def close_query(
     if mass < 0.0:
         return False
     if mass > 0.0:
-        sum_rows(X, offsets[q], offsets[q + 1], coefficients, moved, step)
+        start = offsets[q]
+        n_moved = start - start
+        for i in range(offsets[q + 1] - start):
+            moved[n_moved] = i
+            n_moved += 1 if coefficients[i] != 0.0 else 0
+        for j in range(len(step)):
+            step[j] = 0.0
+        add_rows(X, start, moved, n_moved, coefficients, step)
         length = squared_norm(step)
         reach = length / (mass * mass)
         if mass <= 1e-100:  # the square of the mass could underflow
@@ -95,24 +102,12 @@ def close_query(
         tally[MASS] += mass
         tally[SQUARED_REACH] += reach
         tally[SQUARED_STEPS] += length
-        tally[LARGEST_REACH] = max(tally[LARGEST_REACH], reach)
+        tally[LARGEST_REACH] = reach if reach > tally[LARGEST_REACH] else tally[LARGEST_REACH]
     tally[ROUNDS] += 1.0
     for j in range(len(weights)):
         total[j] += weights[j]
     record[1][q] = mass
     return True
-
-
-@compiled
-def sum_rows(X: Features, start: int, stop: int, coefficients: Floats, moved: Ints, step: Floats) -> None:
-    """Make step the sum of the documents, each times its coefficient."""
-    n_moved = stop - stop
-    for i in range(stop - start):
-        moved[n_moved] = i
-        n_moved += 1 if coefficients[i] != 0.0 else 0
-    for j in range(len(step)):
-        step[j] = 0.0
-    add_rows(X, start, moved, n_moved, coefficients, step)
 
 
 @compiled

@@ -40,7 +40,7 @@ def slam_pass(rule: SlamRule, block: Block, state: Iterates, record: Record, scr
         mass = 0.0
         n_levels = find_levels(grades, m, levels, first, level_of)
         if n_levels > 1:
-            counted = n_relevant if cutoff == 0 else min(cutoff, n_relevant)
+            counted = cutoff if 0 < cutoff < n_relevant else n_relevant
             find_rivals(scores, m, n_levels, level_of, best_below, rival)
             n = n_relevant if class_order == BY_MEAN else counted
             order_ideally(scores, level_of, first, n, ideal, chosen_keys, chosen, order, buckets, spare)

@@ -14,18 +14,18 @@ from perceptrank.measures.ranking import Ranked, Settings, rank_first
 
 
 @compiled
-def ap_pass(settings: Settings, ranked: Ranked, first_round: int, values: Floats, scratch: Scratch) -> None:
+def ap_pass(settings: Settings, ranked: Ranked, values: Floats, scratch: Scratch) -> None:
     """Write AP of every query; the policy's value where no document is relevant."""
     _, _, when_empty, _, cutoff, _, max_grade = settings
-    _, relevance, offsets, _ = ranked
+    _, relevance, offsets, _, _ = ranked
     grades, order = scratch[0][0], scratch[1][4]
     for q in range(len(offsets) - 1):
         start, m = offsets[q], offsets[q + 1] - offsets[q]
         n_relevant = read_grades(relevance, start, m, max_grade < 0.0, grades)
         values[q] = when_empty
         if n_relevant > 0:
-            k = m if cutoff == 0 else min(cutoff, m)
-            rank_first(settings, k, ranked, start, m, first_round + q, grades, scratch)
+            k = cutoff if 0 < cutoff < m else m
+            rank_first(settings, k, ranked, start, m, grades, scratch)
             value, found = 0.0, 0
             for p in range(k):
                 if grades[order[p]] > 0.0:

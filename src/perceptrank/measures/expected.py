@@ -13,10 +13,10 @@ from perceptrank.measures.ranking import AP, ERR, NDCG, PRECISION, Ranked, Setti
 
 
 @compiled
-def expected_pass(settings: Settings, ranked: Ranked, first_round: int, values: Floats, scratch: Scratch) -> None:
+def expected_pass(settings: Settings, ranked: Ranked, values: Floats, scratch: Scratch) -> None:
     """Write the expected measure of every query; the policy's value where no document is relevant."""
     measure, _, when_empty, _, cutoff, gain, max_grade = settings
-    scores, relevance, offsets, discounts = ranked
+    scores, relevance, offsets, discounts, _ = ranked
     grades, keys, sums = scratch[0][0], scratch[0][1], scratch[0][2]
     order, buckets, spare = scratch[1][0], scratch[1][1], scratch[1][2]
     for q in range(len(offsets) - 1):
@@ -27,7 +27,7 @@ def expected_pass(settings: Settings, ranked: Ranked, first_round: int, values: 
             for i in range(m):
                 keys[i] = scores[start + i]
             sort_descending(keys, keys, m, order, buckets, spare)
-            k = m if cutoff == 0 else min(cutoff, m)
+            k = cutoff if 0 < cutoff < m else m
             shift = gain_shift(gain, highest_below(grades, m, math.inf))
             values[q] = expected_measure(
                 measure, cutoff, gain, max_grade, n_relevant, m, k, shift, discounts, keys, grades, order, sums

@@ -23,8 +23,10 @@ import numpy.typing as npt
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.measures.discounts import discounts
-from perceptrank.measures.ranking import EMPTY, TIES
+from perceptrank.measures.ranking import EMPTY, TIES, draw_ties
 from perceptrank.stream.validation import as_grades, as_scores, check_choice, is_whole, read_only
+
+_NO_DRAWS: Floats = np.empty(0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,12 +99,14 @@ class Measure:
             from perceptrank.measures.expected import expected_pass as kernel
         else:
             kernel = type(self).kernel
-        values = np.empty(len(offsets) - 1)
+        values, draws = np.empty(len(offsets) - 1), _NO_DRAWS
+        if self.ties == "random":
+            draws = np.empty(len(scores))
+            draw_ties(self.seed, first_round, read_only(offsets), draws)
         longest = int(np.diff(offsets).max())
         kernel(
             (self.code, TIES[self.ties], EMPTY[self.empty], self.seed, self.cutoff or 0, *self._settings()),
-            (read_only(scores), read_only(relevance), read_only(offsets), discounts(longest)),
-            first_round,
+            (read_only(scores), read_only(relevance), read_only(offsets), discounts(longest), draws),
             values,
             borrow_scratch(longest, 0, 4, 5),
         )

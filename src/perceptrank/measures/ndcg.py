@@ -17,18 +17,18 @@ from perceptrank.stream.validation import check_choice
 
 
 @compiled
-def ndcg_pass(settings: Settings, ranked: Ranked, first_round: int, values: Floats, scratch: Scratch) -> None:
+def ndcg_pass(settings: Settings, ranked: Ranked, values: Floats, scratch: Scratch) -> None:
     """Write NDCG of every query; the policy's value where no document is relevant."""
     _, _, when_empty, _, cutoff, gain, max_grade = settings
-    _, relevance, offsets, discounts = ranked
+    _, relevance, offsets, discounts, _ = ranked
     grades, order = scratch[0][0], scratch[1][4]
     for q in range(len(offsets) - 1):
         start, m = offsets[q], offsets[q + 1] - offsets[q]
         n_relevant = read_grades(relevance, start, m, max_grade < 0.0, grades)
         values[q] = when_empty
         if n_relevant > 0:
-            k = m if cutoff == 0 else min(cutoff, m)
-            rank_first(settings, k, ranked, start, m, first_round + q, grades, scratch)
+            k = cutoff if 0 < cutoff < m else m
+            rank_first(settings, k, ranked, start, m, grades, scratch)
             shift = gain_shift(gain, highest_below(grades, m, math.inf))
             value, best = 0.0, best_gain(gain, shift, k, m, grades, discounts)
             for p in range(k):
@@ -45,7 +45,7 @@ def best_gain(gain: int, shift: float, k: int, m: int, grades: Floats, discounts
         level_gain, stop = gain_of(gain, grade, shift), p
         for i in range(m):
             stop += 1 if grades[i] == grade else 0
-        while p < min(stop, k):
+        while p < stop and p < k:
             value += level_gain * discounts[p]
             p += 1
         ceiling = grade

@@ -16,25 +16,22 @@ EMPTY = {"skip": math.nan, "one": 1.0, "zero": 0.0}
 NDCG, AP, PRECISION, RECIPROCAL_RANK, ERR = range(5)
 
 # What measures hand to their kernels: measure, tie policy, value of an empty query, seed, cut-off, gain, largest grade;
-# and scores, relevance, offsets, discounts.
+# and scores, relevance, offsets, discounts, and a random number per document if the tie policy is random.
 Settings: TypeAlias = tuple[int, int, float, int, int, int, float]
-Ranked: TypeAlias = tuple[Floats, Floats, Ints, Floats]
+Ranked: TypeAlias = tuple[Floats, Floats, Ints, Floats, Floats]
 
 SELECTION_LIMIT = 24  # up to this cut-off, documents that may be among the first are selected before they are sorted
 
 
 @compiled
 def rank_first(
-    settings: Settings, k: int, ranked: Ranked, start: int, m: int, number: int, grades: Floats, scratch: Scratch
+    settings: Settings, k: int, ranked: Ranked, start: int, m: int, grades: Floats, scratch: Scratch
 ) -> None:
     """Write the first k of m documents by score, and perhaps some more, to the last row of the scratch integers.
 
-    `number` is that of the round.
-
     What is left out has smaller scores than k documents: the least of the maxima of k groups bounds them.
     """
-    _, policy, _, seed, _, _, _ = settings
-    scores = ranked[0]
+    policy, scores, draws = settings[1], ranked[0], ranked[4]
     keys, ties = scratch[0][1], scratch[0][2]
     chosen, order, buckets, spare = scratch[1][0], scratch[1][1], scratch[1][2], scratch[1][3]
     bar = -math.inf
@@ -47,7 +44,7 @@ def rank_first(
                 keys[p] = score if score > keys[p] else keys[p]
         bar = keys[0]
         for p in range(1, k):
-            bar = min(bar, keys[p])
+            bar = keys[p] if keys[p] < bar else bar
     n = start - start
     for i in range(m):
         chosen[n] = i
@@ -58,10 +55,18 @@ def rank_first(
         if policy == WORST:
             ties[p] = grades[i]
         elif policy == RANDOM:
-            ties[p] = -noise(seed, number, i)
+            ties[p] = -draws[start + i]
         else:
             ties[p] = -i if policy == REVERSE else 0.0
     sort_descending(keys, ties, n, order, buckets, spare)
     ranking = scratch[1][4]
     for p in range(n):
         ranking[p] = chosen[order[p]]
+
+
+@compiled
+def draw_ties(seed: int, first_round: int, offsets: Ints, draws: Floats) -> None:
+    """Write a random number per document, which depends on the seed and the number of the round alone."""
+    for q in range(len(offsets) - 1):
+        for i in range(offsets[q + 1] - offsets[q]):
+            draws[offsets[q] + i] = noise(seed, first_round + q, i)

@@ -30,12 +30,13 @@ def lay_weights(
         for p in range(n_relevant):
             weight_at[p] = 1.0 / n_relevant
         return
-    counted = n_relevant if cutoff == 0 else min(cutoff, n_relevant)
+    counted = cutoff if 0 < cutoff < n_relevant else n_relevant
     shift = gain_shift(gain, levels[0])
     best = 0.0
     for level in range(n_levels):
         level_gain = gain_of(gain, levels[level], shift)
-        for p in range(first[level], min(counted, first[level + 1])):
+        stop = first[level + 1] if first[level + 1] < counted else counted
+        for p in range(first[level], stop):
             weight_at[p] = level_gain * discounts[p]
             best += weight_at[p]
     if best > 0.0:  # it is 0 when every gain underflows

@@ -40,8 +40,9 @@ def places_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Recor
             sort_descending(keys, grades, m, order, buckets, spare)
             shared, by_index = class_order == BY_MEAN, class_order == BY_INDEX
             lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
-            weigh_documents(by_index, m, n_relevant, n_levels, order, level_of, first, next_place, weight_at, weight_of)
-            mass = weigh_outranked(m, order, level_of, weight_of, ranked)
+            mass = weigh_outranked(
+                by_index, m, n_relevant, n_levels, order, level_of, first, next_place, weight_at, weight_of, ranked
+            )
             if mass > 0.0:
                 k = cutoff if cutoff > 0 else m
                 mass = move_by_places(
@@ -53,7 +54,7 @@ def places_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Recor
 
 
 @compiled
-def weigh_documents(
+def weigh_outranked(
     by_index: bool,
     m: int,
     n_relevant: int,
@@ -64,8 +65,12 @@ def weigh_documents(
     next_place: Ints,
     weight_at: Floats,
     weight_of: Floats,
-) -> None:
-    """Write each document's weight: that of its place in the ideal ranking, levels ordered as ranked or by index."""
+    ranked: Ints,
+) -> float:
+    """Return the weight of all documents that have a lower grade before them; write the levels in ranked order.
+
+    A document's weight is that of its place in the ideal ranking, levels ordered as ranked or by index.
+    """
     for level in range(n_levels):
         next_place[level] = first[level]
     for p in range(m):
@@ -73,17 +78,12 @@ def weigh_documents(
         place = next_place[level_of[i]]
         next_place[level_of[i]] = place + 1
         weight_of[i] = weight_at[place] if place < n_relevant else 0.0
-
-
-@compiled
-def weigh_outranked(m: int, order: Ints, level_of: Ints, weight_of: Floats, ranked: Ints) -> float:
-    """Return the weight of all documents that have a lower grade before them; write the levels in ranked order."""
     weight, lowest = 0.0, 0
     for p in range(m):
         level = level_of[order[p]]
         ranked[p] = level
         weight += weight_of[order[p]] if level < lowest else 0.0
-        lowest = max(lowest, level)
+        lowest = level if level > lowest else lowest
     return weight
 
 
@@ -112,7 +112,7 @@ def move_by_places(
     """
     log_place[0], rise[0] = 0.0, 0.0
     for p in range(1, m):
-        log_place[p] = 1.0 / discounts[min(p, k) - 1]  # the logarithm of place p + 1
+        log_place[p] = 1.0 / discounts[(p if p < k else k) - 1]  # the logarithm of place p + 1
         rise[p] = 0.0
     shift = gain_shift(gain, levels[0])
     highest = gain_of(gain, levels[0], shift)
