@@ -11,7 +11,7 @@ from perceptrank.measures.gains import gain_of, gain_shift
 from perceptrank.theory.hinges import raise_lower_grades
 from perceptrank.theory.weights import BY_INDEX, BY_MEAN, lay_weights
 
-ROWS = 9, 8, 2
+ROWS = 10, 9, 2
 
 
 @compiled
@@ -21,10 +21,10 @@ def places_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Recor
     _, relevance, offsets, discounts = block
     floats, ints, vectors = scratch
     mean, step = vectors[0], vectors[1]
-    scores, grades, coefficients, keys, weight_of = floats[0], floats[1], floats[2], floats[3], floats[4]
-    levels, raised, weight_at, rise = floats[5], floats[6], floats[7], floats[8]
+    scores, grades, coefficients, keys, log_place = floats[0], floats[1], floats[2], floats[3], floats[4]
+    levels, raised, weight_at, rise, risen = floats[5], floats[6], floats[7], floats[8], floats[9]
     order, level_of, first, next_place, ranked = ints[0], ints[1], ints[2], ints[3], ints[4]
-    buckets, spare, moved = ints[5], ints[6], ints[7]
+    buckets, spare, moved, place_of = ints[5], ints[6], ints[7], ints[8]
     for q in range(len(offsets) - 1):
         start, m = offsets[q], offsets[q + 1] - offsets[q]
         if not open_query(averaging, block, q, state, mean, scores, record):
@@ -41,12 +41,25 @@ def places_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Recor
             shared, by_index = class_order == BY_MEAN, class_order == BY_INDEX
             lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
             mass = weigh_outranked(
-                by_index, m, n_relevant, n_levels, order, level_of, first, next_place, weight_at, weight_of, ranked
+                by_index, m, n_levels, order, level_of, first, next_place, weight_at, place_of, ranked
             )
             if mass > 0.0:
                 k = cutoff if cutoff > 0 else m
                 mass = move_by_places(
-                    mass, gain, k, m, n_levels, levels, first, discounts, order, ranked, weight_of, rise, coefficients
+                    mass,
+                    gain,
+                    k,
+                    m,
+                    n_levels,
+                    levels,
+                    first,
+                    discounts,
+                    order,
+                    ranked,
+                    log_place,
+                    rise,
+                    risen,
+                    coefficients,
                 )
         if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
             return q
@@ -57,14 +70,13 @@ def places_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Recor
 def weigh_outranked(
     by_index: bool,
     m: int,
-    n_relevant: int,
     n_levels: int,
     order: Ints,
     level_of: Ints,
     first: Ints,
     next_place: Ints,
     weight_at: Floats,
-    weight_of: Floats,
+    place_of: Ints,
     ranked: Ints,
 ) -> float:
     """Return the weight of all documents that have a lower grade before them; write the levels in ranked order.
@@ -73,16 +85,19 @@ def weigh_outranked(
     """
     for level in range(n_levels):
         next_place[level] = first[level]
-    for p in range(m):
-        i = p if by_index else order[p]
-        place = next_place[level_of[i]]
-        next_place[level_of[i]] = place + 1
-        weight_of[i] = weight_at[place] if place < n_relevant else 0.0
+    if by_index:
+        for i in range(m):
+            place_of[i] = next_place[level_of[i]]
+            next_place[level_of[i]] += 1
     weight, lowest = 0.0, 0
     for p in range(m):
-        level = level_of[order[p]]
+        i = order[p]
+        level = level_of[i]
         ranked[p] = level
-        weight += weight_of[order[p]] if level < lowest else 0.0
+        place = next_place[level]
+        next_place[level] = place + 1
+        place = place_of[i] if by_index else place
+        weight += weight_at[place] if level < lowest else 0.0  # whoever has a lower grade before it is relevant
         lowest = level if level > lowest else lowest
     return weight
 
@@ -101,6 +116,7 @@ def move_by_places(
     ranked: Ints,
     log_place: Floats,
     rise: Floats,
+    risen: Floats,
     coefficients: Floats,
 ) -> float:
     """Write coefficients that move documents from their places to those they should have, in all by the weight.
@@ -126,9 +142,11 @@ def move_by_places(
             is_high = ranked[p] <= level
             upward = share * (log_place[p] - log_place[high if is_high else low])
             rise[p] += upward
-            total += upward if is_high else 0.0
+            risen[high] = upward  # and again, until it is one that rises
             high += 1 if is_high else 0
             low += 0 if is_high else 1
+        for p in range(high):  # apart from the loop above, whose steps need not wait for each other
+            total += risen[p]
         if first[level + 1] >= k:
             break
     if not total > 0.0:  # the first k places are right, or gains differ by less than rounding
