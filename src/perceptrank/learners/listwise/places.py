@@ -25,6 +25,8 @@ def places_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Recor
     levels, raised, weight_at, rise, risen = floats[5], floats[6], floats[7], floats[8], floats[9]
     order, level_of, first, next_place, ranked = ints[0], ints[1], ints[2], ints[3], ints[4]
     buckets, spare, moved, place_of = ints[5], ints[6], ints[7], ints[8]
+    n_logs = 1
+    log_place[0] = 0.0
     for q in range(len(offsets) - 1):
         start, m = offsets[q], offsets[q + 1] - offsets[q]
         if not open_query(averaging, block, q, state, mean, scores, record):
@@ -43,6 +45,10 @@ def places_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Recor
             mass = weigh_outranked(
                 by_index, m, n_levels, order, level_of, first, next_place, weight_at, place_of, ranked
             )
+            while n_logs < m:  # once for the longest query so far
+                place = n_logs if cutoff == 0 or n_logs < cutoff else cutoff
+                log_place[n_logs] = 1.0 / discounts[place - 1]  # the logarithm of place + 1
+                n_logs += 1
             if mass > 0.0:
                 k = cutoff if cutoff > 0 else m
                 mass = move_by_places(
@@ -53,7 +59,6 @@ def places_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Recor
                     n_levels,
                     levels,
                     first,
-                    discounts,
                     order,
                     ranked,
                     log_place,
@@ -111,7 +116,6 @@ def move_by_places(
     n_levels: int,
     levels: Floats,
     first: Ints,
-    discounts: Floats,
     order: Ints,
     ranked: Ints,
     log_place: Floats,
@@ -126,9 +130,7 @@ def move_by_places(
     level gains over the next. Under a cut-off k all places after k count as place k + 1, and only levels of the k best
     documents are considered. Returns the weight, 0 if nothing rises.
     """
-    log_place[0], rise[0] = 0.0, 0.0
-    for p in range(1, m):
-        log_place[p] = 1.0 / discounts[(p if p < k else k) - 1]  # the logarithm of place p + 1
+    for p in range(m):
         rise[p] = 0.0
     shift = gain_shift(gain, levels[0])
     highest = gain_of(gain, levels[0], shift)
@@ -152,5 +154,7 @@ def move_by_places(
     if not total > 0.0:  # the first k places are right, or gains differ by less than rounding
         return 0.0
     for p in range(m):
-        coefficients[order[p]] = -weight * (rise[p] / total)
+        rise[p] = -weight * (rise[p] / total)
+    for p in range(m):
+        coefficients[order[p]] = rise[p]
     return weight
