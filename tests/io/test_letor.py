@@ -62,9 +62,9 @@ def test_what_is_wrong_is_found_where_the_twin_finds_it(rng, chunk_bytes, n_thre
 
 
 @kernel
-@pytest.mark.parametrize("part", range(4))
-def test_fuzz(part):
-    for seed in range(500 * part, 500 * (part + 1)):
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(200, 5000, 1200))])
+def test_fuzz(first):
+    for seed in range(first, first + 1200 if first else 200):
         text, settings, how, found = letor_cases.run_case(seed)
         assert found is None, f"seed {seed}: {found}\n{text!r}\n{settings}\n{how}"
 
@@ -767,15 +767,16 @@ def test_a_pipe_by_its_path_is_read_whole(tmp_path, monkeypatch):
 def test_scanning_wide_and_sparse_text_takes_little_memory(tmp_path):
     if not os.path.exists("/proc/self/status"):
         pytest.skip("no /proc to read the peak from")
-    path = tmp_path / "wide.txt"
+    path, small = tmp_path / "wide.txt", tmp_path / "small.txt"
     path.write_bytes(sparse_lines(40_000, 10_000, 7))  # 1.6 GB if it were all in memory at once
+    small.write_bytes(sparse_lines(2, 5, 7))
     code = (
         "import sys, perceptrank as pr\n"
         "print(sum(len(block) for block in pr.scan_letor(sys.argv[1])))\n"
         "print(next(int(line.split()[1]) for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )
-    for _ in range(2):  # the first may compile
-        found = subprocess.run([sys.executable, "-c", code, path], capture_output=True, check=True).stdout.split()
+    for one in (small, path):  # the first may compile
+        found = subprocess.run([sys.executable, "-c", code, one], capture_output=True, check=True).stdout.split()
     assert int(found[0]) == 40_000
     assert int(found[1]) / 1024 < 400
 

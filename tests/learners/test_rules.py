@@ -12,8 +12,6 @@ from support import twins
 import perceptrank as pr
 from perceptrank.kernels.assignment import best_assignment
 
-pytestmark = pytest.mark.kernel
-
 SETTINGS = {
     "slam ndcg@3": (
         pr.SlamPerceptron("ndcg@3", learning_rate=0.3, margin=0.7),
@@ -95,6 +93,7 @@ SETTINGS |= {
 }
 
 
+@pytest.mark.kernel
 @pytest.mark.parametrize("setting", SETTINGS)
 @given(seed=st.integers(0, 10**6), longest=st.sampled_from([4, 12, 90]), fractional=st.booleans())
 def test_learners_equal_their_definitions(setting, seed, longest, fractional):
@@ -115,6 +114,7 @@ def test_learners_equal_their_definitions(setting, seed, longest, fractional):
     assert learner.n_updates == twin.n_updates
 
 
+@pytest.mark.kernel
 @pytest.mark.parametrize("setting", [name for name in SETTINGS if SETTINGS[name][1].get("adagrad") is None])
 @given(seed=st.integers(0, 10**6))
 def test_ties_everywhere_are_broken_as_defined(setting, seed):
@@ -253,6 +253,7 @@ def test_rankings_do_not_depend_on_the_learning_rate_or_scale(power, seed):
         assert np.array_equal(one * scale, other)
 
 
+@pytest.mark.kernel
 @given(seed=st.integers(0, 10**6), m=st.integers(2, 8), tied=st.booleans())
 def test_svm_map_takes_the_worst_of_all_rankings(seed, m, tied):
     """The greedy ranking is as bad as the worst one, and the step is a subgradient of the worst."""
@@ -316,6 +317,7 @@ def test_related_systems_by_hand():
     assert structured.weights.tolist() == [2, -1]
 
 
+@pytest.mark.kernel
 @given(n=st.integers(1, 9), seed=st.integers(0, 10**6), tied=st.booleans())
 def test_assignments(n, seed, tied):
     values = np.random.default_rng(seed).normal(size=(n, n))
@@ -344,6 +346,7 @@ def structured_ndcg(scores, grades, k):
     return max(values)
 
 
+@pytest.mark.kernel
 @given(seed=st.integers(0, 10**6), m=st.integers(2, 6), k=st.sampled_from([None, 2, 10]), tied=st.booleans())
 def test_structured_ndcg_takes_the_worst_of_all_rankings(seed, m, k, tied):
     rng = np.random.default_rng(seed)
