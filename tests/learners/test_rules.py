@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 from support import twins
+from support.strategies import examples
 
 import perceptrank as pr
 from perceptrank.kernels.assignment import best_assignment
@@ -95,6 +96,7 @@ SETTINGS |= {
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("setting", SETTINGS)
+@examples(0.5)
 @given(seed=st.integers(0, 10**6), longest=st.sampled_from([4, 12, 90]), fractional=st.booleans())
 def test_learners_equal_their_definitions(setting, seed, longest, fractional):
     template, options = SETTINGS[setting]
