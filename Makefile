@@ -1,15 +1,19 @@
-# make demo: the experiments and a report; make test: everything that must pass. Both create .venv on first use.
+# make demo: the experiments and a report; make test: everything that must pass; make deep: the same at length, with new
+# random draws. All of them create .venv on first use.
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
+SEED ?= $(shell date +%s)
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache
 
-.PHONY: demo test lint types layers tests bounds bench fuzz clean
+.PHONY: demo test lint types layers tests bounds deep bench fuzz clean
 
 demo: $(VENV)/user
 	$(BIN)/perceptrank reproduce --out report $(if $(DATA),--data $(DATA))
 
-test: lint types layers tests bounds
+# Two jobs for two cores: tests that share a core also share what they compile, and their order is always the same.
+test: $(VENV)/dev
+	@$(MAKE) --no-print-directory -j2 tests bounds lint types layers
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
@@ -22,18 +26,30 @@ layers: $(VENV)/dev
 	$(BIN)/lint-imports
 
 tests: $(VENV)/dev
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest
 
+# Kernels once more, compiled so that they check every index. It runs beside the tests and speaks when it is done.
 bounds: export NUMBA_BOUNDSCHECK := 1
+bounds: export PERCEPTRANK_EXAMPLES := 8
 bounds: $(VENV)/dev
-	$(BIN)/pytest -n 2 -m kernel -q tests
+	@mkdir -p "$(NUMBA_CACHE_DIR)"
+	@echo "$(BIN)/pytest -m 'kernel and not deep' tests > $(NUMBA_CACHE_DIR)/bounds.txt"
+	@$(BIN)/pytest -q -p no:cacheprovider -m 'kernel and not deep' tests > "$(NUMBA_CACHE_DIR)/bounds.txt" 2>&1 \
+		|| { cat "$(NUMBA_CACHE_DIR)/bounds.txt"; exit 1; }
+	@echo "with checked indices: $$(tail -n 1 "$(NUMBA_CACHE_DIR)/bounds.txt")"
+
+deep: $(VENV)/dev
+	@echo "make deep SEED=$(SEED) draws the same again"
+	$(BIN)/pytest -n 2 --dist loadfile -m 'deep or not deep' --hypothesis-profile=deep --hypothesis-seed=$(SEED)
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -n 2 --dist loadfile -m 'deep or not deep' tests
+	$(BIN)/python tests/fuzz_letor.py --seconds 120 --seed $(SEED)
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/reading.py
 
 fuzz: $(VENV)/dev
-	$(BIN)/python tests/fuzz_letor.py --seconds 600
+	$(BIN)/python tests/fuzz_letor.py --seconds 600 --seed $(SEED)
 
 $(VENV)/user: pyproject.toml
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)

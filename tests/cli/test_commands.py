@@ -104,6 +104,7 @@ def test_stopped_and_resumed_is_never_stopped(run, tmp_path):
     assert "no more than that" in run("learn", tmp_path / "whole.txt", "--save", model, "--resume", code=1).stderr
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_killed_and_resumed_is_never_stopped(how, tmp_path):
     data = pr.separable(30_000, n_features=5, label_noise=0.2, seed=3).stream

@@ -52,7 +52,7 @@ def test_standings_are_ordered_and_say_what_is_real():
         assert one.high - one.low > 4 * (third.behind_high - third.behind_low)
 
 
-@pytest.mark.parametrize("n_learners", [2, 8])
+@pytest.mark.parametrize("n_learners", [8, pytest.param(2, marks=pytest.mark.deep)])
 def test_equal_learners_are_rarely_called_different(n_learners):
     """Not more often than the confidence says, though the best of them is chosen after the fact."""
     rng = np.random.default_rng(n_learners)

@@ -62,9 +62,9 @@ def test_what_is_wrong_is_found_where_the_twin_finds_it(rng, chunk_bytes, n_thre
 
 
 @kernel
-@pytest.mark.parametrize("part", range(4))
-def test_fuzz(part):
-    for seed in range(500 * part, 500 * (part + 1)):
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(200, 5000, 1200))])
+def test_fuzz(first):
+    for seed in range(first, first + 1200 if first else 200):
         text, settings, how, found = letor_cases.run_case(seed)
         assert found is None, f"seed {seed}: {found}\n{text!r}\n{settings}\n{how}"
 
@@ -456,7 +456,7 @@ def some_text():
 
 @kernel
 @pytest.mark.parametrize("kind", COMPRESS)
-@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("n_threads", [2, pytest.param(1, marks=pytest.mark.deep)])
 def test_compressed_files(tiny_chunks, tmp_path, some_text, kind, n_threads):
     """By content, not by name; one after the other; with zeros after them."""
     plain = read(some_text, comments=True)
@@ -651,7 +651,9 @@ def test_no_warnings_and_arrays_that_cannot_be_written(some_text):
     assert stream.X.flags.c_contiguous
 
 
-@pytest.mark.parametrize("name", real_streams.FILES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.deep if "vali" in name else ()) for name in real_streams.FILES]
+)
 def test_real_files(name):
     path = real_streams.find(name)
     plain = real_streams.read_plainly(path)
@@ -767,16 +769,17 @@ def test_a_pipe_by_its_path_is_read_whole(tmp_path, monkeypatch):
 def test_scanning_wide_and_sparse_text_takes_little_memory(tmp_path):
     if not os.path.exists("/proc/self/status"):
         pytest.skip("no /proc to read the peak from")
-    path = tmp_path / "wide.txt"
-    path.write_bytes(sparse_lines(40_000, 10_000, 7))  # 1.6 GB if it were all in memory at once
+    path, small = tmp_path / "wide.txt", tmp_path / "small.txt"
+    path.write_bytes(sparse_lines(20_000, 10_000, 7))  # 0.8 GB if it were all in memory at once
+    small.write_bytes(sparse_lines(2, 5, 7))
     code = (
         "import sys, perceptrank as pr\n"
         "print(sum(len(block) for block in pr.scan_letor(sys.argv[1])))\n"
         "print(next(int(line.split()[1]) for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )
-    for _ in range(2):  # the first may compile
-        found = subprocess.run([sys.executable, "-c", code, path], capture_output=True, check=True).stdout.split()
-    assert int(found[0]) == 40_000
+    for one in (small, path):  # the first may compile
+        found = subprocess.run([sys.executable, "-c", code, one], capture_output=True, check=True).stdout.split()
+    assert int(found[0]) == 20_000
     assert int(found[1]) / 1024 < 400
 
 

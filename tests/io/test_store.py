@@ -9,10 +9,10 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.comparing import assert_same
-from support.strategies import streams
+from support.strategies import EITHER_PRECISION, streams
 
 import perceptrank as pr
 from perceptrank.io import npy_file, store, store_segments
@@ -30,8 +30,7 @@ def stream():
     )
 
 
-@settings(max_examples=25)
-@given(parts=st.lists(streams(max_queries=5), min_size=1, max_size=4))
+@given(parts=st.lists(streams(max_queries=5, dtypes=EITHER_PRECISION), min_size=1, max_size=4))
 def test_what_is_written_is_read(parts, tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "s"
     parts = [pr.QueryStream(one.X[:, :1].astype(np.float32), one.relevance, one.offsets) for one in parts]
@@ -162,6 +161,7 @@ def test_whenever_an_append_is_cut_off_the_store_is_before_or_after(stream, tmp_
     assert outcomes == {3, 5}
 
 
+@pytest.mark.deep
 def test_killed_while_appending(tmp_path):
     code = (
         "import sys, numpy as np, perceptrank as pr\n"
@@ -354,6 +354,7 @@ def test_what_a_cut_off_write_left_is_removed(stream, tmp_path):
     assert not stray.exists()
 
 
+@pytest.mark.deep
 def test_several_processes_append_at_once(tmp_path):
     code = (
         "import sys, numpy as np, perceptrank as pr\n"
@@ -409,6 +410,7 @@ def test_a_first_write_that_was_cut_off_can_be_repeated(stream, tmp_path):
     assert len(list((tmp_path / "s").glob("*.X.npy"))) == 1
 
 
+@pytest.mark.deep
 def test_two_first_writers_do_not_replace_each_other(tmp_path):
     code = (
         "import sys, numpy as np, perceptrank as pr\n"

@@ -20,7 +20,7 @@ from support.learners import (
     scales,
     taken_by,
 )
-from support.strategies import streams
+from support.strategies import examples, streams
 
 import perceptrank as pr
 
@@ -44,6 +44,7 @@ def learn_in_pieces(make, stream, size):
 
 @pytest.mark.kernel
 @every_setting
+@examples(0.5)
 @given(stream=streams(), size=st.integers(1, 300))
 def test_blocks_and_single_queries_give_the_same_bits(make, stream, size):
     learn_in_pieces(make, stream, size)
@@ -67,6 +68,7 @@ def test_single_precision_is_that_of_the_features_only(make):
 
 
 @every_setting
+@examples(0.5)
 @given(stream=streams(), cut=st.integers(1, 11))
 def test_save_load_and_continue_equals_never_stopping(make, stream, cut, tmp_path):
     cut = min(cut, len(stream))

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 from support import twins
+from support.strategies import examples
 
 import perceptrank as pr
 from perceptrank.learners.structured_ndcg import find_worst_ranking
-
-pytestmark = pytest.mark.kernel
 
 SETTINGS = {
     "slam ndcg@3": (
@@ -95,7 +94,9 @@ SETTINGS |= {
 }
 
 
+@pytest.mark.kernel
 @pytest.mark.parametrize("setting", SETTINGS)
+@examples(0.5)
 @given(seed=st.integers(0, 10**6), longest=st.sampled_from([4, 12, 90]), fractional=st.booleans())
 def test_learners_equal_their_definitions(setting, seed, longest, fractional):
     template, options = SETTINGS[setting]
@@ -115,6 +116,7 @@ def test_learners_equal_their_definitions(setting, seed, longest, fractional):
     assert learner.n_updates == twin.n_updates
 
 
+@pytest.mark.kernel
 @pytest.mark.parametrize("setting", [name for name in SETTINGS if SETTINGS[name][1].get("adagrad") is None])
 @given(seed=st.integers(0, 10**6))
 def test_ties_everywhere_are_broken_as_defined(setting, seed):
@@ -253,6 +255,7 @@ def test_rankings_do_not_depend_on_the_learning_rate_or_scale(power, seed):
         assert np.array_equal(one * scale, other)
 
 
+@pytest.mark.kernel
 @given(seed=st.integers(0, 10**6), m=st.integers(2, 8), tied=st.booleans())
 def test_svm_map_takes_the_worst_of_all_rankings(seed, m, tied):
     """The greedy ranking is as bad as the worst one, and the step is a subgradient of the worst."""
@@ -316,6 +319,7 @@ def test_related_systems_by_hand():
     assert structured.weights.tolist() == [2, -1]
 
 
+@pytest.mark.kernel
 @given(n=st.integers(1, 9), cut=st.integers(1, 9), seed=st.integers(0, 10**6), tied=st.booleans())
 def test_assignments(n, cut, seed, tied):
     scores, gains = np.random.default_rng(seed).normal(size=(2, n))
@@ -346,6 +350,7 @@ def structured_ndcg(scores, grades, k):
     return max(values)
 
 
+@pytest.mark.kernel
 @given(seed=st.integers(0, 10**6), m=st.integers(2, 6), k=st.sampled_from([None, 2, 10]), tied=st.booleans())
 def test_structured_ndcg_takes_the_worst_of_all_rankings(seed, m, k, tied):
     rng = np.random.default_rng(seed)

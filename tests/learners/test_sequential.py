@@ -10,8 +10,6 @@ from support.twins import AdaGradSteps
 import perceptrank as pr
 from perceptrank.kernels.chance import noise
 
-pytestmark = pytest.mark.kernel
-
 
 class TwinPRank:
     """PRank as in the paper; several of them make OAP-BPM."""
@@ -37,6 +35,7 @@ def prank_twin(stream, members, share, n_grades, seed):
     return twins
 
 
+@pytest.mark.kernel
 @given(stream=streams(), n_grades=st.integers(2, 6))
 def test_prank(stream, n_grades):
     learner = pr.PRank(n_grades)
@@ -47,6 +46,7 @@ def test_prank(stream, n_grades):
     assert (np.diff(learner.thresholds) >= 0).all()  # they stay in order
 
 
+@pytest.mark.kernel
 @given(stream=streams(), members=st.integers(1, 4), share=st.sampled_from([0.3, 1.0]), seed=st.integers(0, 99))
 def test_oap_bpm(stream, members, share, seed):
     learner = pr.OapBpm(members, share=share, n_grades=4, seed=seed)
@@ -91,6 +91,7 @@ def with_steps(learner, steps):
     return pr.AdaGrad(learner, steps=steps), AdaGradSteps(steps)
 
 
+@pytest.mark.kernel
 @given(stream=streams(max_queries=6), decay=st.sampled_from([0.0, 0.1]), steps=STEPS)
 def test_opauc_is_the_gradient_of_all_pairs_so_far(stream, decay, steps):
     learner, adapt = with_steps(pr.Opauc(0.05, decay=decay), steps)
@@ -112,6 +113,7 @@ def test_opauc_is_the_gradient_of_all_pairs_so_far(stream, decay, steps):
 MARGIN = np.pi / 4
 
 
+@pytest.mark.kernel
 @given(stream=streams(), size=st.integers(1, 6), seed=st.integers(0, 99), steps=STEPS)
 def test_buffered_pairwise(stream, size, seed, steps):
     learner, adapt = with_steps(pr.BufferedPairwise(0.3, buffer_size=size, margin=MARGIN, seed=seed), steps)
@@ -149,6 +151,7 @@ def pairs_of(query):
                 yield X[i] - X[j]
 
 
+@pytest.mark.kernel
 @given(stream=streams(), limit=st.sampled_from([0.01, 0.5, 10.0]))
 def test_solar_one(stream, limit):
     learner = pr.SolarI(limit)
@@ -162,6 +165,7 @@ def test_solar_one(stream, limit):
     np.testing.assert_allclose(learner.weights, w, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.kernel
 @given(stream=streams(max_queries=6), gamma=st.sampled_from([0.5, 10.0]), kind=st.sampled_from(["diagonal", "full"]))
 def test_solar_two(stream, gamma, kind):
     learner = pr.SolarII(gamma, covariance=kind)
@@ -244,6 +248,7 @@ def test_what_does_not_fit_is_said_before_it_starts(monkeypatch):
     pr.SolarII().learn(stream)
 
 
+@pytest.mark.kernel
 @given(stream=streams(max_queries=8), members=st.integers(1, 4), seed=st.integers(0, 99))
 def test_the_committee(stream, members, seed):
     """A list of the hypotheses that were right longest; equal ones stay, and the first of the worst goes."""

@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.strategies import streams
 
@@ -112,7 +112,6 @@ def test_hedge_draws_with_its_chances():
     np.testing.assert_array_equal(drawn, tournament._choices(sums, np.ones(len(rounds), dtype=int), rounds))
 
 
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_hedge_keeps_its_guarantee(seed):
     """In expectation, taken exactly from the chances, against learners that change places."""

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.learners import all_wrapped
 from support.strategies import streams
 
 import perceptrank as pr
 from perceptrank.learners.wrappers.bagging import draw_repeats
-
-pytestmark = pytest.mark.kernel
 
 
 def test_the_wrappers_are_not_among_the_algorithms():
@@ -20,16 +19,16 @@ def test_the_wrappers_are_not_among_the_algorithms():
 
 
 MARGINS = pr.Tournament.over(pr.ListwisePerceptron, relative_margin=[0.5, 1])
-WRAPPED = [pr.Bagging(kind(), n_members=3) for kind in pr.algorithms().values() if kind is not pr.Tournament]
-WRAPPED += [pr.Bagging(MARGINS, n_members=3)]
-WRAPPED += [pr.AdaGrad(kind()) for kind in pr.algorithms().values() if "learning_rate" in kind.parameter_names]
+WRAPPED = {name: make for wrapper in pr.wrappers().values() for name, make in all_wrapped(wrapper).items()}
+WRAPPED["bagging:tournament"] = lambda: pr.Bagging(MARGINS, n_members=3)
 
 
-@pytest.mark.parametrize("template", WRAPPED, ids=lambda one: one.name)
-def test_around_every_learner(template, tmp_path):
+@pytest.mark.kernel
+@pytest.mark.parametrize("make", WRAPPED.values(), ids=WRAPPED)
+def test_around_every_learner(make, tmp_path):
     """In one go, query by query, and stopped, saved and resumed, it learns the same; and it learns something."""
     stream = pr.separable(40, n_documents=6, n_features=3, seed=1).stream
-    whole, single, resumed = (type(template)(**template.get_params(deep=False)) for _ in range(3))
+    whole, single, resumed = make(), make(), make()
     trace = whole.learn(stream, "ap")
     for query in stream:
         single.learn_one(query.X, query.relevance)
@@ -73,7 +72,7 @@ def test_adagrad_around_learners_of_single_documents_by_hand():
 
 @given(seed=st.integers(0, 10**6), exponent=st.integers(-8, 20), steps=st.sampled_from(["diagonal", "norm"]))
 def test_adagrad_around_the_listwise_perceptron_does_not_depend_on_scale_or_rate(seed, exponent, steps):
-    """But for the smallest root, 1e-10, which large features keep far below all steps, even short ones."""
+    """But for the smallest root, 1e-10, which is far below all steps, also short ones, if features are large."""
     rng = np.random.default_rng(seed)
     X, grades = 2.0**20 * rng.normal(size=(90, 3)), rng.integers(0, 4, size=90)
     stream = pr.QueryStream.from_arrays(X, grades, group=[6] * 15)
@@ -136,6 +135,7 @@ def test_repeats_are_drawn_from_the_poisson_distribution():
     assert np.abs(correlations).max() < 4 / np.sqrt(20000)
 
 
+@pytest.mark.kernel
 @pytest.mark.parametrize("inner", [pr.ListwisePerceptron("ap"), pr.OnlineListNet(0.1), MARGINS])
 @given(stream=streams(), members=st.integers(1, 4), seed=st.integers(0, 99))
 def test_bagging_is_what_its_definition_says(inner, stream, members, seed):

@@ -10,8 +10,6 @@ from support.strategies import judged_scores
 import perceptrank as pr
 from perceptrank.measures import parse_all
 
-pytestmark = pytest.mark.kernel
-
 KINDS = {"ndcg": pr.NDCG, "ap": pr.AP, "p": pr.Precision, "rr": pr.ReciprocalRank, "err": pr.ERR}
 
 
@@ -24,6 +22,7 @@ def build(name, k, gain, ties):
     return KINDS[name](**options)
 
 
+@pytest.mark.kernel
 @pytest.mark.parametrize("ties", ["worst", "stable", "reverse"])
 @given(
     query=judged_scores(max_size=70),
@@ -37,6 +36,7 @@ def test_measures_equal_their_definitions(ties, query, name, k, gain):
     assert build(name, k, gain, ties)(scores, grades) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.kernel
 @given(
     query=judged_scores(max_size=6),
     name=st.sampled_from(list(KINDS)),
@@ -50,6 +50,7 @@ def test_expected_ties_are_the_mean_over_all_orders(query, name, k, gain):
     assert build(name, k, gain, "expected")(scores, grades) == pytest.approx(expected, rel=1e-10, abs=1e-12)
 
 
+@pytest.mark.kernel
 def test_many_levels_and_long_queries_take_the_general_paths():
     rng = np.random.default_rng(0)
     grades = rng.permutation(400) / 100

@@ -137,6 +137,7 @@ def test_an_output_that_is_a_file_is_refused_before_anything_is_run(tmp_path):
     assert "--out must be a folder" in result.stderr
 
 
+@pytest.mark.deep
 def test_a_second_report_leaves_nothing_of_the_first(folder, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(folder, out)

@@ -1,6 +1,7 @@
 """Hypothesis strategies for queries and streams."""
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 import perceptrank as pr
@@ -25,6 +26,11 @@ def judged_scores(draw, min_size=1, max_size=8, relevant=True, grades=GRADES):
     if relevant and not any(labels):
         labels[draw(st.integers(0, m - 1))] = draw(grades.filter(bool))
     return np.array(draw(st.lists(SCORES, min_size=m, max_size=m))), np.array(labels)
+
+
+def examples(times):
+    """Draw so many times the number of examples of the profile, for tests that are cheap or that see little in each."""
+    return settings(max_examples=max(1, round(times * settings.default.max_examples)))
 
 
 EITHER_PRECISION = (np.float32, np.float64)

@@ -7,8 +7,6 @@ from support.strategies import judged_scores
 
 import perceptrank as pr
 
-pytestmark = pytest.mark.kernel
-
 MEASURES = st.sampled_from([("ndcg", None), ("ndcg", 1), ("ndcg", 3), ("ndcg", 10), ("ap", None)])
 ORDERS = st.sampled_from(["score", "mean", "index"])
 
@@ -22,6 +20,7 @@ def slam_twin(scores, grades, name, k, order, margin):
     return twins.slam(scores, twins.judged(grades, name), v, margin)
 
 
+@pytest.mark.kernel
 @given(query=judged_scores(max_size=40), measure=MEASURES, order=ORDERS, margin=st.sampled_from([0.25, 1.0, 4.0]))
 def test_slam_equals_its_definition(query, measure, order, margin):
     scores, grades = query
@@ -31,6 +30,7 @@ def test_slam_equals_its_definition(query, measure, order, margin):
     np.testing.assert_allclose(surrogate.gradient(scores, grades), gradient, atol=1e-12)
 
 
+@pytest.mark.kernel
 def test_slam_with_many_grades_takes_the_general_paths():
     rng = np.random.default_rng(3)
     grades = rng.permutation(300) / 90
@@ -43,6 +43,7 @@ def test_slam_with_many_grades_takes_the_general_paths():
                 np.testing.assert_allclose(surrogate.gradient(scores, grades), gradient, atol=1e-12)
 
 
+@pytest.mark.kernel
 @given(query=judged_scores(max_size=15, grades=st.integers(0, 4).map(float)), margin=st.sampled_from([0.5, 1.0]))
 def test_max_pair_equals_its_definition(query, margin):
     scores, grades = query
@@ -63,6 +64,7 @@ def test_a_common_offset_of_all_scores_changes_nothing(offset):
         assert surrogate.value(scores + offset, grades) == surrogate.value(scores, grades) > 0
 
 
+@pytest.mark.kernel
 @given(query=judged_scores(max_size=15, relevant=False))
 def test_listnet_equals_its_definition(query):
     scores, grades = query
@@ -202,6 +204,7 @@ def test_places_lemma(query, measure, seed):
     assert up @ comparator >= gap - mass * twins.level_pair(comparator, judged) - 1e-9
 
 
+@pytest.mark.kernel
 @given(query=judged_scores(max_size=10), measure=MEASURES, margin=st.sampled_from([0.5, 1.0]))
 def test_level_pair(query, measure, margin):
     scores, grades = query

@@ -2,11 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.strategies import streams
+from support.strategies import EITHER_PRECISION, streams
 
 import perceptrank as pr
-
-pytestmark = pytest.mark.kernel
 
 
 def standardized(X, reference):
@@ -14,7 +12,8 @@ def standardized(X, reference):
     return np.where(deviation > 0, (X - reference.mean(axis=0)) / np.where(deviation > 0, deviation, 1), 0)
 
 
-@given(stream=streams())
+@pytest.mark.kernel
+@given(stream=streams(dtypes=EITHER_PRECISION))
 def test_query_scalings_equal_their_definitions(stream):
     for query, zscore, minmax in zip(
         stream, pr.QueryZScore().transform(stream), pr.QueryMinMax().transform(stream), strict=True
@@ -26,7 +25,8 @@ def test_query_scalings_equal_their_definitions(stream):
         np.testing.assert_allclose(minmax.X, expected, atol=1e-6)
 
 
-@given(stream=streams())
+@pytest.mark.kernel
+@given(stream=streams(dtypes=EITHER_PRECISION))
 def test_the_running_standardizer_equals_its_definition(stream):
     scaler = pr.RunningStandardizer()
     seen = np.empty((0, stream.n_features))
@@ -39,7 +39,7 @@ def test_the_running_standardizer_equals_its_definition(stream):
     np.testing.assert_allclose(scaler.deviation, seen.std(axis=0), atol=1e-10)
 
 
-@given(stream=streams(), size=st.integers(1, 500))
+@given(stream=streams(dtypes=EITHER_PRECISION), size=st.integers(1, 500))
 def test_blocks_do_not_change_a_bit(stream, size):
     whole = pr.RunningStandardizer()
     expected = whole.learn_and_scale(stream.X, stream.offsets)
@@ -49,7 +49,7 @@ def test_blocks_do_not_change_a_bit(stream, size):
     assert pieces == whole
 
 
-@given(stream=streams(), cut=st.integers(0, 12))
+@given(stream=streams(dtypes=EITHER_PRECISION), cut=st.integers(0, 12))
 def test_statistics_merge(stream, cut):
     one, other = pr.RunningStandardizer(), pr.RunningStandardizer()
     for query_range, scaler in ((stream[:cut], one), (stream[cut:], other)):
