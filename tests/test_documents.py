@@ -1,4 +1,4 @@
-"""The examples of docs/learners.md, written to files and used as a reader would use them."""
+"""The documents: examples used as a reader would use them, and names of files, commands and options that exist."""
 
 import json
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.learners import bits
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import perceptrank as pr
@@ -19,9 +20,13 @@ from perceptrank.cli.app import app
 from perceptrank.learners.registry import load_file
 from perceptrank.stream.validation import ParameterError
 
-TEXT = (Path(__file__).parents[1] / "docs" / "learners.md").read_text(encoding="utf-8")
-NUMPY, REGISTER, COMPILED = re.findall(r"```python\n(.*?)```", TEXT, re.S)
-(PYPROJECT,) = re.findall(r"```toml\n(.*?)```", TEXT, re.S)
+ROOT = Path(__file__).parents[1]
+PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in PATHS}
+
+# Of docs/learners.md: two files, a program that uses one of them, and a package of both.
+NUMPY, REGISTER, COMPILED = re.findall(r"```python\n(.*?)```", DOCUMENTS["learners.md"], re.S)
+(PYPROJECT,) = re.findall(r"```toml\n(.*?)```", DOCUMENTS["learners.md"], re.S)
 
 # Settings of learners that can differ in what the base classes do.
 SETTINGS = {
@@ -89,9 +94,8 @@ def test_learning_query_by_query_is_the_same(kinds, stream, name):
     trace = learner.learn(stream)
     updates = [other.learn_one(query.X, query.relevance) for query in stream]
     assert bits(learner) == bits(other)
+    assert updates == (trace.masses > 0).tolist()
     assert 0 < learner.n_updates < len(stream) == learner.n_queries
-    if "bagging" not in name:  # a member may learn from a query twice
-        assert updates == (trace.masses > 0).tolist()
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -328,3 +332,52 @@ def test_a_wrong_update_changes_nothing(taught, message):
     with pytest.raises(ValueError, match=message):
         learner.learn_one(np.eye(2), [2, 0])
     assert bits(learner) == before
+
+
+def test_the_readme_is_short_and_its_theory_runs(capsys):
+    readme = DOCUMENTS["README.md"]
+    assert len(readme.split()) < 1500
+    exec(readme.split("```python\n")[3].split("```")[0], {"pr": pr})
+    assert "a priori" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_files_that_are_named_exist(name):
+    """Python files in backticks, and in the drawing of the rooms, and headings that links lead to."""
+    for path in re.findall(r"`([\w./]+\.pyi?)`", DOCUMENTS[name]):
+        own = {"my_learner.py", "pair_hinge.py"} if name == "learners.md" else set()
+        found = [folder for folder in (ROOT, ROOT / "src" / "perceptrank", ROOT / "src") if (folder / path).exists()]
+        assert found or path in own or list((ROOT / "tests").rglob(path)), path
+    for target, heading in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", DOCUMENTS[name]):
+        text = DOCUMENTS[Path(target).name or name]
+        headings = [re.sub(r"[^\w -]", "", line.lstrip("# ").lower()) for line in text.splitlines() if line[:1] == "#"]
+        assert heading in [one.replace(" ", "-") for one in headings], heading
+
+
+def test_the_rooms_are_drawn_as_they_are():
+    drawing = DOCUMENTS["architecture.md"].split("## Rooms")[1].split("```")[1]
+    rooms = re.findall(r"^(\w+)/", drawing, re.M)
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
+    assert rooms == contract["layers"]
+    for room, text in zip(rooms, re.split(r"^\w+/", drawing, flags=re.M)[1:], strict=True):
+        for file in re.findall(r"[\w]+\.py|\w+/", text):
+            assert (ROOT / "src" / "perceptrank" / room / file).exists(), (room, file)
+
+
+def test_commands_that_are_named_exist():
+    """Every line that starts with perceptrank, and every such command in backticks, with its options."""
+    commands = get_command(app).commands
+    n_found = 0
+    for name, text in DOCUMENTS.items():
+        lines = re.findall(r"^perceptrank ([^#\n]*)", text, re.M) + re.findall(r"`perceptrank ([^`]*)`", text)
+        for line in (one for line in lines for one in line.split(" · ")):
+            command, *words = re.sub(r"--plugin \S+|--debug", "", line).split()
+            if command != "COMMAND":
+                assert command in commands, (name, line)
+                assert {word for word in words if word.startswith("--")} <= set(flags(commands[command])), (name, line)
+                n_found += 1
+    assert n_found > 30
+
+
+def flags(command):
+    return [option for parameter in command.params for option in [*parameter.opts, *parameter.secondary_opts]]
