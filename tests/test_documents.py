@@ -370,7 +370,7 @@ def test_commands_that_are_named_exist():
     n_found = 0
     for name, text in DOCUMENTS.items():
         lines = re.findall(r"^perceptrank ([^#\n]*)", text, re.M) + re.findall(r"`perceptrank ([^`]*)`", text)
-        for line in (one for line in lines for one in line.split(" · ")):
+        for line in " · ".join(lines).split(" · "):
             command, *words = re.sub(r"--plugin \S+|--debug", "", line).split()
             if command != "COMMAND":
                 assert command in commands, (name, line)
@@ -381,3 +381,11 @@ def test_commands_that_are_named_exist():
 
 def flags(command):
     return [option for parameter in command.params for option in [*parameter.opts, *parameter.secondary_opts]]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_names_of_the_library_exist(name):
+    for path in set(re.findall(r"\bpr\.([A-Za-z_][\w.]*\w)", DOCUMENTS[name])):
+        value = pr
+        for part in path.split("."):
+            value = getattr(value, part)
