@@ -48,4 +48,4 @@ def algorithms(as_json: AsJson = False) -> None:
 
 
 def _first_line(kind: "type[Learner]") -> str:
-    return (kind.__doc__ or "").strip().splitlines()[0]
+    return (kind.__doc__ or "").strip().partition("\n")[0]

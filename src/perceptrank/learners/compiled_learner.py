@@ -30,6 +30,7 @@ class CompiledLearner(Learner):
         feature) the pass uses.
     """
 
+    cost: ClassVar[str] = "that of its pass"
     kernel: ClassVar[Callable[..., int]]
     rows: ClassVar[tuple[int, int, int]]
 

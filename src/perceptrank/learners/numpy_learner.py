@@ -1,18 +1,22 @@
 """The base of learners whose rule is written in plain NumPy."""
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.scoring import score_rows, squared_norm
+from perceptrank.learners.estimator import Parameter
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.rounds import LARGEST_REACH, LARGEST_SQUARED_NORM, SQUARED_REACH, SQUARED_STEPS, count_round
 from perceptrank.learners.rounds import adapt as adapt_step
 from perceptrank.learners.state import State
 from perceptrank.stream.validation import check_choice, check_positive, read_only
 from perceptrank.transforms.scaling import ScalingLike
+
+# Of parameters that the constructor of a subclass may leave out.
+_DEFAULTS: dict[str, Any] = {"learning_rate": 1.0, "average": False, "scaling": None}
 
 
 class NumpyLearner(Learner):
@@ -25,7 +29,8 @@ class NumpyLearner(Learner):
 
     A subclass has an `algorithm` name and `update`. It has learning rate, averaging, scaling, AdaGrad, model files,
     traces, `learn_one` and scikit-learn's protocol from here; see docs/learners.md. A constructor of its own stores its
-    arguments under their names and ends in `self._start()`; a method `check` raises if one is invalid.
+    arguments under their names and ends in `self._start()`; a method `check` raises if one is invalid. The parameters
+    below that it does not take keep their defaults.
 
     Parameters
     ----------
@@ -60,6 +65,12 @@ class NumpyLearner(Learner):
         self.average = average
         self.scaling = scaling
         self._start()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, default in _DEFAULTS.items():
+            if name not in cls.parameter_names and isinstance(getattr(cls, name), Parameter):
+                setattr(cls, name, default)
 
     @abstractmethod
     def update(self, scores: Floats, X: Features, relevance: Floats) -> Floats | None:
@@ -129,5 +140,7 @@ class NumpyLearner(Learner):
                 f"a coefficient for each of {length} documents" if per_document else f"a step of {length} features"
             )
             raise ValueError(f"update of {type(self).__name__} must return {expected}, got shape {taught.shape}")
+        if np.isnan(taught).any():
+            raise ValueError(f"update of {type(self).__name__} must return numbers, got NaN")
         step: Floats = taught @ documents.astype(np.float64) if per_document else taught.copy()
         return step

@@ -1,9 +1,10 @@
 """Learners by name: those of this package, of installed packages, and those that a user registers.
 
 A learner of this package is found by standing in this folder. Other packages name theirs as entry points of the group
-``perceptrank.learners``; a class from anywhere can be registered with `register`.
+``perceptrank.learners``, under the name of the algorithm; a class from anywhere can be registered with `register`.
 """
 
+import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -13,7 +14,9 @@ import re
 import sys
 import warnings
 from functools import cache
+from importlib.abc import Loader
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 import perceptrank.learners
@@ -67,18 +70,22 @@ def register(kind: Kind) -> Kind:
         raise ValueError(
             f"algorithm of {kind.__name__} must be a name of lower-case letters, digits and hyphens, got {name!r}"
         )
-    taken = _builtin().get(name) or _registered.get(name)
-    if taken is not None and not _is_same(taken, kind):
-        raise ValueError(f"algorithm {name!r} of {kind.__name__} is taken by {taken.__module__}.{taken.__name__}")
+    known = _builtin().get(name) or _registered.get(name)
+    places = [_place_of(known)] if known else [entry.value for entry in _entry_points() if entry.name == name]
+    if any(place != _place_of(kind) for place in places):
+        raise ValueError(f"algorithm {name!r} of {kind.__name__} is taken by {places[0].replace(':', '.')}")
     if not kind.wraps:
-        kind()
+        try:
+            kind()
+        except TypeError as error:
+            raise TypeError(f"{kind.__name__} must be constructible without arguments: {error}") from None
     _registered[name] = kind
     return kind
 
 
-def _is_same(one: type, other: type) -> bool:
-    """Tell whether two classes are one, perhaps loaded twice."""
-    return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
+def _place_of(kind: type) -> str:
+    """Return where a class is defined, as an entry point has it; the same for a class that is loaded twice."""
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def unregister(name: str) -> None:
@@ -89,25 +96,44 @@ def unregister(name: str) -> None:
 
 
 def load_file(path: str | os.PathLike[str]) -> list[type[Learner]]:
-    """Run a Python file and register the learners that it defines; raise if there are none."""
+    """Run a Python file and register the learners that it defines; raise, and register none, if that fails.
+
+    Learners that the file imports are registered if it calls `register` with them.
+    """
     source = Path(path)
     if not source.is_file():
         raise FileNotFoundError(f"there is no plugin {source}")
-    name = f"perceptrank_plugin_{re.sub(r'[^0-9A-Za-z_]', '_', source.stem)}"
-    spec = importlib.util.spec_from_file_location(name, source.resolve())
+    resolved = source.resolve()
+    # Files of the same name in two folders are two modules; a file that is loaded twice is one.
+    digest = hashlib.sha256(os.fsencode(resolved)).hexdigest()[:8]
+    name = f"perceptrank_plugin_{re.sub(r'[^0-9A-Za-z_]', '_', source.stem)}_{digest}"
+    spec = importlib.util.spec_from_file_location(name, resolved)
     if spec is None or spec.loader is None:
         raise ValueError(f"plugin {source} must be a Python file, *.py")
     module = importlib.util.module_from_spec(spec)
+    before = dict(_registered)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
-        found = [register(kind) for kind in _learners_in(module) if kind.__module__ == name]
+        _run(source, spec.loader, module)
+        for kind in _learners_in(module):
+            if kind.__module__ == name:
+                register(kind)
+        found = [kind for name, kind in _registered.items() if before.get(name) is not kind]
+        if not found:
+            raise ValueError(f"plugin {source} defines no learner: a subclass of Learner with an algorithm name")
     except BaseException:
         sys.modules.pop(name, None)
+        _registered.clear()
+        _registered.update(before)
         raise
-    if not found:
-        raise ValueError(f"plugin {source} defines no learner: a subclass of Learner with an algorithm name")
     return found
+
+
+def _run(source: Path, loader: Loader, module: ModuleType) -> None:
+    try:
+        loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"plugin {source} cannot be run: {type(error).__name__}: {error}") from error
 
 
 def _learners_in(module: Any) -> list[type[Learner]]:
@@ -129,17 +155,23 @@ def _builtin() -> dict[str, type[Learner]]:
 def _installed() -> dict[str, type[Learner]]:
     """Learners of installed packages; one that cannot be loaded is left out, with a warning."""
     found: dict[str, type[Learner]] = {}
-    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+    for entry in _entry_points():
         try:
+            if entry.name in _builtin() or entry.name in found:
+                raise ValueError(f"the name {entry.name!r} is taken")
             kind = entry.load()
             if not (isinstance(kind, type) and issubclass(kind, Learner) and hasattr(kind, "algorithm")):
                 raise TypeError("it is no Learner with an algorithm name")
-            if kind.algorithm in _builtin():
-                raise ValueError(f"the name {kind.algorithm!r} is taken")
-            found[kind.algorithm] = kind
+            if kind.algorithm != entry.name:
+                raise ValueError(f"its algorithm is {kind.algorithm!r}, its entry point is named {entry.name!r}")
+            found[entry.name] = kind
         except Exception as error:
             warnings.warn(f"learner {entry.value} of an installed package is left out: {error}", stacklevel=2)
     return found
+
+
+def _entry_points() -> importlib.metadata.EntryPoints:
+    return importlib.metadata.entry_points(group=ENTRY_POINTS)
 
 
 def _all_kinds() -> dict[str, type[Learner]]:

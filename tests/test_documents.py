@@ -1,0 +1,391 @@
+"""The documents: examples used as a reader would use them, and names of files, commands and options that exist."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from copy import deepcopy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.learners import bits
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import perceptrank as pr
+from perceptrank.cli.app import app
+from perceptrank.learners.registry import load_file
+from perceptrank.stream.validation import ParameterError
+
+ROOT = Path(__file__).parents[1]
+PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in PATHS}
+
+# Of docs/learners.md: two files, a program that uses one of them, and a package of both.
+NUMPY, REGISTER, COMPILED = re.findall(r"```python\n(.*?)```", DOCUMENTS["learners.md"], re.S)
+(PYPROJECT,) = re.findall(r"```toml\n(.*?)```", DOCUMENTS["learners.md"], re.S)
+
+# Settings of learners that can differ in what the base classes do.
+SETTINGS = {
+    "listwise-pa": lambda kinds: kinds["listwise-pa"](),
+    "listwise-pa averaged, scaled": lambda kinds: kinds["listwise-pa"](0.3, average=True, scaling="running"),
+    "bagging:listwise-pa": lambda kinds: pr.Bagging(kinds["listwise-pa"](), n_members=2),
+    "pair-hinge": lambda kinds: kinds["pair-hinge"](),
+    "pair-hinge averaged, scaled": lambda kinds: kinds["pair-hinge"](1.0, average=True, scaling="query-zscore"),
+    "adagrad:pair-hinge": lambda kinds: pr.AdaGrad(kinds["pair-hinge"](average=True)),
+}
+
+
+@pytest.fixture(scope="module")
+def stream():
+    """Noisy, with queries of one document, of equal grades and of equal documents."""
+    rng = np.random.default_rng(4)
+    sizes = [1, 3, 2, *rng.integers(1, 9, size=37)]
+    X = np.round(rng.normal(size=(sum(sizes), 4)), 1)
+    X[4:6] = X[4]
+    grades = np.clip(np.round(X @ [1.0, -1.0, 0.5, 0.0] + 0.5 * rng.normal(size=len(X))), 0, 3)
+    grades[1:4] = 2
+    return pr.QueryStream.from_arrays(X, grades, group=sizes)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The files of the document."""
+    folder = tmp_path_factory.mktemp("learners")
+    (folder / "my_learner.py").write_text(NUMPY, encoding="utf-8")
+    (folder / "pair_hinge.py").write_text(COMPILED, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def kinds(folder):
+    """The learners of the document, registered from their files."""
+    found = [*load_file(folder / "my_learner.py"), *load_file(folder / "pair_hinge.py")]
+    yield {kind.algorithm: kind for kind in found}
+    for kind in found:
+        pr.unregister(kind.algorithm)
+    names = vars(sys.modules[found[-1].__module__])
+    for kernel in (names["pair_hinge_pass"], names["descend_pair_hinges"]):
+        kernel._cache.flush()  # the file is in another folder next time
+
+
+def run_python(*words, **variables):
+    """Run this Python; return its output."""
+    result = subprocess.run(
+        [sys.executable, *map(str, words)], env=os.environ | variables, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def fail(*words):
+    """Run a command that fails; return its message."""
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == 1, result.output
+    return result.stderr
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_learning_query_by_query_is_the_same(kinds, stream, name):
+    learner, other = SETTINGS[name](kinds), SETTINGS[name](kinds)
+    trace = learner.learn(stream)
+    updates = [other.learn_one(query.X, query.relevance) for query in stream]
+    assert bits(learner) == bits(other)
+    assert updates == (trace.masses > 0).tolist()
+    assert 0 < learner.n_updates < len(stream) == learner.n_queries
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_saved_learner_continues_as_if_it_had_never_stopped(kinds, stream, name, tmp_path):
+    learner, first = SETTINGS[name](kinds), SETTINGS[name](kinds)
+    learner.learn(stream)
+    first.learn(stream[:17])
+    first.save(tmp_path / "model.json")
+    second = pr.load(tmp_path / "model.json")
+    assert type(second) is type(first)
+    second.learn(stream[17:])
+    assert bits(second) == bits(learner)
+    assert second.as_document()["parameters"] == learner.as_document()["parameters"]
+
+
+def test_passive_aggressive_steps_by_hand(kinds):
+    X, grades = [[2.0, 0.0], [0.0, 0.0], [0.0, 2.0]], [1, 0, 0]
+    ranker = kinds["listwise-pa"]()
+    assert ranker.learn_one(X, grades)
+    z = np.array([2.0, -1.0])  # the mean of (2, 0) - (0, 0) and (2, 0) - (0, 2)
+    np.testing.assert_allclose(ranker.weights, z / (z @ z))
+    ahead = np.array([[2.0, 0.0], [2.0, -2.0]]) @ ranker.weights
+    assert ahead.mean() == pytest.approx(1.0)
+    limited = kinds["listwise-pa"](limit=0.1)
+    limited.learn_one(X, grades)
+    np.testing.assert_allclose(limited.weights, 0.1 * z)
+
+
+def test_pair_hinge_is_its_definition(kinds, stream):
+    ranker = kinds["pair-hinge"](learning_rate=0.5, margin=0.7)
+    trace = ranker.learn(stream)
+    weights, masses = np.zeros(4), []
+    for query in stream:
+        scores, step, shares = query.X @ weights, np.zeros(4), []
+        for i in range(len(query.X)):
+            for j in range(len(query.X)):
+                if query.relevance[i] > query.relevance[j]:
+                    shares.append(float(scores[i] - scores[j] < 0.7))
+                    step += shares[-1] * (query.X[i] - query.X[j])
+        weights = weights + 0.5 * step / max(len(shares), 1)
+        masses.append(np.mean(shares) if shares else 0.0)
+    np.testing.assert_allclose(ranker.weights, weights, atol=1e-12)
+    np.testing.assert_allclose(trace.masses, masses, atol=1e-12)
+
+
+def test_their_parameters_are_checked(kinds, stream):
+    with pytest.raises(ParameterError, match="limit must be a number > 0, got -1") as caught:
+        kinds["listwise-pa"](limit=-1)
+    assert caught.value.parameter == "limit"
+    ranker = kinds["pair-hinge"]()
+    with pytest.raises(ParameterError, match="margin must be a number > 0, got 0"):
+        ranker.margin = 0
+    assert ranker.get_params() == {"learning_rate": 0.1, "margin": 1.0, "average": False, "scaling": None}
+    ranker.margin = 0.7
+    ranker.learning_rate = 0.5
+    expected = kinds["pair-hinge"](0.5, margin=0.7)
+    ranker.learn(stream)
+    expected.learn(stream)
+    assert bits(ranker) == bits(expected)
+
+
+def test_they_are_known_by_name(kinds, folder, stream, tmp_path):
+    assert pr.algorithms()["listwise-pa"] is kinds["listwise-pa"]
+    result = CliRunner().invoke(app, ["algorithms", "--json"])
+    rows = {row["name"]: row for row in json.loads(result.stdout)["rows"]}
+    assert rows["pair-hinge"]["promise"] == "the regret of gradient descent"
+    assert rows["listwise-pa"]["what it does"].startswith("The smallest step after which")
+    kinds["listwise-pa"]().save(tmp_path / "model.json")
+    pr.unregister("listwise-pa")
+    with pytest.raises(ValueError, match="'listwise-pa'; register its class, or name its file with --plugin"):
+        pr.load(tmp_path / "model.json")
+    pr.register(kinds["listwise-pa"])
+    assert type(pr.load(tmp_path / "model.json")) is kinds["listwise-pa"]
+    with pytest.raises(ValueError, match="no learner of the name 'slam' was registered"):
+        pr.unregister("slam")
+
+
+def test_on_the_command_line(kinds, folder, stream, tmp_path):
+    pr.write_letor(stream, tmp_path / "train.txt")
+    plugin, model = ["-m", "perceptrank", "--plugin", folder / "my_learner.py"], tmp_path / "model.json"
+    learn = ["learn", tmp_path / "train.txt", "--algorithm", "listwise-pa", "--set", "limit=0.5", "--float64"]
+    run_python(*plugin, *learn, "--save", model)
+    expected = kinds["listwise-pa"](0.5)
+    expected.learn(stream)
+    assert bits(pr.load(model)) == bits(expected)
+    evaluate = ["evaluate", model, tmp_path / "train.txt", "--record", "ap", "--float64", "--json"]
+    (row,) = json.loads(run_python(*plugin, *evaluate).stdout)["rows"]
+    assert row["mean"] == pr.evaluate(expected, stream, "ap").mean("ap")
+    assert fail(*learn[:-2], "limit=-1") == "error: limit must be a number > 0, got -1\n"
+
+
+def test_in_a_program_and_compiled_once(kinds, folder, stream, tmp_path):
+    """The document's own lines; a second process loads the machine code of the pass that this one compiled."""
+    kinds["listwise-pa"](0.5).save(tmp_path / "model.json")
+    learner = kinds["pair-hinge"]()
+    learner.learn(stream)
+    learner.save(tmp_path / "hinge.json")
+    pr.write_letor(stream, tmp_path / "train.txt")
+    code = f"""{REGISTER}
+assert type(model) is ListwisePassiveAggressive and model.limit == 0.5
+from perceptrank.kernels.compiled import on_compile
+from perceptrank.learners.registry import load_file
+names = []
+on_compile(names.append)
+load_file({str(folder / "pair_hinge.py")!r})
+learner, expected = pr.algorithms()["pair-hinge"](), pr.load("hinge.json")
+learner.learn(pr.read_letor("train.txt", dtype="float64"), [])
+assert learner.weights.tolist() == expected.weights.tolist()
+assert not [name for name in names if "pair_hinge" in name], names
+"""
+    (tmp_path / "program.py").write_text(code)
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    subprocess.run([sys.executable, "program.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, check=True)
+
+
+def test_an_installed_package(folder, tmp_path):
+    """Entry points as an installer writes them, those of the document and three that cannot be used."""
+    points = tomllib.loads(PYPROJECT)["project"]["entry-points"]["perceptrank.learners"]
+    points = [*points.items(), ("slam", "my_learner:ListwisePassiveAggressive"), ("gone", "gone:Gone")]
+    points += [("other-name", "pair_hinge:PairHinge")]
+    info = tmp_path / "my_learners-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-learners\nVersion: 1.0\n")
+    lines = [f"{name} = {value}" for name, value in points]
+    (info / "entry_points.txt").write_text("\n".join(["[perceptrank.learners]", *lines, ""]))
+    code = """
+import warnings
+import perceptrank as pr
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    names = set(pr.algorithms())
+assert {"listwise-pa", "pair-hinge"} < names and not {"gone", "other-name"} & names, names
+assert pr.algorithms()["slam"] is pr.SlamPerceptron
+first, second, third = sorted(str(one.message) for one in caught)
+assert first == "learner gone:Gone of an installed package is left out: No module named 'gone'"
+assert second.endswith("is left out: the name 'slam' is taken"), second
+assert third.endswith("its algorithm is 'pair-hinge', its entry point is named 'other-name'"), third
+pr.algorithms()["listwise-pa"](0.25).save("model.json")
+assert pr.load("model.json").limit == 0.25
+
+from my_learner import ListwisePassiveAggressive
+pr.register(ListwisePassiveAggressive)  # the class that is installed: the name is its own
+try:
+    pr.register(type("Mine", (pr.RankNet,), {"algorithm": "pair-hinge"}))
+except ValueError as error:
+    assert str(error) == "algorithm 'pair-hinge' of Mine is taken by pair_hinge.PairHinge", error
+else:
+    raise AssertionError
+"""
+    path = os.pathsep.join([str(tmp_path), str(folder), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
+
+
+def test_a_name_that_is_taken_is_refused(kinds, tmp_path):
+    for name, place in (("slam", "perceptrank.learners.slam.SlamPerceptron"), ("pair-hinge", "PairHinge")):
+        with pytest.raises(ValueError, match=rf"algorithm {name!r} of Mine is taken by .*{place}"):
+            pr.register(type("Mine", (pr.RankNet,), {"algorithm": name}))
+    (tmp_path / "mine.py").write_text(NUMPY + "\n\nclass Other(ListwisePassiveAggressive):\n    algorithm = 'slam'\n")
+    before = pr.algorithms()
+    assert "is taken by" in fail("--plugin", tmp_path / "mine.py", "algorithms")
+    assert pr.algorithms() == before
+    pr.register(kinds["pair-hinge"])  # the same class again
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import perceptrank as pr\n\nclass Base(pr.NumpyLearner):\n    pass\n", "defines no learner: a subclass of"),
+        ("from perceptrank import RankNet\n", "defines no learner: a subclass of"),
+        ("import nothing_of_that_name\n", "cannot be run: ModuleNotFoundError: No module named 'nothing_of_that_name'"),
+        ("def f(:\n", "cannot be run: SyntaxError"),
+        ("import perceptrank as pr\n\nclass A(pr.NumpyLearner):\n    algorithm = 'a'\n", "without arguments: .*update"),
+        (NUMPY.replace('"listwise-pa"', '"Listwise PA"'), "must be a name of lower-case letters, digits and hyphens"),
+    ],
+)
+def test_a_file_without_a_learner_is_refused(tmp_path, source, message):
+    (tmp_path / "mine.py").write_text(source)
+    before, modules = pr.algorithms(), set(sys.modules)
+    error = fail("--plugin", tmp_path / "mine.py", "algorithms")
+    assert re.search(message, error)
+    assert error.startswith("error: ")
+    assert pr.algorithms() == before
+    assert not [name for name in set(sys.modules) - modules if name.startswith("perceptrank_plugin")]
+
+
+def test_files_of_one_name_are_two_plugins(tmp_path):
+    """And a plugin may register a learner that it imports, or that has no docstring and no more than a rule."""
+    found = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        path = tmp_path / name / "mine.py"
+        path.write_text(
+            "import perceptrank as pr\n\n"
+            f"class Mine(pr.NumpyLearner):\n    algorithm = {name!r}\n    learning_rate = 0.5\n"
+            "    def __init__(self):\n        self._start()\n"
+            "    def update(self, scores, X, relevance):\n        return relevance\n"
+        )
+        found += load_file(path)
+    one, other = found
+    assert one.__module__ != other.__module__
+    learner = one()
+    learner.learn_one([[1.0, 2.0]], [1])
+    assert learner.weights.tolist() == [0.5, 1.0]
+    assert learner.get_params() == {}
+    assert '"first"' in CliRunner().invoke(app, ["algorithms", "--json"]).stdout
+    (tmp_path / "shelf.py").write_text(
+        f"import sys\nimport perceptrank as pr\npr.register(sys.modules[{one.__module__!r}].Mine)\n"
+    )
+    pr.unregister("first")
+    assert load_file(tmp_path / "shelf.py") == [one]
+    pr.unregister("first")
+    pr.unregister("second")
+
+
+@pytest.mark.parametrize(
+    ("taught", "message"),
+    [
+        (np.ones(3), r"update of Wrong must return a coefficient for each of 2 documents, got shape \(3,\)"),
+        (np.array([1.0, np.nan]), "update of Wrong must return numbers, got NaN"),
+        (np.array([1.0, 1e200]), "weights overflow at query number 1"),
+    ],
+)
+def test_a_wrong_update_changes_nothing(taught, message):
+    class Wrong(pr.NumpyLearner):
+        algorithm = "wrong"
+
+        def update(self, scores, X, relevance):
+            return taught if relevance[0] == 2 else relevance
+
+    learner = Wrong()
+    learner.learn_one(np.eye(2), [1, 0])
+    before = deepcopy(bits(learner))
+    with pytest.raises(ValueError, match=message):
+        learner.learn_one(np.eye(2), [2, 0])
+    assert bits(learner) == before
+
+
+def test_the_readme_is_short_and_its_theory_runs(capsys):
+    readme = DOCUMENTS["README.md"]
+    assert len(readme.split()) < 1500
+    exec(readme.split("```python\n")[3].split("```")[0], {"pr": pr})
+    assert "a priori" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_files_that_are_named_exist(name):
+    """Python files in backticks, and in the drawing of the rooms, and headings that links lead to."""
+    for path in re.findall(r"`([\w./]+\.pyi?)`", DOCUMENTS[name]):
+        own = {"my_learner.py", "pair_hinge.py"} if name == "learners.md" else set()
+        found = [folder for folder in (ROOT, ROOT / "src" / "perceptrank", ROOT / "src") if (folder / path).exists()]
+        assert found or path in own or list((ROOT / "tests").rglob(path)), path
+    for target, heading in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", DOCUMENTS[name]):
+        text = DOCUMENTS[Path(target).name or name]
+        headings = [re.sub(r"[^\w -]", "", line.lstrip("# ").lower()) for line in text.splitlines() if line[:1] == "#"]
+        assert heading in [one.replace(" ", "-") for one in headings], heading
+
+
+def test_the_rooms_are_drawn_as_they_are():
+    drawing = DOCUMENTS["architecture.md"].split("## Rooms")[1].split("```")[1]
+    rooms = re.findall(r"^(\w+)/", drawing, re.M)
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
+    assert rooms == contract["layers"]
+    for room, text in zip(rooms, re.split(r"^\w+/", drawing, flags=re.M)[1:], strict=True):
+        for file in re.findall(r"[\w]+\.py|\w+/", text):
+            assert (ROOT / "src" / "perceptrank" / room / file).exists(), (room, file)
+
+
+def test_commands_that_are_named_exist():
+    """Every line that starts with perceptrank, and every such command in backticks, with its options."""
+    commands = get_command(app).commands
+    n_found = 0
+    for name, text in DOCUMENTS.items():
+        lines = re.findall(r"^perceptrank ([^#\n]*)", text, re.M) + re.findall(r"`perceptrank ([^`]*)`", text)
+        for line in " · ".join(lines).split(" · "):
+            command, *words = re.sub(r"--plugin \S+|--debug", "", line).split()
+            if command != "COMMAND":
+                assert command in commands, (name, line)
+                assert {word for word in words if word.startswith("--")} <= set(flags(commands[command])), (name, line)
+                n_found += 1
+    assert n_found > 30
+
+
+def flags(command):
+    return [option for parameter in command.params for option in [*parameter.opts, *parameter.secondary_opts]]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_names_of_the_library_exist(name):
+    for path in set(re.findall(r"\bpr\.([A-Za-z_][\w.]*\w)", DOCUMENTS[name])):
+        value = pr
+        for part in path.split("."):
+            value = getattr(value, part)
