@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.learners import at_weights
 
 import perceptrank as pr
 from perceptrank.io import atomic
@@ -23,8 +24,7 @@ def model(tmp_path):
 def test_every_float_comes_back_exactly(values, tmp_path):
     ranker = pr.MinimaxPerceptron()
     ranker.learn_one(np.zeros((1, len(values))), [0])
-    ranker._state.weights[:] = values
-    ranker.save(tmp_path / "m.json")
+    at_weights(ranker, values).save(tmp_path / "m.json")
     found = pr.load(tmp_path / "m.json").weights
     assert np.array_equal(found, values)
     assert np.array_equal(np.signbit(found), np.signbit(values))

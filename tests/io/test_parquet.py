@@ -14,18 +14,6 @@ import perceptrank as pr
 from perceptrank.io import parquet_columns
 
 
-@pytest.fixture
-def stream():
-    rng = np.random.default_rng(0)
-    return pr.QueryStream.from_arrays(
-        rng.normal(size=(40, 3)).astype(np.float32),
-        rng.integers(3, size=40),
-        qid=np.repeat(["a", "bé", "c c", "d"], 10),
-        feature_names=["x", "y", "ž"],
-        comments=[f"document {i}" if i % 4 else "" for i in range(40)],
-    )
-
-
 @given(data=streams(dtypes=EITHER_PRECISION), layout=st.sampled_from(["columns", "list"]), size=st.integers(1, 2000))
 def test_what_is_written_is_read(data, layout, size, tmp_path_factory):
     path = tmp_path_factory.mktemp("parquet") / "s.parquet"

@@ -18,18 +18,6 @@ import perceptrank as pr
 from perceptrank.io import npy_file, store, store_segments
 
 
-@pytest.fixture
-def stream():
-    rng = np.random.default_rng(0)
-    return pr.QueryStream.from_arrays(
-        rng.normal(size=(30, 3)).astype(np.float32),
-        rng.integers(3, size=30),
-        qid=np.repeat(["a", "bé", "c c"], 10),
-        feature_names=["x", "y", "ž"],
-        comments=[f"document {i}" if i % 4 else "" for i in range(30)],
-    )
-
-
 @given(parts=st.lists(streams(max_queries=5, dtypes=EITHER_PRECISION), min_size=1, max_size=4))
 def test_what_is_written_is_read(parts, tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "s"

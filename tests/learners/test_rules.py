@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 from support import twins
+from support.learners import at_weights
 from support.strategies import examples
 
 import perceptrank as pr
@@ -130,7 +131,7 @@ def test_ties_everywhere_are_broken_as_defined(setting, seed):
     twin.learn_one(X, np.zeros(9))
     learner.learn_one(X, np.zeros(9))
     twin.weights = rng.integers(-1, 2, size=2).astype(float)
-    learner._state.weights[:] = twin.weights
+    learner = at_weights(learner, twin.weights)
     mass = twin.learn_one(X, relevance)
     assert learner.learn_one(X, relevance) == (mass > 0)
     np.testing.assert_allclose(learner.weights, twin.weights, rtol=1e-9, atol=1e-12)
@@ -265,7 +266,7 @@ def test_svm_map_takes_the_worst_of_all_rankings(seed, m, tied):
     ranker = pr.SvmMap(learning_rate=0.5)
     ranker.learn_one(X, np.zeros(m))
     start = np.round(rng.normal(size=3), 0 if tied else 6)
-    ranker._state.weights[:] = start
+    ranker = at_weights(ranker, start)
     updated = ranker.learn_one(X, grades)
     if not 0 < grades.sum() < m:
         assert not updated
@@ -359,7 +360,7 @@ def test_structured_ndcg_takes_the_worst_of_all_rankings(seed, m, k, tied):
     ranker = pr.StructuredNdcg(f"ndcg@{k}" if k else "ndcg", learning_rate=0.5)
     ranker.learn_one(X, np.zeros(m))
     start = np.round(rng.normal(size=3), 0 if tied else 6)
-    ranker._state.weights[:] = start
+    ranker = at_weights(ranker, start)
     updated = ranker.learn_one(X, grades)
     if len(set(grades)) < 2:
         assert not updated

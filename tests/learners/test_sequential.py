@@ -137,7 +137,7 @@ def test_every_document_has_the_same_chance_to_be_kept():
     for seed in range(600):
         learner = pr.BufferedPairwise(buffer_size=8, seed=seed)
         learner.learn(stream)
-        kept[learner._state.more["kept"][:, 0].astype(int)] += 1
+        kept[np.ravel(learner.as_document()["state"]["kept"]).astype(int)] += 1
     assert kept.sum() == 600 * 8
     expected, deviation = 600 * 0.2, np.sqrt(600 * 0.2 * 0.8)
     assert np.abs(kept - expected).max() < 5 * deviation

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from support.learners import every_implementation, every_kind
+from support.learners import IMPLEMENTATIONS, LEARNERS, checks, every_kind
 
 import perceptrank as pr
 
@@ -25,7 +25,7 @@ EXPECTED_TO_FAIL = {
 }
 
 
-@every_implementation
+@checks(IMPLEMENTATIONS.values(), settings=LEARNERS)  # scaling makes a score depend on the other rows of its query
 @pytest.mark.filterwarnings("ignore")  # that we do not inherit from BaseEstimator is the point
 def test_estimator_checks(make):
     """All at once: pytest takes far longer to show the source of expected failures than the checks themselves take."""

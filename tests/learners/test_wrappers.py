@@ -245,7 +245,8 @@ def test_settings_of_the_learner_inside_can_be_reached():
     learner.set_params(learner__steps=str(np.array("norm")), learner__learner__learning_rate=float("0.5"))
     assert learner.as_document() == before
     learner.set_params(learner__learner__learning_rate=0.25)  # takes effect at once, as without the wrappers
-    assert [one._copy.learning_rate for one in learner.members] == [0.25] * 3
+    inside = [one["parameters"]["learner"]["parameters"] for one in learner.as_document()["members"]]
+    assert [one["learning_rate"] for one in inside] == [0.25] * 3
 
 
 @pytest.mark.parametrize("around", [pr.AdaGrad, lambda learner: pr.Bagging(learner, n_members=2)])

@@ -76,13 +76,13 @@ SETTINGS |= {
 EVERY_SETTING = set(SETTINGS) - {f"{name} scaled" for name in set(LEARNERS) - set(IMPLEMENTATIONS.values())}
 
 
-def checks(suite, where=lambda learner: True):
+def checks(suite, where=lambda learner: True, settings=SETTINGS):
     """Parametrize by `make`, over all settings that `where` is true of; those not in `suite` are left to deep runs."""
     return pytest.mark.parametrize(
         "make",
         [
             pytest.param(make, id=name, marks=() if name in suite else pytest.mark.deep)
-            for name, make in SETTINGS.items()
+            for name, make in settings.items()
             if where(make())
         ],
     )

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import twins
+from support.learners import at_weights
 from support.strategies import EITHER_PRECISION, separable_streams, streams
 
 import perceptrank as pr
@@ -336,7 +337,7 @@ def test_parameter_mixing(data, measure, make, seed):
             learner, margin = make(named(name, k))
             if common is not None:
                 learner.learn(shard[:1])
-                learner._state.weights[:] = common
+                learner = at_weights(learner, common)
             trace = learner.learn(shard, named(name, k))
             losses += share * trace.losses(named(name, k)).sum()
             masses += share * trace.masses.sum()

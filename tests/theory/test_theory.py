@@ -339,12 +339,11 @@ def test_comparators_of_wrong_arguments():
         pr.theory.cumulative_surrogate(np.full(20, np.nan), stream)
 
 
-@pytest.mark.parametrize(
-    "penalty", [1e-12, pytest.param(1e-30, marks=pytest.mark.deep), pytest.param(1e-3, marks=pytest.mark.deep)]
-)
-def test_what_a_comparator_may_miss_is_not_understated(penalty):
+@pytest.mark.parametrize("penalty", [1e-30, 1e-12, 1e-3])
+@pytest.mark.parametrize("options", [{"max_passes": 100}, pytest.param({}, marks=pytest.mark.deep)])
+def test_what_a_comparator_may_miss_is_not_understated(penalty, options):
     data = pr.separable(200, margin=1.0, seed=1)
-    found = pr.theory.comparator(data.stream, penalty=penalty, max_passes=100)
+    found = pr.theory.comparator(data.stream, penalty=penalty, **options)
     value = found.loss + penalty * found.norm**2
     known = data.ranker / data.margin * (1 + 1e-9)  # loses nothing
     assert value - found.excess <= pr.theory.cumulative_surrogate(known, data.stream) + penalty * known @ known
