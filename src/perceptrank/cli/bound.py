@@ -111,7 +111,7 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[
 
 def _stream(reading: Reading, scaling: list[str], bar: ProgressBar) -> "Scan | list[QueryStream]":
     """The blocks, to be gone through several times: kept in memory if they are small or come from standard input."""
-    from perceptrank.transforms.scaling import make_scalings
+    from perceptrank.transforms.parsing import make_scalings
 
     def blocks() -> "Iterator[QueryStream]":
         for block in reading.blocks(bar):

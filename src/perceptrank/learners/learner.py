@@ -33,7 +33,8 @@ from perceptrank.stream.validation import (
     describe_bad_feature,
     read_only,
 )
-from perceptrank.transforms.scaling import Scaling, ScalingLike, as_plain, from_plain, make_scalings
+from perceptrank.transforms.parsing import as_plain, from_plain, make_scalings
+from perceptrank.transforms.scaling import Scaling, ScalingLike
 
 
 class Learner(Guaranteed, Estimator):
