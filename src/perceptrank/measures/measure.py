@@ -31,7 +31,18 @@ _NO_DRAWS: Floats = np.empty(0)
 
 @dataclass(frozen=True, repr=False)
 class Measure:
-    """The base of all measures: the two policies, and how a measure is called, named and compared."""
+    """Base class of ranking measures: immutable values with a name, compared by their fields.
+
+    Parameters
+    ----------
+    ties : {"worst", "stable", "reverse", "random", "expected"}
+        Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
+        the mean over all orders.
+    empty : {"skip", "one", "zero"}
+        Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
+    seed : int
+        Seed of random ties.
+    """
 
     name: ClassVar[str]
     code: ClassVar[int]  # in the kernel of expected values
@@ -74,7 +85,7 @@ class Measure:
         return self.name + (f"@{k}" if k else "") + (f":{suffix}" if suffix else "")
 
     def __call__(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> float:
-        """Return the measure of one query; NaN if the query is to be left out.
+        """Return the measure of one query; NaN if it has no relevant document and `empty` is "skip".
 
         >>> from perceptrank import NDCG
         >>> NDCG()([3, 2, 1], [0, 1, 0])  # 1 / log2(3)
@@ -91,9 +102,10 @@ class Measure:
         """Raise if the measure is not defined for these grades."""
 
     def per_query(self, scores: Floats, relevance: Floats, offsets: Ints, first_round: int = 0) -> Floats:
-        """Return one value per query, for arrays that were checked; NaN where a query is left out.
+        """Return one value per query of validated arrays; NaN for a query that is left out.
 
-        Random tie-breaking depends on the seed and the number of the round alone; first_round is the first query's.
+        Random tie-breaking depends on the seed and the number of the round alone; `first_round` is that of the first
+        query.
         """
         if self.ties == "expected":
             from perceptrank.measures.expected import expected_pass as kernel

@@ -36,9 +36,7 @@ class QueryZScore(Scaling):
 
 @compiled
 def query_zscore_pass(X: Features, offsets: Ints, scaled: Features, vectors: FloatRows) -> int:
-    """Standardise every query by its own mean and deviation; return the first feature that overflows, or -1.
-    %%%%
-    """
+    """Standardise every query by its own mean and deviation; return the first feature that overflows, or -1."""
     mean, squares, inverse = vectors[0], vectors[1], vectors[2]
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
