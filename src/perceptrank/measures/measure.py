@@ -24,7 +24,7 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.measures.discounts import discounts
 from perceptrank.measures.ranking import EMPTY, TIES, draw_ties
-from perceptrank.stream.validation import as_grades, as_scores, check_choice, is_whole, read_only
+from perceptrank.stream.validation import as_grades, as_scores, check_choice, check_seed, is_whole, read_only
 
 _NO_DRAWS: Floats = np.empty(0)
 
@@ -55,8 +55,7 @@ class Measure:
     def __post_init__(self) -> None:
         check_choice("ties", self.ties, TIES)
         check_choice("empty", self.empty, EMPTY)
-        if not is_whole(self.seed) or not 0 <= self.seed < 2**63:
-            raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1, got {self.seed!r}")
+        check_seed(self.seed)
         object.__setattr__(self, "seed", int(self.seed))
         k = self.cutoff
         if k is not None:
@@ -91,10 +90,7 @@ class Measure:
         >>> NDCG()([3, 2, 1], [0, 1, 0])  # 1 / log2(3)
         0.6309297535714575
         """
-        values = as_scores(scores)
-        grades = as_grades(relevance, len(values))
-        if len(values) == 0:
-            raise ValueError("a query must have at least one document, got none")
+        values, grades = as_ranked_query(scores, relevance)
         self.check_grades(grades)
         return float(self.per_query(values, grades, np.array([0, len(values)]))[0])
 
@@ -130,3 +126,12 @@ class Measure:
 
 
 MeasureLike: TypeAlias = str | Measure
+
+
+def as_ranked_query(scores: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Validate and convert the scores and grades of one query, which has at least one document."""
+    values = as_scores(scores)
+    grades = as_grades(relevance, len(values))
+    if len(values) == 0:
+        raise ValueError("a query must have at least one document, got none")
+    return values, grades

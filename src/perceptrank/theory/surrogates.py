@@ -16,7 +16,8 @@ from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.measures import AP, NDCG, Measure, MeasureLike, parse
 from perceptrank.measures.discounts import discounts
 from perceptrank.measures.gains import GAINS
-from perceptrank.stream.validation import as_grades, as_scores, check_choice, check_positive, read_only
+from perceptrank.measures.measure import as_ranked_query
+from perceptrank.stream.validation import check_choice, check_positive, read_only
 from perceptrank.theory.hinges import (
     find_rivals,
     move_against_best,
@@ -57,11 +58,11 @@ class Surrogate(ABC):
 
     def value(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> float:
         """Return the loss of one query."""
-        return self._evaluate(*_checked(scores, relevance))[0]
+        return self._evaluate(*as_ranked_query(scores, relevance))[0]
 
     def gradient(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> Floats:
         """Return a subgradient with respect to the scores, weights held fixed."""
-        return self._evaluate(*_checked(scores, relevance))[1]
+        return self._evaluate(*as_ranked_query(scores, relevance))[1]
 
 
 @compiled
@@ -164,7 +165,15 @@ class Slam(_Hinge):
         check_choice("class_order", class_order, CLASS_ORDERS)
 
 
-class MaxPair(_Hinge):
+class _WidestPair(_Hinge):
+    """A surrogate that is the hinge of the most violated pair."""
+
+    def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0) -> None:
+        self.measure = parse_learnable(measure)
+        self.margin = check_positive("margin", margin)
+
+
+class MaxPair(_WidestPair):
     """Max-pair: phi(s, R) = the largest max(0, Delta + s_j - s_i) over pairs with R_i > R_j.
 
     Subgradient: e_j - e_i of the first maximal pair.
@@ -182,12 +191,8 @@ class MaxPair(_Hinge):
 
     kind = MAX_PAIR
 
-    def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0) -> None:
-        self.measure = parse_learnable(measure)
-        self.margin = check_positive("margin", margin)
 
-
-class LevelPair(_Hinge):
+class LevelPair(_WidestPair):
     """Level-pair: phi(s, R) = the largest max(0, (l_i - l_j) Delta + s_j - s_i) over pairs with R_i > R_j.
 
     l_i is the number of grades in the query that are lower than R_i, so the required gap grows with the number of
@@ -207,10 +212,6 @@ class LevelPair(_Hinge):
 
     kind = LEVEL_PAIR
 
-    def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0) -> None:
-        self.measure = parse_learnable(measure)
-        self.margin = check_positive("margin", margin)
-
 
 class ListNet(Surrogate):
     """ListNet: phi(s, R) = cross entropy of softmax(R) and softmax(s); gradient: softmax(s) - softmax(R).
@@ -225,10 +226,3 @@ class ListNet(Surrogate):
         target = np.exp(relevance - relevance.max())
         target /= target.sum()
         return float(target @ (log_sum - shifted)), np.exp(shifted - log_sum) - target
-
-
-def _checked(scores: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[Floats, Floats]:
-    values = as_scores(scores)
-    if len(values) == 0:
-        raise ValueError("a query must have at least one document, got none")
-    return values, as_grades(relevance, len(values))

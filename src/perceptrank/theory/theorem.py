@@ -117,6 +117,15 @@ class Theorem:
         """Return the bound on the learner's loss, given the margin of a separable stream or a comparator."""
         return from_constant(self.constant(diameter=diameter, radius=radius), margin, comparator)
 
+    def separable_formula(self, *, by_radius: bool = False) -> str:
+        """Return the bound on a separable stream, C / γ², in symbols; by_radius, with 4 R² in place of D².
+
+        >>> Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0).separable_formula(by_radius=True)
+        '4 R² / γ²'
+        """
+        constant = self.formula.replace("D²", "4 R²") if by_radius else self.formula
+        return f"{constant} / γ²"
+
     def check_comparator(self, comparator: AnyComparator | None, measure: Measure | None) -> None:
         """Raise if a comparator's loss is counted in a surrogate that may be smaller than the theorem's."""
         if not isinstance(comparator, Comparator) or comparator.surrogate is None:
