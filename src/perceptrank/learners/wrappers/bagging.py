@@ -132,7 +132,7 @@ class Bagging(Wrapper, Ensemble):
         if not sound.all():
             return int(np.searchsorted(offsets, np.argmin(sound), side="right")) - 1
         repeats = draw_repeats(int(self.seed), self._n_queries, n, len(self._members))
-        states = [one._begin(X.shape[1]) for one in self._members]
+        states = [one._ensure_state(X.shape[1]) for one in self._members]
         mass = np.empty(1)
         for q in range(n):
             start, stop = offsets[q], offsets[q + 1]

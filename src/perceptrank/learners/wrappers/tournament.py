@@ -126,7 +126,7 @@ class Tournament(Ensemble):
         if not self._has_learned():
             self._members = self._make_members()
 
-    def _inside(self) -> dict[str, Any]:
+    def _learner_documents(self) -> dict[str, Any]:
         return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in self._members]}
 
     def _room(self, n_features: int) -> int:
@@ -173,7 +173,7 @@ class Tournament(Ensemble):
         values = np.empty((len(self._members), n))
         for place, member in enumerate(self._members):
             own = member._learn_scaling(X, offsets)
-            done = member._pass(member._begin(X.shape[1]), own, relevance, offsets, scores[place], moved[place])
+            done = member._pass(member._ensure_state(X.shape[1]), own, relevance, offsets, scores[place], moved[place])
             if done < n:
                 return done
             member._n_queries += n

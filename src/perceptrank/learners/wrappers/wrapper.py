@@ -40,11 +40,11 @@ class Composite(Learner):
     def as_document(self) -> dict[str, Any]:
         """The model as a dictionary of plain values, as `save` writes it."""
         document = super().as_document()
-        document["parameters"] |= self._inside()
+        document["parameters"] |= self._learner_documents()
         return document
 
     @abstractmethod
-    def _inside(self) -> dict[str, Any]:
+    def _learner_documents(self) -> dict[str, Any]:
         """The parameters that are learners, as documents of the copies."""
 
     @classmethod
@@ -70,24 +70,24 @@ class Wrapper(Composite):
     _copy: Learner
 
     def _start(self) -> None:
-        self._take_over()
+        self._copy_learner()
         super()._start()
 
-    def _take_over(self) -> None:
+    def _copy_learner(self) -> None:
         if isinstance(self.learner, Learner):
             self._copy = fresh(self.learner)
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         if "learner" in parameters:
-            self._take_over()
+            self._copy_learner()
         super()._parameters_changed(parameters)
 
-    def _keep(self) -> tuple[Any, ...]:
-        return super()._keep(), self._copy
+    def _snapshot(self) -> tuple[Any, ...]:
+        return super()._snapshot(), self._copy
 
-    def _put_back(self, kept: tuple[Any, ...]) -> None:
+    def _restore(self, kept: tuple[Any, ...]) -> None:
         own, self._copy = kept
-        super()._put_back(own)
+        super()._restore(own)
 
     @property
     def name(self) -> str:
@@ -103,12 +103,12 @@ class Wrapper(Composite):
         """Once something was learned, the learner may change in what the copies can take over."""
         super()._check_change(parameters)
         given = parameters.get("learner", self.learner)
-        if given is not self.learner and self._has_learned() and not _can_take_over(given, self._copy):
+        if given is not self.learner and self._has_learned() and not _can_continue(given, self._copy):
             raise ValueError(
                 f"learner cannot be changed to {given!r} once something was learned: make a new {type(self).__name__}"
             )
 
-    def _inside(self) -> dict[str, Any]:
+    def _learner_documents(self) -> dict[str, Any]:
         return {"learner": self._copy.as_document()}
 
     def _own_measure(self) -> Measure:
@@ -127,12 +127,12 @@ class Wrapper(Composite):
         return self._copy._as_stream(X, y, qid, group)
 
 
-def _can_take_over(learner: Any, other: Learner) -> bool:
+def _can_continue(learner: Any, other: Learner) -> bool:
     """Whether a learner could go on from what the other has learned."""
     if type(learner) is not type(other) or any(getattr(learner, name) != getattr(other, name) for name in other.fixed):
         return False
     if isinstance(learner, Wrapper) and isinstance(other, Wrapper):
-        return _can_take_over(learner.learner, other.learner)
+        return _can_continue(learner.learner, other.learner)
     return True
 
 
@@ -150,25 +150,25 @@ class Ensemble(Composite):
         super()._start()
         self._members = self._make_members()
 
-    def _begin(self, n_features: int) -> State:
+    def _ensure_state(self, n_features: int) -> State:
         for one in self._members:
-            one._begin(n_features)
-        return super()._begin(n_features)
+            one._ensure_state(n_features)
+        return super()._ensure_state(n_features)
 
     @property
     def members(self) -> list[Learner]:
         """The learners as they are now, not copies of them: to look at, not to learn with."""
         return list(self._members)
 
-    def _keep(self) -> tuple[Any, ...]:
-        return super()._keep(), [(one, one._keep()) for one in self._members]
+    def _snapshot(self) -> tuple[Any, ...]:
+        return super()._snapshot(), [(one, one._snapshot()) for one in self._members]
 
-    def _put_back(self, kept: tuple[Any, ...]) -> None:
+    def _restore(self, kept: tuple[Any, ...]) -> None:
         own, members = kept
-        super()._put_back(own)
+        super()._restore(own)
         self._members = [one for one, _ in members]
         for one, learned in members:
-            one._put_back(learned)
+            one._restore(learned)
 
     def as_document(self) -> dict[str, Any]:
         """The model as a dictionary of plain values, as `save` writes it."""
