@@ -58,7 +58,7 @@ class RunningStandardizer(Scaling):
         return deviation
 
     def freeze(self) -> Self:
-        """Stop learning: from now on, scale by the statistics as they are."""
+        """Stop learning: from now on, scale by the current statistics."""
         self.frozen = True
         return self
 
