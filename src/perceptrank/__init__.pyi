@@ -75,9 +75,9 @@ from .theory.surrogates import ListNet as ListNet
 from .theory.surrogates import MaxPair as MaxPair
 from .theory.surrogates import Slam as Slam
 from .theory.surrogates import Surrogate as Surrogate
-from .transforms.scaling import QueryMinMax as QueryMinMax
-from .transforms.scaling import QueryZScore as QueryZScore
-from .transforms.scaling import RunningStandardizer as RunningStandardizer
+from .transforms.query_minmax import QueryMinMax as QueryMinMax
+from .transforms.query_zscore import QueryZScore as QueryZScore
+from .transforms.running import RunningStandardizer as RunningStandardizer
 from .transforms.scaling import Scaling as Scaling
 
 __version__: str

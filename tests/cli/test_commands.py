@@ -405,7 +405,7 @@ def test_what_is_around_a_learner_is_named_before_it(run, files, stream, tmp_pat
     for wrong, message in {
         "slam:slam": "around a learner must be one of 'adagrad', 'bagging', got 'slam'",
         "bagging:": "algorithm must be one of",
-        "adagrad:prank": "learner must be one whose steps have a rate, got PRank()",
+        "adagrad:prank": "learner must be one with a learning_rate, got PRank()",
         "adagrad": "adagrad goes around a learner: say adagrad:listwise",
         "foo:bagging": "got 'foo'",
     }.items():

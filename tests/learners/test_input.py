@@ -86,7 +86,7 @@ def test_empty_streams_and_wrong_things(make, stream):
         learner.learn(stream, pr.ERR(max_grade=1))
     with pytest.raises(ValueError, match="score needs qid"):
         learner.score(stream.X, stream.relevance)
-    with pytest.raises(ValueError, match="n_passes must be a whole number of at least 1, got 0"):
+    with pytest.raises(ValueError, match="n_passes must be a whole number > 0, got 0"):
         learner.fit(stream, n_passes=0)
     with pytest.raises(ValueError, match="requires y to be passed"):
         learner.fit(stream.X)

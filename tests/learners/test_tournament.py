@@ -165,7 +165,7 @@ def test_settings_take_part_and_what_was_learned_before_does_not(tmp_path):
         ({"learners": []}, "at least one"),
         ({"learners": [1]}, "learners must be learners"),
         ({"learners": pr.SlamPerceptron()}, "list of learners"),
-        ({"learners": [pr.Tournament()]}, "no tournaments"),
+        ({"learners": [pr.Tournament()]}, "other than tournaments"),
         ({"strategy": "best"}, "strategy"),
         ({"measure": "best"}, "best"),
         ({"seed": -1}, "seed"),

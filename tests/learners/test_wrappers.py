@@ -187,7 +187,7 @@ def test_bagging_refuses_what_cannot_be():
     with pytest.raises(MemoryError, match="1000 members takes"):
         many.learn_one(np.ones((2, 3000)), [0, 1])
     for scaled in (pr.RankNet(scaling="running"), pr.Tournament()):
-        with pytest.raises(ValueError, match=r"must take features as they are.*scaling can be given to Bagging"):
+        with pytest.raises(ValueError, match=r"must not scale features.*give scaling to Bagging"):
             pr.Bagging(scaled)
     pr.Bagging(pr.RankNet(scaling=[]))
     with pytest.raises(MemoryError, match="100000 members takes"):

@@ -65,7 +65,7 @@ def test_numbers_of_rounds():
         ({"version": "other"}, "version must be one of"),
         ({"rounds": 400}, "at most 399"),
         ({"n_documents": 1}, "at least 2"),
-        ({"margin": 0.001}, "GB in all"),
+        ({"margin": 0.001}, "GB of memory"),
     ],
 )
 def test_bad_input(wrong, message):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Version(StrEnum):
-    """How many rounds the adversary plays."""
+    """Number of rounds of the adversary."""
 
     sharp = "sharp"
     paper = "paper"

@@ -110,8 +110,8 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[
 
 
 def _stream(reading: Reading, scaling: list[str], bar: ProgressBar) -> "Scan | list[QueryStream]":
-    """The blocks, to be gone through several times: kept in memory if they are small or come from standard input."""
-    from perceptrank.transforms.scaling import make_scalings
+    """Return re-iterable blocks, in memory if they are small or come from standard input."""
+    from perceptrank.transforms.parsing import make_scalings
 
     def blocks() -> "Iterator[QueryStream]":
         for block in reading.blocks(bar):
@@ -129,7 +129,7 @@ def _stream(reading: Reading, scaling: list[str], bar: ProgressBar) -> "Scan | l
 
 
 class _Facts:
-    """What the bounds are made of."""
+    """Margin, radius, diameter and weight ratio of a stream, and the bounds that follow."""
 
     def __init__(self, stream: "Scan | list[QueryStream]", measure: str, best: "Margin") -> None:
         self.stream, self.measure, self.best = stream, measure, best

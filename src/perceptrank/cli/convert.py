@@ -28,7 +28,7 @@ class Layout(StrEnum):
 
 
 class Writing(NamedTuple):
-    """What is to be written, and how."""
+    """Destination and options of the output."""
 
     destination: str
     to: To | None = None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Keeping:
-    """Where to keep what is learned, and what to go on with."""
+    """Files that the model is saved to, and continued from."""
 
     save: Annotated[Path | None, typer.Option(help="File to save the model in, JSON.")] = None
     start_from: Annotated[Path | None, typer.Option("--from", help="Model to go on with.")] = None

@@ -18,7 +18,7 @@ DEFAULT_RECORD = ["ndcg@10", "ap"]
 
 
 class Qid(StrEnum):
-    """Where LETOR text names queries."""
+    """Place of the query in a line of LETOR text."""
 
     auto = "auto"
     field = "field"
@@ -81,7 +81,7 @@ class LearnerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How to read files: options for LETOR text, columns of Parquet files, threads."""
+    """Options of reading: dialect of LETOR text, columns of Parquet files, threads."""
 
     n_features: Annotated[int | None, typer.Option(min=1, help="How many features LETOR text has.")] = None
     zero_based: Annotated[bool, typer.Option("--zero-based", help="Feature ids of LETOR text count from 0.")] = False

@@ -1,4 +1,4 @@
-"""What a command waits for, said on a terminal only."""
+"""Progress of a command, shown on a terminal only."""
 
 import sys
 import time

@@ -16,7 +16,7 @@ _ROLES = {"qid": "qid", "relevance": "relevance", "feature": "features"}
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Dialect):
-    """What to read, and how; `whole` brings documents of a query together that are not adjacent."""
+    """Files to read and their options; `whole` groups documents of a query that are not adjacent."""
 
     files: Files
     comments: bool = False

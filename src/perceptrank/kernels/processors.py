@@ -1,4 +1,4 @@
-"""How many processors there are to use."""
+"""The number of processors available to this process."""
 
 import os
 

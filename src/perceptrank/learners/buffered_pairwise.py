@@ -25,7 +25,7 @@ def buffered_pairwise_pass(
 ) -> int:
     """Rank each query, then learn from one document after the other; return how many queries were learned.
 
-    Pairwise hinges against a reservoir of documents, in which every one so far is kept with the same chance.
+    Pairwise hinges against a reservoir of documents, a uniform sample of all so far.
     """
     averaging, learning_rate, margin, seed = rule
     X, relevance, offsets, _ = block
@@ -77,20 +77,20 @@ def buffered_pairwise_pass(
 
 
 class BufferedPairwise(CompiledLearner):
-    """Pairwise hinges of each document against a buffer of earlier ones, in which every one so far has the same chance.
+    """Gradient descent on the pairwise hinges of each document against a buffer of earlier ones.
 
-    For a document x, w += learning_rate times the mean, over the kept documents x' of another grade, of x - x' (x' - x
-    if x has the lower grade) where the scores are less than the margin apart in the right direction. Then x takes a
-    place in the buffer by reservoir sampling. One document at a time, across queries.
+    For a document x, w += learning_rate times the mean, over the buffered documents x' of another grade, of x - x'
+    (x' - x if x has the lower grade) if the scores violate the margin. Then x enters the buffer by reservoir sampling,
+    which keeps a uniform sample of all documents so far. Learns from documents one by one, across queries.
 
     Parameters
     ----------
     learning_rate : float, positive
         Factor of every step.
     buffer_size : int
-        Number of documents that are kept.
+        Number of documents in the buffer.
     margin : float, positive
-        How far apart in score two documents of different grades must be.
+        Required difference in score of two documents of different grades.
     seed : int
         Seed of the sampling.
     average : bool
@@ -136,7 +136,7 @@ class BufferedPairwise(CompiledLearner):
         self._start()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
+        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         check_room(f"a buffer of {self.buffer_size} documents", self.buffer_size * n_features)
         return {"kept": np.zeros((self.buffer_size, n_features)), "grades": np.zeros(self.buffer_size)}
 

@@ -86,18 +86,17 @@ class CategoryRanking(CompiledLearner):
 
     Misordered are pairs of grades R_i > R_j with scores s_i <= s_j. If there are any, w += learning_rate * the sum of
     a_ij (x_i - x_j), a being 1 over their number (`pairs="uniform"`, called MMP), or all on one maximal pair. Learns
-    from lists, whatever the measure; rankings do not depend on the learning rate.
+    from lists, independently of the measure; rankings do not depend on the learning rate.
 
-    Number of queries that are not in perfect order, on a stream that a unit vector ranks with margin gamma: at most
-    D^2 / gamma^2, D the largest distance between two differently graded documents of a query (Lemma 2 of
-    docs/theory.md).
+    Number of imperfectly ranked queries on a stream that a unit vector ranks with margin gamma: at most D^2 / gamma^2,
+    D the largest distance between two differently graded documents of a query (Lemma 2 of docs/theory.md).
 
     Parameters
     ----------
     pairs : "uniform" or "max"
         All misordered pairs in equal parts, or the most misordered one.
     measure : "ndcg" or "ap", or a Measure
-        "ap" takes grades as relevant or not; otherwise it matters only for what is recorded by default.
+        "ap" makes grades binary, relevant or not; otherwise it is only the measure recorded by default.
     learning_rate : float, positive
         Factor of every step; rankings do not depend on it.
     average : bool

@@ -28,10 +28,10 @@ def committee_pass(
     record: Record,
     scratch: Scratch,
 ) -> int:
-    """Go over the pairs of each query in random order; a misordered one moves the current hypothesis.
+    """Learn the pairs of each query in random order; a misordered one moves the current hypothesis.
 
-    members and successes are the hypotheses that were right longest and for how many pairs; current holds how many
-    pairs the current one was right for. Rankings are by the mean of members and current, weighted by successes.
+    `members` are the hypotheses with the most correct pairs in a row, `successes` these numbers, `current` the number
+    for the current hypothesis. Rankings are by the mean of all, weighted by successes.
     """
     learning_rate, seed = rule
     X, relevance, offsets, _ = block
@@ -81,7 +81,7 @@ def list_pairs(relevance: Floats, start: int, stop: int, pairs: IntRows) -> int:
 
 @compiled
 def offer(weights: Floats, right: float, members: FloatRows, successes: Floats) -> None:
-    """Take a hypothesis into the committee in place of the first that was right least, if it was right more."""
+    """Replace the first member with the fewest successes by a hypothesis, if that has more."""
     least = 0
     for member in range(1, len(successes)):
         if successes[member] < successes[least]:
@@ -94,7 +94,7 @@ def offer(weights: Floats, right: float, members: FloatRows, successes: Floats) 
 
 @compiled
 def combine(weights: Floats, members: FloatRows, successes: Floats, right: float, mean: Floats) -> None:
-    """The mean of the members and the current hypothesis, weighted by successes; the current one if there are none."""
+    """Write the mean of members and current hypothesis, weighted by successes; the current one if there are none."""
     whole = right
     for member in range(len(successes)):
         whole += successes[member]
@@ -109,10 +109,10 @@ def combine(weights: Floats, members: FloatRows, successes: Floats, right: float
 
 
 class CommitteePerceptron(CompiledLearner):
-    """A pairwise perceptron that keeps the hypotheses which were right longest, and ranks with their weighted mean.
+    """A pairwise perceptron that ranks with the weighted mean of its most successful hypotheses.
 
-    The pairs of a query come in random order. A pair of grades R_i > R_j with w . (x_i - x_j) <= 0 moves the current
-    hypothesis, w += learning_rate (x_i - x_j); before that, it is offered to a committee of those with the most
+    The pairs of a query are learned in random order. A pair of grades R_i > R_j with w . (x_i - x_j) <= 0 moves the
+    current hypothesis, w += learning_rate (x_i - x_j); before that, it is offered to a committee of those with the most
     successes in a row. Rankings are by the mean of the committee and the current hypothesis, weighted by successes. A
     query takes memory for all its pairs.
 
@@ -157,7 +157,7 @@ class CommitteePerceptron(CompiledLearner):
         self._start()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
+        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         check_room(f"a committee of {self.n_members}", self.n_members * (n_features + 1))
         members = np.zeros((self.n_members, n_features))
         return {"members": members, "successes": np.zeros(self.n_members), "current": np.zeros(1)}

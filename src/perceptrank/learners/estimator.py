@@ -1,56 +1,25 @@
 """scikit-learn's estimator protocol, without importing scikit-learn before it asks."""
 
-import inspect
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.parameters import Parameterized
 from perceptrank.measures import Measure, MeasureLike
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.validation import as_features
-
-_NOTHING = object()
+from perceptrank.stream.validation import as_features, check_positive_whole
 
 
-def differ(one: Any, other: Any) -> bool:
-    """Tell whether two settings differ; arrays, which are none, do."""
-    try:
-        return bool(one != other)
-    except ValueError:
-        return True
-
-
-class Parameter:
-    """A constructor argument: stored like any attribute, and checked when it is set on a finished object."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __set__(self, owner: "Estimator", value: Any) -> None:
-        if owner._is_finished():
-            owner.set_params(**{self.name: value})
-        else:
-            owner.__dict__[self.name] = value
-
-
-class Estimator(ABC):
-    """Parameters that can be read, set and cloned; `fit`, `partial_fit` and `score`; routing of `qid`."""
-
-    parameter_names: ClassVar[tuple[str, ...]] = ()
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls.parameter_names = tuple(inspect.signature(cls).parameters)
-        for name in cls.parameter_names:
-            setattr(cls, name, Parameter(name))
+class Estimator(Parameterized):
+    """Fitting, scoring and the routing of `qid`, as scikit-learn defines them."""
 
     @abstractmethod
     def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
@@ -76,66 +45,6 @@ class Estimator(ABC):
     def _check_features(self, n_features: int, names: tuple[str, ...] | None) -> None:
         """Raise if features do not match those that were learned."""
 
-    @abstractmethod
-    def _is_finished(self) -> bool:
-        """Tell whether the constructor has run to its end."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments and their values; if `deep`, those of a learner among them as well, as a__b."""
-        parameters = {name: getattr(self, name) for name in self.parameter_names}
-        nested = {name: value for name, value in parameters.items() if deep and isinstance(value, Estimator)}
-        for outer, value in nested.items():
-            parameters |= {f"{outer}__{name}": one for name, one in value.get_params().items()}
-        return parameters
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change constructor arguments; if one is wrong, none is changed."""
-        parameters = self._with_nested(parameters)
-        unknown = [name for name in parameters if name not in self.parameter_names]
-        if unknown:
-            raise ValueError(
-                f"{type(self).__name__} has no parameter {', '.join(map(repr, unknown))}; "
-                f"it has {', '.join(self.parameter_names)}"
-            )
-        self._check_change(parameters)
-        before = {name: getattr(self, name) for name in parameters}
-        try:
-            self.__dict__.update(parameters)
-            self._check_parameters()
-        except BaseException:
-            self.__dict__.update(before)
-            raise
-        self._parameters_changed(parameters)
-        return self
-
-    def _with_nested(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Arguments of learners among the arguments, a__b, as new learners, which differ from the old ones in those."""
-        own = {name: value for name, value in parameters.items() if "__" not in name}
-        for name, value in parameters.items():
-            outer, separator, inner = name.partition("__")
-            if not separator:
-                continue
-            one = own.get(outer, getattr(self, outer, None))
-            if not inner or not isinstance(one, Estimator):
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}")
-            if differ(one.get_params().get(inner, _NOTHING), value):
-                own[outer] = type(one)(**one.get_params(deep=False)).set_params(**{inner: value})
-        return own
-
-    def _check_change(self, parameters: dict[str, Any]) -> None:
-        """Hook: raise if these parameters cannot be changed any more."""
-
-    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        """Hook: these parameters were set, and are right."""
-
-    def _check_parameters(self) -> None:
-        """Raise if a parameter is wrong."""
-
-    def __repr__(self) -> str:
-        defaults = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
-        changed = {name: value for name, value in self.get_params(deep=False).items() if value != defaults[name]}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
-
     def fit(
         self,
         X: npt.ArrayLike | QueryStream,
@@ -146,14 +55,23 @@ class Estimator(ABC):
         n_passes: int = 1,
         seed: int = 0,
     ) -> Self:
-        """Forget everything, then go over the data `n_passes` times.
+        """Forget everything, then learn from the data.
 
-        The first pass takes the queries in the given order, each further one in an order shuffled anew with `seed`.
-        Without qid and group, all rows are one query. X may be a QueryStream, which holds all of this.
+        Parameters
+        ----------
+        X : array of shape (documents, features), data frame or QueryStream
+            The documents; a QueryStream holds grades and queries as well.
+        y : array of shape (documents,), optional
+            Grades.
+        qid, group : array, optional
+            Query of each document, or number of documents of each query. Without them, all documents are one query.
+        n_passes : int
+            Number of passes: the first in the given order of queries, each further one in a new random order.
+        seed : int
+            Seed of these orders.
         """
         stream = self._as_stream(X, y, qid, group)
-        if not isinstance(n_passes, (int, np.integer)) or n_passes < 1:
-            raise ValueError(f"n_passes must be a whole number of at least 1, got {n_passes!r}")
+        check_positive_whole("n_passes", n_passes)
         rng = np.random.default_rng(seed)
         with self._all_or_nothing():
             self._start()
@@ -170,7 +88,17 @@ class Estimator(ABC):
         qid: npt.ArrayLike | None = None,
         group: npt.ArrayLike | None = None,
     ) -> Self:
-        """Learn from more data; the same as `learn`, without a trace."""
+        """Learn from more data, as `learn` does, without a trace.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features), data frame or QueryStream
+            The documents; a QueryStream holds grades and queries as well.
+        y : array of shape (documents,), optional
+            Grades.
+        qid, group : array, optional
+            Query of each document, or number of documents of each query. Without them, all documents are one query.
+        """
         self.learn(self._as_stream(X, y, qid, group), measures=[])
         return self
 
@@ -182,7 +110,17 @@ class Estimator(ABC):
         qid: npt.ArrayLike | None = None,
         group: npt.ArrayLike | None = None,
     ) -> float:
-        """Mean of the learner's measure over the queries of held-out data."""
+        """Return the mean of the learner's measure over the queries of held-out data.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features), data frame or QueryStream
+            The documents; a QueryStream holds grades and queries as well.
+        y : array of shape (documents,), optional
+            Grades.
+        qid, group : array, optional
+            Query of each document, or number of documents of each query; one of them is needed.
+        """
         if not isinstance(X, QueryStream) and qid is None and group is None:
             self._check_features(as_features(X).shape[1], None)
             raise ValueError(
@@ -232,7 +170,7 @@ class Estimator(ABC):
         return hasattr(self, "n_features_in_")
 
     def get_metadata_routing(self) -> Any:
-        """Which metadata each method takes: `qid`, unless a `set_…_request` said otherwise."""
+        """Return the metadata that each method takes: `qid`, unless a `set_…_request` said otherwise."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         kept = getattr(self, "_metadata_request", None)

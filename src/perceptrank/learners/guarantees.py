@@ -1,4 +1,4 @@
-"""What a learner's theorem promises, before and after learning."""
+"""Guarantees of a learner, before learning, and certificates after it."""
 
 from abc import abstractmethod
 from typing import ClassVar
@@ -14,19 +14,19 @@ from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
 
 
 class Guaranteed:
-    """A learner that says what can be promised of it, if anything."""
+    """A learner with a theorem, or with `NO_THEOREM`."""
 
     algorithm: ClassVar[str]
     average: bool
 
     @property
     def theorem(self) -> Theorem:
-        """The promise for the settings at hand."""
+        """The guarantee for the current settings."""
         return NO_THEOREM
 
     @abstractmethod
     def _learned(self) -> State:
-        """Return what was learned; raise if nothing was."""
+        """Return the state; raise if nothing was learned."""
 
     def guarantee(
         self,
@@ -36,11 +36,18 @@ class Guaranteed:
         margin: float | None = None,
         comparator: AnyComparator | None = None,
     ) -> float:
-        """Return what the learner's theorem allows it to lose at most, see `perceptrank.theory.Theorem`.
+        """Return the upper bound on the loss by the learner's theorem, see `perceptrank.theory.Theorem`.
 
-        `diameter` or `radius` are those of the stream; twice the radius bounds an unknown diameter. `margin` is that of
-        a separable stream, `comparator` the norm and cumulative surrogate of some fixed ranker. The theorem is
-        about rankings by the current weights, not by their mean.
+        The theorem applies to rankings by the current weights, not by their mean.
+
+        Parameters
+        ----------
+        diameter, radius : float, optional
+            Those of the stream; give either, since 2R bounds the diameter if that is unknown.
+        margin : float, optional
+            Margin of a separable stream; give this or `comparator`.
+        comparator : Comparator or (norm, loss), optional
+            Norm and cumulative surrogate of some fixed ranker.
         """
         self._check_comparator(comparator)
         return self._own_theorem().bound(diameter=diameter, radius=radius, margin=margin, comparator=comparator)
@@ -53,16 +60,23 @@ class Guaranteed:
         diameter: float | None = None,
         radius: float | None = None,
     ) -> Certificate:
-        """Return what is promised for all that was learned so far, and how much of it was used up.
+        """Return the bounds on the loss so far, beside its observed value.
 
-        Given the margin of the stream (any unit vector's will do), or a comparator:
+        - a posteriori, an inequality of the proof: S <= |w| / (learning_rate margin);
+        - from the steps: the theorem with the longest step per weight moved in place of the diameter;
+        - a priori: the theorem itself, if `diameter` or `radius` is given.
 
-        - a posteriori, straight from the proof: S <= |w| / (learning_rate margin);
-        - from the steps: as the theorem, with the longest step per weight moved in place of the diameter;
-        - a priori, the theorem itself, if `diameter` or `radius` is given.
+        S, the weight moved in all rounds, is at least the cumulative loss. The bounds apply to features after scaling,
+        and to settings that have not changed since learning began.
 
-        S, the weight moved in all rounds, is at least the cumulative loss. All this is about features after scaling,
-        and about settings that have not been changed since the learning began.
+        Parameters
+        ----------
+        margin : float, optional
+            Margin of the stream, or of any unit vector on it; give this or `comparator`.
+        comparator : Comparator or (norm, loss), optional
+            Norm and cumulative surrogate of some fixed ranker.
+        diameter, radius : float, optional
+            Those of the stream.
         """
         self._check_comparator(comparator)
         state, promised = self._learned(), self._own_theorem()

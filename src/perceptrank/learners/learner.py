@@ -5,60 +5,53 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import cache
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
-from perceptrank.io import model_file
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.scoring import score_rows
-from perceptrank.learners.estimator import Estimator, differ
-from perceptrank.learners.guarantees import Guaranteed
-from perceptrank.learners.rounds import ROUNDS, UPDATES
+from perceptrank.learners.parameters import differ
+from perceptrank.learners.saving import SavedRanker
 from perceptrank.learners.state import State
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
-from perceptrank.stream.grouping import group_rows
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import (
     AdvisingValueError,
+    ParameterError,
     Setting,
-    as_features,
     as_grades,
-    as_identifiers,
-    column_names,
     describe_bad_feature,
     read_only,
 )
-from perceptrank.transforms.scaling import Scaling, ScalingLike, as_plain, from_plain, make_scalings
+from perceptrank.transforms.parsing import make_scalings
 
 
-class Learner(Guaranteed, Estimator):
+class Learner(SavedRanker):
     """A linear ranker that learns online: score = features . weights.
 
-    This is what all learners have in common. To write one, derive from `NumpyLearner` or `CompiledLearner`.
+    Base class of all learners. To write one, derive from `NumpyLearner` or `CompiledLearner`.
 
     Attributes
     ----------
     algorithm : str
-        The name on the command line and in model files.
+        Name on the command line and in model files.
     takes : str
-        What it learns from: lists, pairs of a list, or documents, one after the other.
+        Unit of learning: "lists", "pairs" of a list, or "documents" one by one.
     cost : str
-        Of a query, in documents m, features d, grades g, members N, a buffer's size s.
+        Time for a query, in documents m, features d, grades g, members N, buffer size s.
     theorem : Theorem
-        What is certain.
+        The guarantee for the current settings.
     depends_on_rate : bool
-        Whether rankings, with default settings, change with `learning_rate`.
+        True if rankings, with default settings, change with `learning_rate`.
     wraps : bool
-        Whether it is put around one other learner, and named together with it.
+        True if it is constructed around one other learner, and named together with it.
     fixed : tuple of str
         Parameters that cannot change once something was learned.
     by_blocks : bool
-        Whether a failed query leaves traces in the state, so that `learn_one` restores a copy.
+        True if a failed query may leave the state changed, so that `learn_one` has to restore a copy.
     """
 
     takes: ClassVar[str] = "lists"
@@ -67,16 +60,9 @@ class Learner(Guaranteed, Estimator):
     wraps: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
     by_blocks: ClassVar[bool] = False
-    average: bool = False
-    scaling: ScalingLike = None
-
-    _state: State | None
-    _scalings: list[Scaling]
-    _n_queries: int
-    _feature_names: tuple[str, ...] | None
 
     def _start(self) -> None:
-        """Forget everything."""
+        """Check the parameters and forget everything; the last line of every constructor."""
         self._check_parameters()
         self._state = None
         self._scalings = make_scalings(self.scaling)
@@ -87,31 +73,42 @@ class Learner(Guaranteed, Estimator):
     def _pass(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
-        """Rank and learn the queries of a block of checked arrays; return how many before an invalid value."""
+        """Rank and learn the queries of a block of validated arrays.
 
-    def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the arrays that a learner carries beside weights and counts, by name, as they are in the beginning."""
-        return {}
+        Returns the number of queries before an invalid value or an overflow. Writes the scores that queries were ranked
+        by to `predicted` and the weight moved in each to `masses`.
+        """
 
     def _is_finished(self) -> bool:
         return "_state" in self.__dict__
 
     @property
     def name(self) -> str:
-        """The name on the command line."""
+        """Name on the command line."""
         return self.algorithm
 
     def _own_measure(self) -> Measure:
-        """What `learn` records and `score` returns unless told otherwise."""
+        """Return the measure that `learn` records and `score` returns by default."""
         return parse(getattr(self, "measure", NDCG(10)))
 
     # Learning
 
     def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
-        """Go over a stream once: rank each query, record how well, then learn from its answer.
+        """Learn from a stream in one pass: rank each query, record the measures, then learn from its grades.
 
-        `stream` is a `QueryStream` or an iterable of them. `measures` names what to record, by default the learner's
-        own measure. An error leaves the learner as it was before the call (before the block, for an iterable).
+        An error leaves the learner as it was before the call (before the block, for an iterable of blocks).
+
+        Parameters
+        ----------
+        stream : QueryStream or iterable of blocks
+            The queries, in the order of learning.
+        measures : str, Measure or list of them, optional
+            Measures to record; by default the measure that is learned, or NDCG@10.
+
+        Returns
+        -------
+        Trace
+            Each measure's value for every query, of the ranking before its grades were known.
         """
         recorded = [self._own_measure()] if measures is None else parse_all(measures)
         traces = [self._learn_whole(block, recorded) for block in as_blocks(stream)]
@@ -149,7 +146,7 @@ class Learner(Guaranteed, Estimator):
         predicted: Floats,
         masses: Floats,
     ) -> None:
-        done = self._pass(self._begin(X.shape[1]), X, relevance, offsets, predicted, masses)
+        done = self._pass(self._ensure_state(X.shape[1]), X, relevance, offsets, predicted, masses)
         if done < len(offsets) - 1:
             rows = slice(offsets[done], offsets[done + 1])
             as_grades(relevance[rows], len(relevance[rows]))
@@ -161,35 +158,42 @@ class Learner(Guaranteed, Estimator):
                 Setting("scaling", "running"),
             )
 
-    def _begin(self, n_features: int) -> State:
-        """What was learned so far, or the state to begin with."""
+    def _ensure_state(self, n_features: int) -> State:
+        """Return the state, initialised if nothing was learned yet."""
         if self._state is None:
             self._state = State.zero(n_features, self.extra_state(n_features))
         return self._state
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Put everything back if an error is raised, or the user interrupts."""
-        kept = self._keep()
+        """Restore everything if an error is raised or the user interrupts."""
+        kept = self._snapshot()
         try:
             yield
         except BaseException:
-            self._put_back(kept)
+            self._restore(kept)
             raise
 
-    def _keep(self) -> tuple[Any, ...]:
-        """All that was learned, for `_put_back`."""
+    def _snapshot(self) -> tuple[Any, ...]:
+        """Return a copy of everything that learning changes, for `_restore`."""
         state = self._state.copy() if self._state is not None else None
         return state, make_scalings(self._scalings), self._n_queries, self._feature_names
 
-    def _put_back(self, kept: tuple[Any, ...]) -> None:
+    def _restore(self, kept: tuple[Any, ...]) -> None:
         self._state, self._scalings, self._n_queries, self._feature_names = kept
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> bool:
-        """Learn from one query: documents x features and a grade per document. Returns whether there was an update."""
+        """Learn from one query; return whether there was an update.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features) or data frame
+            The documents.
+        relevance : array of shape (documents,)
+            Their grades.
+        """
         X, relevance = self._as_query(X, relevance)
-        names = column_names(X)
-        features = as_features(X)
+        features, given = self._as_features(X)
         m = features.shape[0]
         if type(relevance) is np.ndarray and relevance.dtype == np.float64 and relevance.shape == (m,):
             grades = np.ascontiguousarray(relevance)
@@ -197,15 +201,13 @@ class Learner(Guaranteed, Estimator):
             grades = as_grades(relevance, m)
         if m == 0:
             raise ValueError("a query must have at least one document, got none")
-        given = tuple(names) if names else None
-        self._check_features(features.shape[1], given)
         offsets = one_query(m)
-        predicted, masses = np.empty(m), np.empty(1)
         if self._scalings or self.by_blocks:
             with self._all_or_nothing():
                 self._feature_names = given or self._feature_names
                 return self._learn_block(QueryStream(features, grades, offsets), []).n_updates > 0
         fresh = self._state is None
+        predicted, masses = np.empty(m), np.empty(1)
         try:
             self._learn_arrays(read_only(features), read_only(grades), offsets, predicted, masses)
         except BaseException:
@@ -218,196 +220,23 @@ class Learner(Guaranteed, Estimator):
         return bool(masses[0] > 0.0)
 
     def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:
-        """What `learn_one` was given, as documents and grades."""
+        """Convert the arguments of `learn_one` to documents and grades."""
         return X, relevance
-
-    # Predicting
-
-    def predict(
-        self, X: npt.ArrayLike | QueryStream, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
-    ) -> Floats:
-        """Scores; the larger, the better. Before anything was learned, all are 0.
-
-        Scaling within a query needs to know the queries (`qid`, or `group` sizes); without, X is taken as one query.
-        """
-        if isinstance(X, QueryStream):
-            return self.scores(X)
-        names = column_names(X)
-        features = as_features(X)
-        self._check_features(features.shape[1], tuple(names) if names else None)
-        if qid is not None:
-            if group is not None:
-                raise ValueError("give qid or group, not both")
-            identifiers = as_identifiers(qid)
-            if identifiers.shape != (len(features),):
-                raise ValueError(f"qid must have one entry per document ({len(features)}), got {identifiers.shape}")
-        if len(features) == 0 or (not self.scalings_ and group is None):
-            return self._scores(features)
-        if qid is None:
-            return self.scores(QueryStream.from_arrays(features, np.zeros(len(features)), group=group))
-        rows, _, _ = group_rows(identifiers, len(features))
-        ordered = slice(None) if rows is None else rows
-        scores = np.empty(len(features))
-        grouped = QueryStream.from_arrays(features[ordered], np.zeros(len(features)), qid=identifiers[ordered])
-        scores[ordered] = self.scores(grouped)
-        return scores
-
-    def scores(self, stream: QueryStream) -> Floats:
-        """Scores of all documents of a stream, scaled query by query."""
-        self._check_features(stream.n_features, stream.feature_names)
-        scores = np.empty(stream.n_documents)
-        start = 0
-        for block in stream.blocks():
-            X = block.X
-            for scaling in self.scalings_:
-                X = scaling.scale(X, block.offsets)
-            scores[start : start + block.n_documents] = self._scores(X)
-            start += block.n_documents
-        return scores
-
-    def _scores(self, X: Features) -> Floats:
-        weights = self.coef_ if self._has_learned() else np.zeros(X.shape[1])
-        scores = np.empty(X.shape[0])
-        if not score_rows(read_only(X), 0, len(X), weights, scores):
-            if np.isfinite(X).all():
-                raise ValueError("scores overflow: the features are too large")
-            raise ValueError(describe_bad_feature(X, 0, self._feature_names))
-        return scores
-
-    def rank(self, X: npt.ArrayLike) -> Ints:
-        """Row numbers of one query's documents, best first; equal scores keep the input order."""
-        return np.argsort(-self.predict(X), kind="stable")
-
-    # What was learned
-
-    def _has_learned(self) -> bool:
-        return self._state is not None
-
-    def _learned(self) -> State:
-        if self._state is None:
-            raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
-        return self._state
-
-    @property
-    def weights(self) -> Floats:
-        """The current iterate."""
-        return self._learned().weights.copy()
-
-    @property
-    def coef_(self) -> Floats:
-        """The weights that `predict` uses: the mean of all iterates after the first if averaging, else the current."""
-        return self._coefficients(self._learned())
-
-    def _coefficients(self, state: State) -> Floats:
-        rounds = state.tally[ROUNDS]
-        return state.total * (1.0 / rounds) if self.average and rounds > 0 else state.weights.copy()
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features."""
-        return len(self._learned().weights)
-
-    @property
-    def feature_names_in_(self) -> npt.NDArray[np.object_]:
-        """Names of the features, if the data had them."""
-        if self._feature_names is None:
-            raise AttributeError("the features have no names")
-        return np.array(self._feature_names, dtype=object)
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries learned from."""
-        return self._n_queries
-
-    @property
-    def n_rounds(self) -> int:
-        """Number of rounds: queries, or documents for a learner that takes them one by one."""
-        return int(self._state.tally[ROUNDS]) if self._state is not None else 0
-
-    @property
-    def n_updates(self) -> int:
-        """Number of rounds with an update."""
-        return int(self._state.tally[UPDATES]) if self._state is not None else 0
-
-    @property
-    def scalings_(self) -> list[Scaling]:
-        """The transforms that features go through, with what they have learned; freezing one takes effect.
-
-        They follow `scaling` until something is learned; a `scaling` set later waits for the next `fit`.
-        """
-        return self._scalings
 
     @property
     def _scales_features(self) -> bool:
-        """Whether its weights are for other features than those it is given."""
+        """True if the weights apply to transformed features."""
         return bool(make_scalings(self.scaling))
 
     def _room(self, n_features: int) -> int:
-        """How many numbers it takes to keep it, roughly."""
+        """Return the approximate size of its state, in float64 numbers."""
         return 250 + 2 * n_features + sum(values.size for values in self.extra_state(n_features).values())
-
-    def _check_features(self, n_features: int, names: tuple[str, ...] | None) -> None:
-        if self._has_learned() and n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        if names and self._feature_names and names != self._feature_names:
-            pairs = zip(names, self._feature_names, strict=True)
-            found, expected = next((one, other) for one, other in pairs if one != other)
-            raise ValueError(
-                "The feature names should match those that were passed during fit: "
-                f"got {found!r} where {expected!r} was learned"
-            )
-
-    # Saving
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to a JSON file, whole or not at all. `perceptrank.load` reads it."""
-        model_file.write_model(path, self.as_document())
-
-    def as_document(self) -> dict[str, Any]:
-        """The model as a dictionary of plain values, as `save` writes it."""
-        parameters = self.get_params(deep=False)
-        if isinstance(parameters.get("measure"), Measure):
-            parameters["measure"] = str(parameters["measure"])
-        if "scaling" in parameters:
-            parameters["scaling"] = as_plain(self.scaling)
-        document: dict[str, Any] = {"algorithm": self.algorithm, "parameters": parameters, "queries": self._n_queries}
-        document["feature_names"] = list(self._feature_names) if self._feature_names else None
-        document["scalings"] = as_plain(self._scalings)
-        document["state"] = None if self._state is None else self._state.as_plain()
-        return document
-
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> Self:
-        """The model of a dictionary that `as_document` made; raises if it does not hold together."""
-        parameters = dict(document["parameters"])
-        if "scaling" in parameters:
-            parameters["scaling"] = from_plain(parameters["scaling"])
-        learner = cls(**parameters)
-        learner._n_queries = model_file.whole_number("queries", document["queries"])
-        names, state = document["feature_names"], document["state"]
-        if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-            raise ValueError("feature_names must be a list of names, or null")
-        learner._feature_names = tuple(names) if names else None
-        if state is not None:
-            learner._state = State.from_plain(state, learner.extra_state(len(state["weights"])))
-            width = len(learner._state.weights)
-            if names and len(names) != width:
-                raise ValueError(f"{len(names)} feature names for {width} features")
-        learner._scalings = make_scalings(from_plain(document["scalings"]))
-        if learner._state is not None:
-            nothing = np.zeros((1, len(learner._state.weights)))
-            for scaling in learner._scalings:
-                scaling.scale(nothing, one_query(1))  # raises if it was learned from another number of features
-        return learner
 
     def __copy__(self) -> Self:
         return deepcopy(self)
 
     def _check_change(self, parameters: dict[str, Any]) -> None:
-        """Some, which what was learned depends on, can be changed only before anything was learned."""
+        """Raise if a parameter that determines the state is changed once something was learned."""
         for name in self.fixed:
             if name in parameters and differ(parameters[name], getattr(self, name)) and self._has_learned():
                 raise ValueError(
@@ -419,14 +248,14 @@ class Learner(Guaranteed, Estimator):
             self._scalings = make_scalings(self.scaling)
 
     def _check_parameters(self) -> None:
-        """Raise if a parameter is wrong."""
+        """Raise if a parameter is invalid."""
         if not isinstance(self.average, (bool, np.bool_)):
-            raise ValueError(f"average must be True or False, got {self.average!r}")
+            raise ParameterError("average", "must be True or False", self.average)
         make_scalings(self.scaling)
 
 
 @cache
 def one_query(m: int) -> Ints:
-    """The offsets of a block that is a single query."""
+    """Return the offsets of a block that is a single query."""
     offsets: Ints = read_only(np.array([0, m]))
     return offsets

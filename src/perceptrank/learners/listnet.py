@@ -65,15 +65,15 @@ def descend_cross_entropy(
 class OnlineListNet(CompiledLearner):
     """Online gradient descent on the cross entropy between softmax(grades) and softmax(scores).
 
-    Every query whose grades differ: w -= learning_rate * X^T (softmax(X w) - softmax(R)). It has the regret bound of
-    gradient descent and none on the measure itself.
+    For every query whose grades differ, w -= learning_rate * X^T (softmax(X w) - softmax(R)). It has the regret bound
+    of gradient descent and none on the measure itself.
 
     Parameters
     ----------
     learning_rate : float, positive
         Factor of every step.
     target : "grades" or "gains"
-        What the target's softmax is taken of: grades R, or gains 2^R - 1.
+        Argument of the target's softmax: grades R, or gains 2^R - 1.
     average : bool
         Rank with the mean of all iterates instead of the last one.
     scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them

@@ -48,7 +48,7 @@ def minimax_pass(rule: MinimaxRule, block: Block, state: Iterates, record: Recor
 
 
 class MinimaxPerceptron(CompiledLearner):
-    """On every query that was not ranked perfectly, move along the most violated pair (Algorithm 3).
+    """Move along the most violated pair of every query that was not ranked perfectly (Algorithm 3).
 
     With i, j the pair of grades R_i > R_j whose scores disagree most, w += learning_rate * (x_i - x_j). Rankings do not
     depend on the learning rate. Number of mistakes on a stream that a unit vector ranks with margin gamma: at most

@@ -7,16 +7,16 @@ from perceptrank.transforms.scaling import ScalingLike
 
 
 class OapBpm(PRank):
-    """Several PRanks, each of which sees each document with some probability; rank with the mean of their weights.
+    """Train several PRanks, each on a random sample of the documents; rank with the mean of their weights.
 
-    The mean approximates the Bayes point of the rankers that agree with the data. One document at a time.
+    The mean approximates the Bayes point of the rankers consistent with the data. Learns from documents one by one.
 
     Parameters
     ----------
     n_members : int
         Number of PRanks.
     share : float
-        The probability with which a member sees a document.
+        Probability that a member learns from a document.
     n_grades : int
         Grades are 0 to n_grades - 1; larger ones count as the largest.
     seed : int

@@ -82,19 +82,19 @@ def opauc_pass(
 
 
 class Opauc(CompiledLearner):
-    """Gradient descent on the squared loss of all pairs of relevant and irrelevant documents so far, none of them kept.
+    """Gradient descent on the squared loss of all pairs of relevant and irrelevant documents so far, in one pass.
 
     The pairs of a document x with all of the other class enter through that class's mean c and covariance S: for a
-    relevant x, w -= learning_rate (decay w - (x - c) + (x - c)(x - c)^T w + S w); for an irrelevant one, the sign of
-    the second term is the other. One document at a time, across queries; a document is relevant if its grade is
-    positive. Time and memory are quadratic in the number of features.
+    relevant x, w -= learning_rate (decay w - (x - c) + (x - c)(x - c)^T w + S w); for an irrelevant one, the
+    second term has the opposite sign. Learns from documents one by one, across queries; a document is relevant if its
+    grade is positive. Time and memory are quadratic in the number of features.
 
     Parameters
     ----------
     learning_rate : float, positive
         Factor of every step.
     decay : float, positive or 0
-        Factor by which weights are pulled to 0 in every step.
+        Weight decay: the factor of w in the step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
     scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
@@ -131,7 +131,7 @@ class Opauc(CompiledLearner):
         self._start()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
+        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         check_room(f"the covariance of {n_features} features, twice,", 2 * n_features**2)
         return {
             "counts": np.zeros(2),

@@ -37,7 +37,7 @@ PerceptronRule = tuple[bool, float]  # averaging, learning_rate
 def perceptron_pass(rule: PerceptronRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
     """Rank each query as a whole, then learn from one document after the other; return how many queries were learned.
 
-    A round is a document. A query in which something grows too large is taken back, all but AdaGrad's squares.
+    A round is a document. A query that overflows is undone, except for AdaGrad's squares.
     """
     averaging, learning_rate = rule
     X, relevance, offsets, _ = block
@@ -84,14 +84,14 @@ def perceptron_pass(rule: PerceptronRule, block: Block, state: Iterates, record:
 
 
 class Perceptron(CompiledLearner):
-    """The perceptron for classification (Algorithm 1): a document is a round, positive if its label is above 0.
+    """The perceptron for classification (Algorithm 1): a round is a document, positive if its label is above 0.
 
     On a mistake, w += learning_rate * y * x, y = 1 or -1; a score of 0 is a mistake. Predictions do not depend on the
     learning rate. Number of mistakes, `n_updates`, on examples that a unit vector classifies with margin gamma: at most
     R^2 / gamma^2, R the largest norm of an example.
 
-    On judged queries it learns relevant against irrelevant documents and ranks by score. As a plain classifier, give it
-    labels -1 and 1 (or 0 and 1) and ask `classify`; every example is then a query of its own.
+    On judged queries it learns relevant against irrelevant documents and ranks by score. As a plain classifier, it
+    takes labels -1 and 1 (or 0 and 1), and `classify` returns labels; every example is then a query of its own.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class Perceptron(CompiledLearner):
         return bool(self.average), check_positive("learning_rate", self.learning_rate)
 
     def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:
-        """One example and its label, or a query's documents."""
+        """Convert one example and its label, or a query's documents."""
         one_example = not hasattr(X, "columns") and np.ndim(X) == 1
         return np.reshape(X, (1, -1)) if one_example else X, np.atleast_1d(_as_grades(relevance))
 
@@ -148,12 +148,12 @@ class Perceptron(CompiledLearner):
         return super()._as_stream(X, y, qid, group)
 
     def classify(self, X: npt.ArrayLike) -> Ints:
-        """Labels -1 and 1."""
+        """Return labels -1 and 1, one per row."""
         return np.where(self.predict(X) > 0, 1, -1)
 
 
 def _as_grades(labels: npt.ArrayLike) -> Floats:
-    """Labels -1 and 1 as grades 0 and 1; grades as they are."""
+    """Convert labels -1 and 1 to grades 0 and 1; other grades are unchanged."""
     values = as_numbers("labels", labels).astype(np.float64)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]

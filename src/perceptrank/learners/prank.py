@@ -30,7 +30,7 @@ def prank_pass(
 ) -> int:
     """Rank each query, then learn from one document after the other; return how many queries were learned.
 
-    Every member sees a document with probability `share`; the weights are the mean of the members.
+    Every member learns from a document with probability `share`; the weights are the mean of the members.
     """
     averaging, share, seed = rule
     X, relevance, offsets, _ = block
@@ -70,15 +70,15 @@ def prank_pass(
 
 
 class PRank(CompiledLearner):
-    """Learn grades, one document at a time: a score and thresholds b_1 <= ... <= b_n between neighbouring grades.
+    """Learn grades, document by document: a score and thresholds b_1 <= ... <= b_n between neighbouring grades.
 
     For a document of grade y and every threshold r, the score should be above b_r if y >= r, and below it if not. With
-    s_r = 1 or -1 for thresholds where that is wrong and 0 for others, w += (the sum of s_r) x and b_r -= s_r. A list is
+    s_r = 1 or -1 for thresholds that violate this and 0 for others, w += (the sum of s_r) x and b_r -= s_r. A list is
     ranked by score.
 
     With n thresholds, on documents that a unit vector (w*, b*) puts on the right sides of all thresholds with margin
-    gamma, the sum over documents of how many thresholds are wrong is at most n (R^2 + 1) / gamma^2, R the largest norm
-    of a document.
+    gamma, the sum over documents of the number of violated thresholds is at most n (R^2 + 1) / gamma^2, R the largest
+    norm of a document.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class PRank(CompiledLearner):
         self._start()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
+        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         n = self.n_members
         check_room(f"{n} times {self.n_grades} grades and {n_features} features", n * (self.n_grades + n_features))
         return {"members": np.zeros((n, n_features)), "thresholds": np.zeros((n, self.n_grades - 1))}

@@ -76,8 +76,8 @@ class Predtron(CompiledLearner):
     """A perceptron on representations of predictions: a ranking is represented by minus the place of each document.
 
     If the ranking was not perfect, w += learning_rate * X^T (p - p*), p the places of the documents in the ranking and
-    p* those in the ideal one, in which documents of one grade go by score. That is the sum of x_i - x_j over all
-    misordered pairs. Learns from lists; rankings do not depend on the learning rate.
+    p* those in the ideal one, in which documents of one grade are ordered by score. That is the sum of x_i - x_j over
+    all misordered pairs. Learns from lists; rankings do not depend on the learning rate.
 
     Parameters
     ----------

@@ -60,8 +60,8 @@ def descend_logistic_loss(m: int, scores: Floats, grades: Floats, coefficients: 
 class RankNet(CompiledLearner):
     """Online gradient descent on the mean of log(1 + exp(s_j - s_i)) over all pairs of grades R_i > R_j.
 
-    One step for every query whose grades differ. Learns from lists, whatever the measure. It has the regret bound of
-    gradient descent and none on a ranking measure.
+    One step for every query whose grades differ. Learns from lists, independently of the measure. It has the regret
+    bound of gradient descent and none on a ranking measure.
 
     Parameters
     ----------

@@ -89,7 +89,13 @@ def _place_of(kind: type) -> str:
 
 
 def unregister(name: str) -> None:
-    """Forget a learner that was registered."""
+    """Forget a learner that was registered.
+
+    Parameters
+    ----------
+    name : str
+        Its `algorithm`.
+    """
     if name not in _registered:
         raise ValueError(f"no learner of the name {name!r} was registered")
     del _registered[name]
@@ -221,7 +227,13 @@ def from_document(document: dict[str, Any]) -> Learner:
 
 
 def load(path: str | Path) -> Learner:
-    """Read a model that `save` wrote; it goes on learning as if it had never stopped."""
+    """Read a model that `save` wrote; it goes on learning as if it had never stopped.
+
+    Parameters
+    ----------
+    path : str or Path
+        The model file.
+    """
     document = model_file.read_model(path)
     try:
         return from_document(document)

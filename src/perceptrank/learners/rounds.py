@@ -1,13 +1,13 @@
-"""What the compiled passes of all learners share: opening a query, closing it, and the state between them.
+"""Compiled steps that the passes of all learners share: opening a query, closing it, and the tally between them.
 
-A pass goes through a block of queries. For each it opens the query (scores by the current weights, and the scores to
-rank by), applies the learner's rule (a coefficient per document) and closes the query (step, average, tally).
+For each query of a block, a pass opens the query (scores by the current weights, and the scores to rank by), applies
+the learner's rule (a coefficient per document) and closes the query (step, average, tally).
 
 Averaging and AdaGrad are part of opening and closing instead of wrappers around a pass, for speed: the scores of a
-query by the current weights and by their mean come from one read of its features, which is most of what a pass costs,
-and AdaGrad changes a step between the rule and the weights. A learner only hands its settings on.
+query by the current weights and by their mean come from one read of its features, which dominates the cost of a pass,
+and AdaGrad changes a step between the rule and the weights. A learner only passes its settings on.
 
-Kernels allocate nothing: a pass is handed `kernels.scratch.Scratch` and names the rows that it uses in its first lines.
+Kernels allocate nothing: a pass takes `kernels.scratch.Scratch` and names the rows that it uses in its first lines.
 """
 
 import math
@@ -25,11 +25,11 @@ ROUNDS, UPDATES, MASS, SQUARED_REACH, SQUARED_STEPS, LARGEST_REACH, TALLY_LENGTH
 # Beyond this, sums of iterates and squared norms could overflow.
 LARGEST_SQUARED_NORM = 1e300
 
-# Added to what AdaGrad divides by, so that a step that is 0 but for rounding stays small.
+# Added to AdaGrad's divisor, so that a step that is 0 up to rounding stays small.
 SMALLEST_ROOT = 1e-10
 
 
-# What a pass is handed, as plain tuples: Numba takes those from Python faster than anything else that has parts.
+# Arguments of a pass, as plain tuples: Numba unboxes those faster than any other compound type.
 Block: TypeAlias = tuple[Features, Floats, Ints, Floats]  # X, relevance, offsets, discounts 1 / log2(2 + place)
 Iterates: TypeAlias = tuple[Floats, Floats, Floats, Floats]  # weights, their total, tally, AdaGrad's squares
 Record: TypeAlias = tuple[Floats, Floats]  # scores that queries were ranked by before they were learned; masses moved
@@ -186,7 +186,7 @@ def lead_of(X: Features, i: int, j: int, weights: Floats, x: Floats) -> float:
 
 @compiled
 def count_round(mass: float, state: Iterates) -> bool:
-    """Count a round that moved so much; return whether the weights are within bounds."""
+    """Count a round that moved this mass; return whether the weights are within bounds."""
     weights, total, tally, _ = state
     tally[ROUNDS] += 1.0
     if mass > 0.0:
@@ -199,6 +199,6 @@ def count_round(mass: float, state: Iterates) -> bool:
 
 @compiled
 def close_round(q: int, mass: float, state: Iterates, record: Record) -> bool:
-    """Count query q as a round that moved so much; return whether the weights are within bounds."""
+    """Count query q as a round that moved this mass; return whether the weights are within bounds."""
     record[1][q] = mass
     return count_round(mass, state)

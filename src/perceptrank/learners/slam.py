@@ -65,7 +65,7 @@ class SlamPerceptron(CompiledLearner):
 
     On a mistake, w -= learning_rate * X^T g, with g the subgradient of `perceptrank.Slam`: each relevant document that
     is not the margin ahead of all lower grades moves against the best-scored of these, by its weight in the measure.
-    Only margin / learning_rate matters: scaling both scales w and changes no ranking.
+    Rankings depend on margin / learning_rate alone: scaling both scales w.
 
     Cumulative loss on a stream that a unit vector ranks with margin gamma: at most (D^2 + 2 margin / learning_rate) /
     gamma^2, D the largest distance between two differently graded documents of a query.
@@ -78,9 +78,9 @@ class SlamPerceptron(CompiledLearner):
     learning_rate : float, positive
         Factor of every step.
     margin : float, positive
-        How far ahead in score a document must be of all lower grades.
+        Required lead in score over all lower grades.
     class_order : "score", "mean" or "index"
-        How weights are laid inside a relevance class: by score, shared equally, or by index; see `Slam`.
+        Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
     average : bool
         Rank with the mean of all iterates instead of the last one.
     scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
@@ -120,7 +120,7 @@ class SlamPerceptron(CompiledLearner):
 
     @property
     def theorem(self) -> Theorem:
-        """The promise for the settings at hand."""
+        """The guarantee for the current settings."""
         return theorems.slam(float(self.learning_rate), float(self.margin))
 
     def _make_rule(self) -> SlamRule:

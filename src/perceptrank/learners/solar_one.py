@@ -46,7 +46,7 @@ def solar_one_pass(rule: SolarOneRule, block: Block, state: Iterates, record: Re
 
 
 class SolarI(CompiledLearner):
-    """For one pair of a query after the other, the smallest step that puts it a margin of 1 apart, up to a limit.
+    """Passive-aggressive updates, pair by pair: the smallest step to a margin of 1, up to a limit.
 
     With x = x_i - x_j for grades R_i > R_j and loss = max(0, 1 - w . x), w += min(limit, loss / |x|^2) x. Learns from
     all pairs of a list, in the order of its documents.
@@ -54,7 +54,7 @@ class SolarI(CompiledLearner):
     Parameters
     ----------
     limit : float, positive
-        How far a step may go, called C.
+        The aggressiveness parameter C, the largest multiple of x in a step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
     scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them

@@ -49,7 +49,7 @@ def solar_two_pass(
 def learn_pair(
     regularization: float, loss: float, x: Floats, spread: Floats, weights: Floats, covariance: FloatRows
 ) -> bool:
-    """Step along the covariance, or its diagonal if it has one row, times x; return whether that is anywhere."""
+    """Step along the covariance, or its diagonal if it has one row, times x; return False if that is 0."""
     d, diagonal = len(x), len(covariance) < len(x) or len(x) == 1
     for k in range(d):
         product = covariance[0, k] * x[k] if diagonal else 0.0
@@ -76,18 +76,18 @@ def learn_pair(
 
 
 class SolarII(CompiledLearner):
-    """For one pair of a query after the other, a step along directions of which little was learned so far.
+    """Second-order updates, pair by pair: longer steps along directions of large remaining variance.
 
     With x = x_i - x_j for grades R_i > R_j, loss = max(0, 1 - w . x) > 0 and b = 1 / (x^T S x + regularization):
-    w += loss b S x and S -= b S x x^T S, S being the identity in the beginning. Learns from all pairs of a list, in the
+    w += loss b S x and S -= b S x x^T S, S being the identity initially. Learns from all pairs of a list, in the
     order of its documents.
 
     Parameters
     ----------
     regularization : float, positive
-        Called gamma; the larger, the smaller the steps.
+        The parameter gamma; larger values make steps smaller.
     covariance : "diagonal" or "full"
-        Full takes time for every pair, and memory, quadratic in the number of features.
+        "full" takes time for every pair, and memory, quadratic in the number of features.
     average : bool
         Rank with the mean of all iterates instead of the last one.
     scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
@@ -126,7 +126,7 @@ class SolarII(CompiledLearner):
         self._start()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
+        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         if self.covariance == "diagonal":
             return {"covariance": np.ones((1, n_features))}
         check_room(f"the covariance of {n_features} features", n_features**2)
@@ -134,7 +134,7 @@ class SolarII(CompiledLearner):
 
     @property
     def covariance_(self) -> Floats:
-        """S, or its diagonal."""
+        """The matrix S, or its diagonal."""
         found = self._learned().more["covariance"]
         return found[0].copy() if self.covariance == "diagonal" else found.copy()
 

@@ -28,9 +28,9 @@ _SUMS = {
 
 
 class State:
-    """All that a learner has learned: enough to go on as if it had never stopped.
+    """The complete state of a learner: enough to continue as if it had never stopped.
 
-    `core` is what every learner has, as its pass takes it; `more` what only some have, by name.
+    `core` holds the arrays of every learner, as passes take them; `more` those of particular learners, by name.
     """
 
     __slots__ = ("core", "more")
@@ -41,7 +41,7 @@ class State:
 
     @classmethod
     def zero(cls, n_features: int, more: dict[str, Floats]) -> "State":
-        """Return the state that every learner starts from."""
+        """Return the initial state."""
         zeros = np.zeros(n_features), np.zeros(n_features), np.zeros(TALLY_LENGTH)
         return cls((*zeros, more.get("squares", _NONE)), more)
 
@@ -66,7 +66,7 @@ class State:
         return len(self.core[0])
 
     def copy(self) -> "State":
-        """Return a copy that later rounds leave alone."""
+        """Return a deep copy."""
         more = {name: values.copy() for name, values in self.more.items()}
         weights, total, tally, _ = self.core
         return State((weights.copy(), total.copy(), tally.copy(), more.get("squares", _NONE)), more)
@@ -80,7 +80,7 @@ class State:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any], more: dict[str, Floats]) -> "State":
-        """Return the state that `as_plain` was called on, `more` having the shapes; raise if it is inconsistent."""
+        """Restore the state that `as_plain` converted, `more` giving the shapes; raise if it is inconsistent."""
         state = cls.zero(len(plain["weights"]), more)
         state.weights[:] = finite_numbers("weights", plain["weights"], len(state.weights))
         state.total[:] = finite_numbers("total", plain["total"], len(state.weights))

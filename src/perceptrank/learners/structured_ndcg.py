@@ -150,12 +150,12 @@ def find_worst_ranking(
 
 
 class StructuredNdcg(CompiledLearner):
-    """A subgradient step on the structured hinge of NDCG: 1 - NDCG of a ranking plus its lead in score.
+    """Subgradient descent on the structured hinge of NDCG: 1 - NDCG of a ranking plus its lead in score.
 
     The joint score of a ranking is the sum over documents of their score divided by log2(1 + place). The loss of a
-    query is the largest 1 - NDCG + joint score - joint score of the ideal ranking, over all rankings; documents of one
-    grade are ideally ranked by score. Finding that ranking is an assignment problem, solved in time cubic in the number
-    of documents of a query: some tenths of a second for 1,000. Learns from lists.
+    query is the largest 1 - NDCG + joint score - joint score of the ideal ranking, over all rankings; in the ideal
+    ranking, documents of one grade are ordered by score. Finding that ranking is an assignment problem, solved in time
+    cubic in the number of documents of a query: some tenths of a second for 1,000. Learns from lists.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Structured SVM for mean average precision, one step a query."""
+"""Structured SVM for mean average precision, one step per query."""
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.compiled import compiled
@@ -55,10 +55,10 @@ def against_worst_precision(
     spare: Ints,
     coefficients: Floats,
 ) -> float:
-    """Descend towards the ranking that 1 - AP plus its lead in the joint score makes worst, found greedily.
+    """Write a subgradient at the ranking with the largest 1 - AP plus lead in the joint score, found greedily.
 
-    Both classes go by score. Every irrelevant document j is put just before the relevant one, k-th of a, that makes the
-    sum of what it costs to be before k, k + 1, ..., a the largest, or after all if no such sum is positive.
+    Both classes are ordered by score. Every irrelevant document j is placed just before the relevant one, k-th of a,
+    that maximises the sum of the losses of preceding k, k + 1, ..., a, or after all if no such sum is positive.
     """
     b = m - a
     for i in range(m):
@@ -90,7 +90,7 @@ def against_worst_precision(
 
 
 class SvmMap(CompiledLearner):
-    """A subgradient step on the structured hinge of average precision: 1 - AP of a ranking plus its lead in score.
+    """Subgradient descent on the structured hinge of average precision: 1 - AP of a ranking plus its lead in score.
 
     With psi(ranking) the mean, over pairs of a relevant document i and an irrelevant j, of x_i - x_j if i comes first
     and of x_j - x_i if not, the loss of a query is the largest 1 - AP + w . (psi(ranking) - psi(ideal ranking)) over

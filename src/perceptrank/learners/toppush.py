@@ -1,4 +1,4 @@
-"""TopPush, online."""
+"""Online TopPush."""
 
 import math
 
@@ -44,7 +44,7 @@ def toppush_pass(rule: TopPushRule, block: Block, state: Iterates, record: Recor
 def push_relevant(
     m: int, n_relevant: int, squared: bool, scores: Floats, grades: Floats, coefficients: Floats
 ) -> float:
-    """Descend the hinges of all relevant documents against the best irrelevant one, or half their squares; means."""
+    """Write the gradient of the mean hinge, or half its square, of relevant documents; return the mass."""
     rival, top = -1, -math.inf
     for j in range(m):
         if grades[j] == 0.0 and scores[j] > top:
@@ -63,7 +63,7 @@ def push_relevant(
 class TopPush(CompiledLearner):
     """Push every relevant document above the best-scored irrelevant one.
 
-    Online gradient descent, one step a query, on the mean over relevant documents i of max(0, 1 + s* - s_i), s* the
+    Online gradient descent, one step per query, on the mean over relevant documents i of max(0, 1 + s* - s_i), s* the
     largest score of an irrelevant document (`loss="hinge"`, which is SLAM with the weights of AP), or of half its
     square (`"squared"`). Learns from lists; a document is relevant if its grade is positive.
 

@@ -61,18 +61,18 @@ def move_close_pairs(
 
 
 class UnevenMargins(CompiledLearner):
-    """Pairs whose ranks are far apart, and near the top, must be further apart in score.
+    """Perceptron with margins that grow with the distance of two ranks and their nearness to the top.
 
     Documents have ranks 1, 2, ... by grade, equal grades sharing the best. A pair of ranks p < q has the weight
     g = 1/p - 1/q; if its scores are less than margin * g apart, it adds learning_rate * g (x_i - x_j) to the weights,
-    all pairs of a query at once. Only margin / learning_rate matters. Learns from lists, whatever the measure.
+    all pairs of a query at once. Rankings depend on margin / learning_rate alone. Learns from lists.
 
     Parameters
     ----------
     learning_rate : float, positive
         Factor of every step.
     margin : float, positive
-        What the differences of scores are measured by.
+        Unit of the required differences in score.
     average : bool
         Rank with the mean of all iterates instead of the last one.
     scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them

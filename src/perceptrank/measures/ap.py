@@ -36,7 +36,20 @@ def ap_pass(settings: Settings, ranked: Ranked, values: Floats, scratch: Scratch
 
 @dataclass(frozen=True, repr=False)
 class AP(Measure):
-    """Average precision; a document is relevant if its grade is positive."""
+    """Average precision: the mean, over the relevant documents, of the precision at their rank.
+
+    A document is relevant if its grade is positive.
+
+    Parameters
+    ----------
+    ties : {"worst", "stable", "reverse", "random", "expected"}
+        Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
+        the mean over all orders.
+    empty : {"skip", "one", "zero"}
+        Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
+    seed : int
+        Seed of random ties.
+    """
 
     name: ClassVar[str] = "ap"
     code: ClassVar[int] = ranking.AP

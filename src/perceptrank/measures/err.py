@@ -37,7 +37,23 @@ def err_pass(settings: Settings, ranked: Ranked, values: Floats, scratch: Scratc
 
 @dataclass(frozen=True, repr=False)
 class ERR(Measure):
-    """Expected reciprocal rank of the document that satisfies a reader going down the first k; grades 0..max_grade."""
+    """Expected reciprocal rank of the document at which a reader of the first k stops.
+
+    Parameters
+    ----------
+    k : int, optional
+        Cut-off: the number of documents from the top that count; all if None.
+    ties : {"worst", "stable", "reverse", "random", "expected"}
+        Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
+        the mean over all orders.
+    empty : {"skip", "one", "zero"}
+        Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
+    seed : int
+        Seed of random ties.
+    max_grade : float, positive
+        The largest grade of the scale; a document of grade R stops the reader with probability (2^R - 1) /
+        2^max_grade.
+    """
 
     name: ClassVar[str] = "err"
     code: ClassVar[int] = ranking.ERR

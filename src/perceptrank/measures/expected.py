@@ -1,4 +1,4 @@
-"""Measures in expectation over all orders of tied documents."""
+"""Expected values of measures over all orders of tied documents."""
 
 import math
 
@@ -104,7 +104,7 @@ def expected_measure(
 def average_going(
     measure: int, max_grade: float, start: int, n: int, grades: Floats, order: Ints, sums: Floats
 ) -> None:
-    """Write for t = 0..n the chance to go past t documents of a tied group, in the mean over all its orders."""
+    """Write for t = 0..n the probability of going past t documents of a tied group, averaged over all its orders."""
     sums[0] = 1.0
     for t in range(1, n + 1):
         going_on = 1.0 - stop_probability(measure, grades[order[start + t - 1]], max_grade)

@@ -28,7 +28,7 @@ def gain_of(gain: int, grade: float, shift: float) -> float:
 
 @compiled
 def gain_shift(gain: int, highest: float) -> float:
-    """Return what exponents are lowered by, or linear gains divided by, so that sums stay finite; 0 if they do."""
+    """Return the shift of exponents, or the divisor of linear gains, that keeps sums finite; 0 if none is needed."""
     if gain == LINEAR:
         return highest if highest > LARGEST_SAFE_GAIN else 0.0
     return np.floor(highest) if highest > LARGEST_SAFE_GRADE else 0.0

@@ -24,14 +24,25 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.measures.discounts import discounts
 from perceptrank.measures.ranking import EMPTY, TIES, draw_ties
-from perceptrank.stream.validation import as_grades, as_scores, check_choice, is_whole, read_only
+from perceptrank.stream.validation import as_grades, as_scores, check_choice, check_seed, is_whole, read_only
 
 _NO_DRAWS: Floats = np.empty(0)
 
 
 @dataclass(frozen=True, repr=False)
 class Measure:
-    """The base of all measures: the two policies, and how a measure is called, named and compared."""
+    """Base class of ranking measures: immutable values with a name, compared by their fields.
+
+    Parameters
+    ----------
+    ties : {"worst", "stable", "reverse", "random", "expected"}
+        Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
+        the mean over all orders.
+    empty : {"skip", "one", "zero"}
+        Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
+    seed : int
+        Seed of random ties.
+    """
 
     name: ClassVar[str]
     code: ClassVar[int]  # in the kernel of expected values
@@ -44,8 +55,7 @@ class Measure:
     def __post_init__(self) -> None:
         check_choice("ties", self.ties, TIES)
         check_choice("empty", self.empty, EMPTY)
-        if not is_whole(self.seed) or not 0 <= self.seed < 2**63:
-            raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1, got {self.seed!r}")
+        check_seed(self.seed)
         object.__setattr__(self, "seed", int(self.seed))
         k = self.cutoff
         if k is not None:
@@ -74,16 +84,13 @@ class Measure:
         return self.name + (f"@{k}" if k else "") + (f":{suffix}" if suffix else "")
 
     def __call__(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> float:
-        """Return the measure of one query; NaN if the query is to be left out.
+        """Return the measure of one query; NaN if it has no relevant document and `empty` is "skip".
 
         >>> from perceptrank import NDCG
         >>> NDCG()([3, 2, 1], [0, 1, 0])  # 1 / log2(3)
         0.6309297535714575
         """
-        values = as_scores(scores)
-        grades = as_grades(relevance, len(values))
-        if len(values) == 0:
-            raise ValueError("a query must have at least one document, got none")
+        values, grades = as_ranked_query(scores, relevance)
         self.check_grades(grades)
         return float(self.per_query(values, grades, np.array([0, len(values)]))[0])
 
@@ -91,9 +98,10 @@ class Measure:
         """Raise if the measure is not defined for these grades."""
 
     def per_query(self, scores: Floats, relevance: Floats, offsets: Ints, first_round: int = 0) -> Floats:
-        """Return one value per query, for arrays that were checked; NaN where a query is left out.
+        """Return one value per query of validated arrays; NaN for a query that is left out.
 
-        Random tie-breaking depends on the seed and the number of the round alone; first_round is the first query's.
+        Random tie-breaking depends on the seed and the number of the round alone; `first_round` is that of the first
+        query.
         """
         if self.ties == "expected":
             from perceptrank.measures.expected import expected_pass as kernel
@@ -118,3 +126,12 @@ class Measure:
 
 
 MeasureLike: TypeAlias = str | Measure
+
+
+def as_ranked_query(scores: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Validate and convert the scores and grades of one query, which has at least one document."""
+    values = as_scores(scores)
+    grades = as_grades(relevance, len(values))
+    if len(values) == 0:
+        raise ValueError("a query must have at least one document, got none")
+    return values, grades

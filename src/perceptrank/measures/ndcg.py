@@ -54,7 +54,22 @@ def best_gain(gain: int, shift: float, k: int, m: int, grades: Floats, discounts
 
 @dataclass(frozen=True, repr=False)
 class NDCG(Measure):
-    """Normalised discounted cumulative gain of the first k documents, or of all."""
+    """Normalised discounted cumulative gain of the first k documents, or of all.
+
+    Parameters
+    ----------
+    k : int, optional
+        Cut-off: the number of documents from the top that count; all if None.
+    ties : {"worst", "stable", "reverse", "random", "expected"}
+        Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
+        the mean over all orders.
+    empty : {"skip", "one", "zero"}
+        Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
+    seed : int
+        Seed of random ties.
+    gain : {"exp2", "linear"}
+        Gain of grade R: 2^R - 1 or R.
+    """
 
     name: ClassVar[str] = "ndcg"
     code: ClassVar[int] = ranking.NDCG

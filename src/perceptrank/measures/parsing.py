@@ -1,4 +1,4 @@
-"""Measures by name, and the conventions of other tools."""
+"""Parsing of measure names, and the conventions of other tools."""
 
 from collections.abc import Iterable
 from dataclasses import fields
@@ -26,7 +26,12 @@ KNOWN = "ndcg, ndcg@k, ap, p@k, rr, rr@k, err, err@k"
 
 
 def parse(name: MeasureLike) -> Measure:
-    """Return the measure of a name such as "ndcg@10", "ap" or "ndcg@5:gain=linear,ties=expected".
+    """Parse the name of a measure.
+
+    Parameters
+    ----------
+    name : str or Measure
+        A name such as "ndcg@10", "ap" or "ndcg@5:gain=linear,ties=expected"; a Measure is returned unchanged.
 
     >>> parse("ndcg@10")
     NDCG(k=10)
@@ -37,7 +42,12 @@ def parse(name: MeasureLike) -> Measure:
 
 
 def parse_all(names: Iterable[MeasureLike] | MeasureLike) -> list[Measure]:
-    """Return the measures of several names; all that are wrong are reported together."""
+    """Parse the names of several measures; all invalid ones are reported together.
+
+    Parameters
+    ----------
+    names : str, Measure, or an iterable of these
+    """
     if isinstance(names, (str, Measure)):
         names = [names]
     if not isinstance(names, Iterable):
@@ -67,7 +77,7 @@ def _parse_one(name: MeasureLike) -> Measure:
     options: dict[str, Any] = {}
     if at:
         if "k" not in known:
-            raise ValueError(f"measure {base!r} takes no cut-off, got {name!r}")
+            raise ValueError(f"measure {base!r} has no cut-off, got {name!r}")
         if not cutoff.isdecimal() or int(cutoff) < 1:
             raise ValueError(f"the cut-off of {name!r} must be a whole number of at least 1")
         options["k"] = int(cutoff)
@@ -100,14 +110,19 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def preset(tool: str, name: MeasureLike) -> Measure:
-    """Return the measure as another tool computes it.
+    """Return a measure with the conventions of another tool.
 
-    ``lightgbm`` and ``xgboost``: gain 2^r - 1, ties in input order, a query without relevant documents counts 1.
-    ``scikit-learn``: its ndcg_score, with the grade as gain, the mean over the orders of tied documents, and 0 for a
-    query without relevant documents; its average precision treats ties in a way of its own and is not offered.
-    ``trec_eval`` and ``ir_measures``: the grade as gain, 0 for a query without relevant documents, and of tied
-    documents the one with the larger document number first, which is the later one if documents come in the order of
-    their numbers. trec_eval reads scores in single precision: scores that differ by less are tied there and not here.
+    Parameters
+    ----------
+    tool : {"lightgbm", "xgboost", "scikit-learn", "trec_eval", "ir_measures"}
+        ``lightgbm`` and ``xgboost``: gain 2^R - 1, ties in input order, a query without relevant documents counts 1.
+        ``scikit-learn``: its ndcg_score, with linear gain, the mean over all orders of tied documents, and 0 for a
+        query without relevant documents; its average precision has another definition for ties and is not offered.
+        ``trec_eval`` and ``ir_measures``: linear gain, 0 for a query without relevant documents, and among tied
+        documents the larger document identifier first, which is the later one if documents are in the order of
+        their identifiers. trec_eval reads scores in single precision, so it may see ties that are none here.
+    name : str or Measure
+        The measure; options that the tool has no convention for are kept.
 
     >>> preset("scikit-learn", "ndcg@10")
     NDCG(k=10, ties='expected', empty='zero', gain='linear')

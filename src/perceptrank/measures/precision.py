@@ -34,7 +34,22 @@ def precision_pass(settings: Settings, ranked: Ranked, values: Floats, scratch: 
 
 @dataclass(frozen=True, repr=False)
 class Precision(Measure):
-    """Share of relevant documents among the first k; divided by k even where a query has fewer documents."""
+    """Precision: the number of relevant documents among the first k, divided by k.
+
+    The divisor is k even if a query has fewer documents.
+
+    Parameters
+    ----------
+    k : int, optional
+        Cut-off: the number of documents from the top that count; all if None.
+    ties : {"worst", "stable", "reverse", "random", "expected"}
+        Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
+        the mean over all orders.
+    empty : {"skip", "one", "zero"}
+        Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
+    seed : int
+        Seed of random ties.
+    """
 
     name: ClassVar[str] = "p"
     code: ClassVar[int] = ranking.PRECISION

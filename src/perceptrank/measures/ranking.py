@@ -15,8 +15,8 @@ EMPTY = {"skip": math.nan, "one": 1.0, "zero": 0.0}
 
 NDCG, AP, PRECISION, RECIPROCAL_RANK, ERR = range(5)
 
-# What measures hand to their kernels: measure, tie policy, value of an empty query, seed, cut-off, gain, largest grade;
-# and scores, relevance, offsets, discounts, and a random number per document if the tie policy is random.
+# Arguments of the kernels: measure, tie policy, value of an empty query, seed, cut-off, gain, largest grade; and
+# scores, relevance, offsets, discounts, and a random number per document if the tie policy is random.
 Settings: TypeAlias = tuple[int, int, float, int, int, int, float]
 Ranked: TypeAlias = tuple[Floats, Floats, Ints, Floats, Floats]
 
@@ -29,7 +29,7 @@ def rank_first(
 ) -> None:
     """Write the first k of m documents by score, and perhaps some more, to the last row of the scratch integers.
 
-    What is left out has smaller scores than k documents: the least of the maxima of k groups bounds them.
+    Documents that are left out have smaller scores than k others: the least of the maxima of k groups bounds them.
     """
     policy, scores, draws = settings[1], ranked[0], ranked[4]
     keys, ties = scratch[0][1], scratch[0][2]
@@ -66,7 +66,7 @@ def rank_first(
 
 @compiled
 def draw_ties(seed: int, first_round: int, offsets: Ints, draws: Floats) -> None:
-    """Write a random number per document, which depends on the seed and the number of the round alone."""
+    """Write a random number per document, a function of the seed, the number of the round and the document alone."""
     for q in range(len(offsets) - 1):
         for i in range(offsets[q + 1] - offsets[q]):
             draws[offsets[q] + i] = noise(seed, first_round + q, i)

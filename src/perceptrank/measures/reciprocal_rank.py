@@ -35,7 +35,20 @@ def reciprocal_rank_pass(settings: Settings, ranked: Ranked, values: Floats, scr
 
 @dataclass(frozen=True, repr=False)
 class ReciprocalRank(Measure):
-    """One over the rank of the first relevant document, if that is among the first k."""
+    """Reciprocal rank of the first relevant document; 0 if it comes after rank k.
+
+    Parameters
+    ----------
+    k : int, optional
+        Cut-off: the number of documents from the top that count; all if None.
+    ties : {"worst", "stable", "reverse", "random", "expected"}
+        Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
+        the mean over all orders.
+    empty : {"skip", "one", "zero"}
+        Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
+    seed : int
+        Seed of random ties.
+    """
 
     name: ClassVar[str] = "rr"
     code: ClassVar[int] = ranking.RECIPROCAL_RANK

@@ -120,6 +120,7 @@ def _rates(result: Simulated) -> str:
 
 def _simulated(settings: Settings, source: Source, n_threads: int | None, progress: Any) -> StreamResult:
     result = run_simulated(source, settings.seeds, n_threads=n_threads, progress=progress)
+    slam = CONTENDERS["slam"].make("ndcg@10", 1.0).theorem
     trials = result.trials
     tuned = {measure: tune(trials, measure) for measure in MEASURES}
     ranked = [one for one in tuned["ndcg@10"] if one.contender.name != "perceptron"]
@@ -155,7 +156,7 @@ def _simulated(settings: Settings, source: Source, n_threads: int | None, progre
             result.slam_bounds,
             "losses-by-rate",
             "Cumulative loss by learning rate on the separable stream",
-            _about(settings, trials, "Dashed: (D² + 2 / η) / γ², the smallest among the seeds."),
+            _about(settings, trials, f"Dashed: {slam.separable_formula()}, the smallest among the seeds."),
         ),
     ]
     return StreamResult(trials, charts, tuned, _rate_dependence(trials), result)

@@ -7,12 +7,12 @@ from perceptrank.datasets.separable import separable
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.slam import SlamPerceptron
 from perceptrank.measures import parse
-from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, RATES, Run
+from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, RATES, Contender, Run
 from perceptrank.paper.losses import MEASURE, BoundCheck, check_bound
 from perceptrank.paper.trials import Progress, Source, Trials, run_trials
 from perceptrank.paper.tuning import tune
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.theory import bounds, diameter, radius
+from perceptrank.theory import Theorem, bounds, diameter, radius
 
 MARGIN = 1.0
 _AS_IN_THE_PAPER = "slam-paper"
@@ -65,36 +65,25 @@ def run_simulated(
         return runs
 
     trials = run_trials(source, seeds, extra, n_threads=n_threads, progress=progress)
-    slam_bounds = {
-        rate: [bounds.slam(diameter=one, learning_rate=rate, margin=MARGIN) for one in diameters] for rate in RATES
-    }
     best = {one.contender.name: one.hindsight for one in tune(trials, MEASURE)}
-    slam = best["slam"]
+
+    def bounds_of(theorem: Theorem, *, by_radius: bool = False) -> list[float]:
+        if by_radius:
+            return [theorem.bound(radius=one, margin=MARGIN) for one in radii]
+        return [theorem.bound(diameter=one, margin=MARGIN) for one in diameters]
+
+    def check(one: Contender, run: Run, *, by_radius: bool = False, note: str = "") -> BoundCheck:
+        theorem = one.make(run.measure, run.rate).theorem
+        formula = theorem.separable_formula(by_radius=by_radius) + note
+        return check_bound(trials, one.label, run, one.color, formula, bounds_of(theorem, by_radius=by_radius))
+
+    def without_theorem(one: Contender) -> BoundCheck:
+        return check_bound(trials, one.label, best[one.name], one.color, "none", None)
+
     checks = [
-        check_bound(
-            trials,
-            LAST_ITERATE.label,
-            Run(LAST_ITERATE.name, MEASURE, 1.0),
-            LAST_ITERATE.color,
-            "3 D² / γ²",
-            [bounds.listwise(diameter=one, margin=MARGIN) for one in diameters],
-        ),
-        check_bound(
-            trials,
-            CONTENDERS["slam"].label,
-            slam,
-            CONTENDERS["slam"].color,
-            f"(D² + 2 / η) / γ², η = {slam.rate:.3g}",
-            slam_bounds[slam.rate],
-        ),
-        check_bound(
-            trials,
-            CONTENDERS["minimax"].label,
-            best["minimax"],
-            CONTENDERS["minimax"].color,
-            "4 R² / γ²",
-            [bounds.minimax(radius=one, margin=MARGIN) for one in radii],
-        ),
+        check(LAST_ITERATE, Run(LAST_ITERATE.name, MEASURE, 1.0)),
+        check(CONTENDERS["slam"], best["slam"], note=f", rate = {best['slam'].rate:.3g}"),
+        check(CONTENDERS["minimax"], best["minimax"], by_radius=True),
         check_bound(
             trials,
             "Algorithm 2, the paper's rate",
@@ -103,7 +92,8 @@ def run_simulated(
             "4 k R² v_max / γ²",
             [constant / MARGIN**2] * len(streams),
         ),
-        check_bound(trials, CONTENDERS["listwise"].label, best["listwise"], CONTENDERS["listwise"].color, "none", None),
-        check_bound(trials, CONTENDERS["listnet"].label, best["listnet"], CONTENDERS["listnet"].color, "none", None),
+        without_theorem(CONTENDERS["listwise"]),
+        without_theorem(CONTENDERS["listnet"]),
     ]
+    slam_bounds = {rate: bounds_of(CONTENDERS["slam"].make(MEASURE, rate).theorem) for rate in RATES}
     return Simulated(trials, checks, slam_bounds, radii, diameters, ratio)

@@ -11,7 +11,8 @@ from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
 from perceptrank.paper.contenders import CONTENDERS, MEASURES, Run, all_runs
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.transforms.scaling import ScalingLike, make_scalings
+from perceptrank.transforms.parsing import make_scalings
+from perceptrank.transforms.scaling import ScalingLike
 
 Progress = Callable[[int], object]
 

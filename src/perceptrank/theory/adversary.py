@@ -1,9 +1,9 @@
-"""The adversary of the lower bound: it grades each query only after it has seen how the learner ranks it.
+"""The adversary of the lower bound, which grades each query after it has seen the learner's ranking.
 
 Query t has the documents R e_{t+1}, −R e_{t+1}, and R e_1 as often as wanted. If the first one is ranked on top, the
-second one is relevant, else the first one. Whatever the learner does, a relevant document is never on top, so every
-round costs 1/2 or more in 1 − AP and 1 − 1/log2(3) or more in 1 − NDCG. Yet a linear ranker has known it all: w_1 =
-−γ/(2R), w_{t+1} = ±γ/(2R) has margin γ, and norm at most 1 for up to 4R²/γ² − 1 rounds.
+second one is relevant, else the first one. A relevant document is never on top, so every round costs at least 1/2 in
+1 − AP and 1 − 1/log2(3) in 1 − NDCG. Yet the stream is separable: w_1 = −γ/(2R), w_{t+1} = ±γ/(2R) has margin γ, and
+norm at most 1 for up to 4R²/γ² − 1 rounds.
 """
 
 from typing import NamedTuple, Protocol
@@ -21,10 +21,10 @@ _MOST_BYTES = 2**32
 
 
 class Ranker(Protocol):
-    """What the adversary asks of a learner."""
+    """The interface that the adversary needs: ranking, and learning one query."""
 
     def rank(self, X: npt.ArrayLike) -> Ints:
-        """The rows of X, best first."""
+        """Return the row numbers of X, best first."""
         ...
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> object:
@@ -33,12 +33,20 @@ class Ranker(Protocol):
 
 
 class Game(NamedTuple):
-    """A lower-bound game that was played.
+    """Result of a lower-bound game.
 
-    `trace` has the measure of each round's ranking (its masses are 1 where the learner says that it has learned),
-    `stream` the queries with the grades they were given, `separator` the unit vector that ranks all of them correctly
-    with margin `margin` (the margin asked for, or more), and `lower_bound` what the learner has lost at least, as any
-    learner would have.
+    Attributes
+    ----------
+    trace : Trace
+        The measure of each round's ranking; masses are 1 in rounds with an update.
+    stream : QueryStream
+        The queries with the grades that the adversary gave.
+    separator : array
+        Unit vector that ranks all queries correctly.
+    margin : float
+        Its margin, at least the requested one.
+    lower_bound : float
+        The loss that any learner has at least.
     """
 
     trace: Trace
@@ -49,7 +57,16 @@ class Game(NamedTuple):
 
 
 def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
-    """For how many rounds the adversary can keep a margin: ⌊4R²/γ²⌋ − 1, or the paper's ⌊R²/γ²⌋ − 1.
+    """Return the largest number of rounds with a given margin: ⌊4R²/γ²⌋ − 1, or the paper's ⌊R²/γ²⌋ − 1.
+
+    Parameters
+    ----------
+    radius : float, positive
+        Norm R of every document.
+    margin : float, positive
+        Margin γ of the stream.
+    version : {"sharp", "paper"}
+        The first formula or the second.
 
     >>> n_rounds(1.0, 0.1), n_rounds(1.0, 0.1, "paper")
     (399, 99)
@@ -74,22 +91,22 @@ def play(
     rounds: int | None = None,
     measure: MeasureLike = "ndcg",
 ) -> Game:
-    """Play the lower-bound game against a ranker, through nothing but its `rank` and `learn_one`.
+    """Play the lower-bound game against a ranker, using only its `rank` and `learn_one`.
 
     Parameters
     ----------
     ranker : learner
-        It must not have seen documents with another number of features: there are as many as rounds, and one more.
+        It must accept documents with one feature more than there are rounds.
     radius, margin : float
-        The norm R of every document, and the margin γ that the stream is to have.
+        Norm R of every document, and margin γ of the stream.
     n_documents : int
-        How many documents a query has, 2 or more.
+        Number of documents of a query, at least 2.
     version : {"sharp", "paper"}
-        How many rounds to play, see `n_rounds`.
+        Number of rounds, see `n_rounds`.
     rounds : int, optional
-        Play fewer rounds than that.
+        A smaller number of rounds.
     measure : str or Measure
-        What the ranker loses is 1 minus this: "ndcg" or "ap", with or without a cut-off.
+        "ndcg" or "ap", with or without a cut-off; the loss is 1 minus this.
 
     >>> import perceptrank as pr
     >>> game = play(pr.MinimaxPerceptron(), margin=0.5)
@@ -106,7 +123,7 @@ def play(
     n_features = rounds + 1
     if 8 * n_documents * rounds * n_features > _MOST_BYTES:
         raise ValueError(
-            f"{rounds} rounds need {n_features} features, {8e-9 * n_documents * rounds * n_features:.0f} GB in all; "
+            f"{rounds} rounds need {n_features} features, {8e-9 * n_documents * rounds * n_features:.0f} GB of memory; "
             "choose a larger margin or fewer rounds"
         )
     X: Features = np.zeros((rounds, n_documents, n_features))

@@ -1,8 +1,8 @@
-"""The theorems as functions: how much a learner can lose at most, and how much any learner can be made to lose.
+"""The theorems as functions: upper bounds for learners, and the lower bound for all of them.
 
-Every function takes what its constant needs and then either `margin`, the gamma of a separable stream, or `comparator`,
-the pair (U, L); see `perceptrank.theory.Theorem`. These come from `perceptrank.theory.margin` and `comparator`,
-distances and norms from `diameter` and `radius`.
+Every upper bound takes the quantities of its constant C and either `margin`, the gamma of a separable stream, or
+`comparator`, the pair (U, L); see `perceptrank.theory.Theorem`. `perceptrank.theory.margin` and `comparator` compute
+these, `diameter` and `radius` distances and norms.
 """
 
 import math
@@ -32,10 +32,19 @@ __all__ = [
 
 
 def perceptron(*, radius: float, margin: float | None = None, comparator: AnyComparator | None = None) -> float:
-    """Mistakes of the classification perceptron (Algorithm 1): C = R^2.
+    """Bound the mistakes of the classification perceptron (Algorithm 1): C = R^2.
 
-    The surrogate of a comparator is the hinge loss, summed over the rounds with a mistake. Theorem 1 and its corollary
-    in the paper.
+    Theorem 1 of the paper and its corollary.
+
+    Parameters
+    ----------
+    radius : float, positive
+        Largest norm R of an example.
+    margin : float, optional
+        Margin gamma of a separable stream; give this or `comparator`.
+    comparator : Comparator or (U, L), optional
+        Norm and cumulative surrogate of a fixed ranker; the surrogate is the hinge loss, summed over
+        the rounds with a mistake.
 
     >>> perceptron(radius=1, margin=0.5)
     4.0
@@ -51,13 +60,25 @@ def slam_as_in_the_paper(
     margin: float | None = None,
     comparator: AnyComparator | None = None,
 ) -> float:
-    """Cumulative loss of Algorithm 2 at the rate 1 / C, as the paper has it: C = 4 m R^2 v_max.
+    """Bound the cumulative loss of Algorithm 2 at the rate 1 / C, as in the paper: C = 4 m R^2 v_max.
 
-    `n_documents` is m, the most documents of a query, or k for NDCG@k; `weight_ratio` is v_max, see the function of
-    that name. The rate is the one that suits a separable stream; the general form holds for the best rate in hindsight.
-    The surrogate of a comparator is SLAM with margin 1, summed over all rounds. The paper's theorem has v_max outside
-    of the root; it belongs under the root too. Not for weights that are shared inside a class (`class_order="mean"`)
-    under a cut-off: then more than k are positive.
+    The rate is the one for a separable stream; the general form holds for the best rate in hindsight. The paper's
+    theorem has v_max outside of the root; it belongs under the root too. Not valid for weights that are shared inside a
+    class (`class_order="mean"`) under a cut-off: then more than k are positive.
+
+    Parameters
+    ----------
+    radius : float, positive
+        Largest norm R of a document.
+    n_documents : int
+        m, the most documents of a query, or k for NDCG@k.
+    weight_ratio : float, positive
+        v_max, see the function `weight_ratio`.
+    margin : float, optional
+        Margin gamma of a separable stream; give this or `comparator`.
+    comparator : Comparator or (U, L), optional
+        Norm and cumulative surrogate of a fixed ranker; the surrogate is SLAM with margin 1, summed
+        over all rounds.
 
     >>> slam_as_in_the_paper(radius=1, n_documents=10, weight_ratio=2, margin=1)
     80.0
@@ -75,10 +96,23 @@ def slam(
     margin: float | None = None,
     comparator: AnyComparator | None = None,
 ) -> float:
-    """Cumulative loss of Algorithm 2 at any rate, as we have it: C = D^2 + 2 surrogate_margin / learning_rate.
+    """Bound the cumulative loss of Algorithm 2 at any rate: C = D^2 + 2 surrogate_margin / learning_rate.
 
-    The surrogate of a comparator is SLAM with margin 1, summed over the rounds with a loss. Neither the number of
-    documents nor the cut-off nor the grades matter.
+    The bound is independent of the number of documents, the cut-off and the grades.
+
+    Parameters
+    ----------
+    diameter : float
+        Largest distance D between two differently graded documents of a query.
+    learning_rate : float, positive
+        Factor of every step.
+    surrogate_margin : float, positive
+        Margin of the surrogate.
+    margin : float, optional
+        Margin gamma of a separable stream; give this or `comparator`.
+    comparator : Comparator or (U, L), optional
+        Norm and cumulative surrogate of a fixed ranker; the surrogate is SLAM with margin 1, summed
+        over the rounds with a loss.
 
     >>> slam(diameter=2, learning_rate=0.5, margin=1)
     8.0
@@ -89,9 +123,17 @@ def slam(
 
 
 def minimax(*, radius: float, margin: float | None = None, comparator: AnyComparator | None = None) -> float:
-    """Mistakes, hence cumulative loss, of Algorithm 3: C = 4 R^2.
+    """Bound the mistakes, hence the cumulative loss, of Algorithm 3: C = 4 R^2.
 
-    The surrogate of a comparator is max-pair with margin 1, summed over the rounds with a mistake.
+    Parameters
+    ----------
+    radius : float, positive
+        Largest norm R of a document.
+    margin : float, optional
+        Margin gamma of a separable stream; give this or `comparator`.
+    comparator : Comparator or (U, L), optional
+        Norm and cumulative surrogate of a fixed ranker; the surrogate is max-pair with margin 1,
+        summed over the rounds with a mistake.
 
     >>> minimax(radius=1, margin=1)
     4.0
@@ -107,10 +149,21 @@ def listwise(
     margin: float | None = None,
     comparator: AnyComparator | None = None,
 ) -> float:
-    """Cumulative loss of the listwise perceptron, last iterate, any violators: C = (1 + 2 relative_margin) D^2.
+    """Bound the cumulative loss of the listwise perceptron, last iterate, any violators.
 
-    The surrogate of a comparator, summed over the rounds with an update, is level-pair with margin 1 if violators are
-    weighted by places, SLAM with margin 1 otherwise. With an absolute margin the constant is that of `slam`.
+    C = (1 + 2 relative_margin) D^2. With an absolute margin the constant is that of `slam`.
+
+    Parameters
+    ----------
+    diameter : float
+        Largest distance D between two differently graded documents of a query.
+    relative_margin : float, not negative
+        Margin in units of the mean squared step per weight moved.
+    margin : float, optional
+        Margin gamma of a separable stream; give this or `comparator`.
+    comparator : Comparator or (U, L), optional
+        Norm and cumulative surrogate of a fixed ranker; the surrogate, summed over the rounds with an
+        update, is level-pair with margin 1 if violators are weighted by places, SLAM with margin 1 otherwise.
 
     >>> listwise(diameter=2, relative_margin=0, margin=1)
     4.0
@@ -120,10 +173,22 @@ def listwise(
 
 
 def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin: float = 1.0, margin: float) -> float:
-    """Loss of iterative parameter mixing with Algorithm 2, or with the listwise rule and surrogate_margin 0.
+    """Bound the loss of iterative parameter mixing with Algorithm 2, or with the listwise rule and surrogate_margin 0.
 
-    Shards each run a pass from the mean of all and are averaged; the losses of a shard count by its weight in that
-    mean. Summed over epochs and shards: (D^2 + 2 surrogate_margin / learning_rate) / gamma^2.
+    In each epoch every shard runs one pass from the mean of all shards' weights, and the results are averaged; the
+    losses of a shard count by its weight in that mean. Summed over epochs and shards: (D^2 + 2 surrogate_margin /
+    learning_rate) / gamma^2.
+
+    Parameters
+    ----------
+    diameter : float
+        Largest distance D between two differently graded documents of a query.
+    learning_rate : float, positive
+        Factor of every step.
+    surrogate_margin : float, not negative
+        Margin of the surrogate.
+    margin : float, positive
+        Margin gamma of the separable stream.
 
     >>> parameter_mixing(diameter=2, learning_rate=1, surrogate_margin=0, margin=0.5)
     16.0
@@ -134,10 +199,17 @@ def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin:
 
 
 def hedge(*, n_learners: int, n_queries: int) -> float:
-    """How much more than the best of its learners a tournament with strategy "hedge" loses at most, in expectation.
+    """Bound the expected regret of a tournament with strategy "hedge" against the best of its learners.
 
     sqrt(2 T ln N) + sqrt(ln N / 8): exponential weights with the rate sqrt(8 ln N / t) in round t; N. Cesa-Bianchi and
-    G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3. Queries that do not count do not count in T.
+    G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3.
+
+    Parameters
+    ----------
+    n_learners : int
+        N.
+    n_queries : int
+        T, the number of queries with a value of the measure: those with a relevant document, if others are left out.
 
     >>> round(hedge(n_learners=4, n_queries=1000), 2)
     53.07
@@ -147,9 +219,20 @@ def hedge(*, n_learners: int, n_queries: int) -> float:
 
 
 def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", version: str = "sharp") -> float:
-    """What any deterministic learner can be made to lose on a stream with that margin, features permitting.
+    """Return the loss that an adversary can force on any deterministic learner, given enough features.
 
-    So many rounds as `n_rounds` says, each of which costs 1/2 in AP and 1 - 1 / log2(3) in NDCG.
+    Each of the rounds of `n_rounds` costs 1/2 in AP, 1 - 1 / log2(3) in NDCG and 1 in NDCG@1.
+
+    Parameters
+    ----------
+    radius : float, positive
+        Largest norm R of a document.
+    margin : float, positive
+        Margin gamma of the stream.
+    measure : str or Measure
+        "ndcg", "ndcg@k" or "ap".
+    version : {"sharp", "paper"}
+        Number of rounds, see `perceptrank.theory.n_rounds`.
 
     >>> lower(radius=1, margin=0.5, measure="ap")
     7.5
@@ -161,10 +244,16 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
 
 
 def weight_ratio(measure: MeasureLike, stream: Blocks) -> float:
-    """v_max of a stream: the largest ratio of two positive SLAM weights of a query. 1 for AP.
+    """Return v_max of a stream, the largest ratio of two positive SLAM weights of a query; 1 for AP.
 
-    Weights fall along the ideal ranking, with the grade and with the place, so it is the first one against the last
-    that is positive.
+    Weights decrease along the ideal ranking, by grade and by place, so it is the ratio of the first positive weight to
+    the last.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        "ndcg", "ndcg@k" or "ap".
+    stream : QueryStream or iterable of blocks
 
     >>> from perceptrank import QueryStream
     >>> weight_ratio("ndcg", QueryStream.from_arrays([[0.0]] * 3, [2, 1, 0]))  # (2^2 - 1) / 1 against 1 / log2(3)

@@ -1,4 +1,4 @@
-"""What a learner's theorem promises for what it has learned so far, and what happened."""
+"""Certificates: the bounds of a learner's theorem beside the observed values."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,17 @@ _ROUNDING = 1 + 1e-6
 
 @dataclass(frozen=True)
 class Promise:
-    """One inequality: what happened is at most the bound."""
+    """One inequality of a certificate: observed value <= bound.
+
+    Attributes
+    ----------
+    name : str
+        "a posteriori", "from the steps" or "a priori".
+    formula : str
+        The bound in symbols.
+    bound, happened : float
+        Bound and observed value.
+    """
 
     name: str
     formula: str
@@ -16,24 +26,38 @@ class Promise:
 
     @property
     def holds(self) -> bool:
-        """Whether it is kept, but for rounding."""
+        """True if the inequality holds up to rounding."""
         return self.happened <= self.bound * _ROUNDING
 
     @property
     def used(self) -> float:
-        """The part of the bound that was used up."""
+        """Ratio of the observed value to the bound."""
         return self.happened / self.bound if self.bound > 0 else 0.0 if self.happened == 0 else float("inf")
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """A learner's tally, and the promises that follow from it.
+    """Counts and sums of a learner, and the inequalities that follow from them.
 
-    `mass` is S, the sum of the weights moved in all rounds, which the theorems bound: it is at least the cumulative
-    loss of the rankings by the current weights (for Algorithms 1 and 3, the number of mistakes). `squared_steps` is the
-    sum of squared lengths of all steps, before the learning rate; `reach` the longest step per weight moved, at most
-    the stream's diameter; `norm` the length of the current weights. If the learner ranks with the mean of its weights,
-    `is_averaged`, the promises are not about the rankings that it shows.
+    Attributes
+    ----------
+    algorithm : str
+        Name of the learner.
+    rounds, updates : int
+        Number of rounds, and of those with an update.
+    mass : float
+        S, the sum of the weights moved in all rounds, which the theorems bound. It is at least the cumulative loss of
+        the rankings by the current weights; for Algorithms 1 and 3, it is the number of mistakes.
+    squared_steps : float
+        Sum of squared lengths of all steps, before the learning rate.
+    reach : float
+        The longest step per weight moved, at most the stream's diameter.
+    norm : float
+        Norm of the current weights.
+    promises : tuple of Promise
+        The inequalities.
+    is_averaged : bool
+        True if the learner ranks with the mean of its weights, to which the inequalities do not apply.
     """
 
     algorithm: str
@@ -48,7 +72,7 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether all promises are kept."""
+        """True if all inequalities hold."""
         return all(one.holds for one in self.promises)
 
     def __str__(self) -> str:

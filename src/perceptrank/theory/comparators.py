@@ -1,4 +1,4 @@
-"""The best fixed ranker in hindsight, so that bounds for streams that are not separable become numbers."""
+"""The best fixed ranker in hindsight, for bounds on streams that are not separable."""
 
 import numpy as np
 import numpy.typing as npt
@@ -19,19 +19,27 @@ from perceptrank.theory.surrogate_pass import ROWS, surrogate_pass
 from perceptrank.theory.surrogates import LEVEL_PAIR, MAX_PAIR, SLAM, parse_learnable, weighing_of
 from perceptrank.theory.theorem import SURROGATES, Comparator
 
-_ROUNDING = 1e-13  # of a plane's height, in parts of what it is the sum of
+_ROUNDING = 1e-13  # relative error of a plane's height
 _KINDS = dict(zip(SURROGATES, (SLAM, MAX_PAIR, LEVEL_PAIR), strict=True))
 
 
 def cumulative_surrogate(
     ranker: npt.ArrayLike, stream: Blocks, measure: MeasureLike = "ndcg", *, surrogate: str = "slam"
 ) -> float:
-    """The sum of a fixed ranker's surrogates with margin 1 over all queries of a stream.
+    """Return the sum of a fixed ranker's surrogates with margin 1 over all queries of a stream.
 
-    `surrogate` is "slam", which Algorithm 2 is compared by, "max-pair" for Algorithm 3, or "level-pair" for the
-    listwise perceptron as it is by default; with violators "uniform" or "top" it is compared by "slam". Where SLAM
-    leaves open in which order weights are laid inside a relevance class, the worst is taken. So it is at least what the
-    theorems call L, whatever a learner's `class_order` and the rounds in which it made updates.
+    SLAM weights are in the worst order inside each relevance class, so the sum is an upper bound of the L of the
+    theorems for every `class_order` and whatever rounds had an update.
+
+    Parameters
+    ----------
+    ranker : array of shape (features,)
+        The weights of the ranker.
+    stream : QueryStream or iterable of blocks
+    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    surrogate : {"slam", "max-pair", "level-pair"}
+        That of the learner's theorem: "slam" for Algorithm 2, "max-pair" for Algorithm 3, "level-pair" for the listwise
+        perceptron with its default violators, "slam" with violators "uniform" or "top".
 
     >>> from perceptrank import QueryStream
     >>> cumulative_surrogate([1.0, 0.0], QueryStream.from_arrays([[0.5, 9.0], [0.0, 0.0]], [1, 0]))
@@ -52,23 +60,25 @@ def comparator(
     tolerance: float = 1e-3,
     max_passes: int = 300,
 ) -> Comparator:
-    """The ranker u that minimises its cumulative surrogate plus penalty times its squared norm.
+    """Minimise the cumulative surrogate of a ranker plus penalty times its squared norm.
 
-    A bound L + U sqrt(C L) + U^2 C is at most 3/2 (L + C U^2), so with C as the penalty the ranker found makes it as
-    small as it can be, up to that factor. The problem is convex, with corners. A bundle method solves it: every pass
-    gives a plane below the surrogate, and the best ranker for the highest of all planes so far is tried next.
+    A bound L + U sqrt(C L) + U^2 C is at most 3/2 (L + C U^2), so with C as the penalty the minimiser gives the
+    smallest bound, up to that factor. The problem is convex and not smooth. A bundle method solves it: each pass adds a
+    cutting plane below the surrogate, and the minimiser of the model made of all planes is evaluated next.
 
     Parameters
     ----------
-    stream : QueryStream, or anything that gives blocks each time it is gone through
+    stream : QueryStream or re-iterable blocks
     measure : "ndcg", "ndcg@k" or "ap", or a Measure
     penalty : float, positive
+        Factor of the squared norm, the constant C of the bound.
     surrogate : {"slam", "max-pair", "level-pair"}
+        The surrogate of the learner's theorem.
     tolerance : float
-        Stop when the minimum is known to be at most this part below what was found.
+        Stop when the objective is within this relative distance of its lower bound.
     max_passes : int
-        Or after so many passes. How near the minimum is does not matter for bounds, which hold for every ranker; the
-        result's `excess` says by how much it may be missed.
+        Maximum number of passes. Bounds hold for every ranker, so a minimum that is missed makes them larger but not
+        wrong; `excess` of the result bounds by how much.
 
     Reference: C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, "Bundle Methods for Regularized Risk
     Minimization".
@@ -106,10 +116,10 @@ def comparator(
 
 
 def _highest_plane(slopes: Floats, heights: Floats) -> Floats:
-    """Shares, not negative and adding up to 1, for which shares . heights - |shares . slopes|^2 is about the largest.
+    """Maximise shares . heights - |shares . slopes|^2 over the simplex, approximately.
 
-    As least squares without negative coefficients: heights enter through a small multiple of the identity, whose square
-    is what the result is off by, and the sum of 1 through a large row. Any shares give a valid lower bound.
+    Solved as non-negative least squares: heights enter through a small multiple of the identity, whose square is the
+    error of the result, and the constraint on the sum through a large row. Any shares give a valid lower bound.
     """
     try:
         from scipy.optimize import nnls

@@ -1,4 +1,4 @@
-"""How large a stream's documents are and how far apart: what the bounds are made of."""
+"""Radius and diameter of a stream, the geometric quantities of the bounds."""
 
 import numpy as np
 
@@ -10,7 +10,11 @@ _ROWS_AT_ONCE = 2048
 
 
 def radius(stream: Blocks) -> float:
-    """The largest norm of a document, R_X.
+    """Return R, the largest norm of a document.
+
+    Parameters
+    ----------
+    stream : QueryStream or iterable of blocks
 
     >>> from perceptrank import QueryStream
     >>> radius(QueryStream.from_arrays([[3.0, 4.0], [0.0, 1.0]], [1, 0]))
@@ -26,10 +30,15 @@ def radius(stream: Blocks) -> float:
 
 
 def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
-    """The largest distance between two documents of one query with different grades, D_X; 0 if there are none.
+    """Return D, the largest distance between two documents of one query with different grades; 0 if there are none.
 
-    It is at most twice the radius, and takes time quadratic in the number of documents of a query. For AP, grades
-    differ if one is positive and the other is not.
+    It is at most twice the radius. Computing it takes time quadratic in the number of documents of a query.
+
+    Parameters
+    ----------
+    stream : QueryStream or iterable of blocks
+    measure : str or Measure
+        For "ap", grades differ if one is positive and the other is not.
 
     >>> from perceptrank import QueryStream
     >>> diameter(QueryStream.from_arrays([[3.0, 4.0], [0.0, 0.0], [9.0, 9.0]], [1, 0, 1], qid=[1, 1, 2]))
@@ -46,7 +55,7 @@ def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
 
 
 def lengths(rows: Floats) -> Floats:
-    """Norms of rows, of any size: squares of numbers near 1 neither over- nor underflow."""
+    """Return the norms of rows, scaled so that squares neither overflow nor underflow."""
     scale = float(np.abs(rows).max(initial=0.0))
     if scale == 0.0:
         return np.zeros(len(rows))
@@ -56,7 +65,10 @@ def lengths(rows: Floats) -> Floats:
 
 
 def _farthest(X: Features, grades: Floats) -> float:
-    """Products of rows find the pair; its distance is then computed from the difference itself."""
+    """Return the largest distance of two rows of different grades.
+
+    Inner products find the pair; its distance is then computed from the difference, which is more precise.
+    """
     if (grades == grades[0]).all():
         return 0.0
     centered = X.astype(np.float64)

@@ -1,4 +1,4 @@
-"""The best margin of a stream, known from both sides.
+"""Lower and upper bounds of the best margin of a stream.
 
 A unit ranker w has the margin min w . d over all differences d = x_i - x_j of two documents of a query with R_i > R_j.
 The best margin is the norm of the shortest vector in the convex hull of all differences (the two problems are dual):
@@ -22,22 +22,34 @@ from perceptrank.theory.geometry import lengths
 from perceptrank.theory.surrogates import parse_learnable
 from perceptrank.theory.worst_pairs import worst_pairs_pass
 
-_NEW_PAIRS = 50  # that a pass may add; each has to be read once more, a pass reads everything
-_LARGEST = 1e150  # whose square is a number
+_NEW_PAIRS = 50  # added by a pass at most
+_LARGEST = 1e150  # its square is finite
 _TOO_LARGE = "features must be finite, and not so large that scores overflow"
-_UNITS = 6  # in which a combination is looked for, each smaller by two orders of magnitude or more
-_ROUNDING = 1e-12  # of a combination that is 0, in each feature, in parts of the largest difference there
-_PASSES_IN_VAIN = 20
+_UNITS = 6  # in which the least squares are solved, each smaller by two orders of magnitude or more
+_ROUNDING = 1e-12  # of a combination that is 0, in each feature, relative to the largest difference in it
+_PASSES_IN_VAIN = 20  # before the search gives up
 
 
 @dataclass(frozen=True)
 class Margin:
-    """The best margin lies between `lower` and `upper`.
+    """Bounds of the best margin, with the ranker and the pairs that prove them.
 
-    `ranker` is a unit vector whose margin is `lower`. The differences of the rows `higher` and `lower_graded` of `X`,
-    numbers over all documents of the stream, combined with `shares`, positive and adding up to 1, have the norm
-    `upper`. `separable` is True if `lower` is positive; False if the combination is 0, in every feature and but for
-    rounding, which proves that no ranker gets all pairs right; None if neither was found.
+    Attributes
+    ----------
+    lower, upper : float
+        The best margin is between the two.
+    ranker : array
+        Unit vector whose margin is `lower`.
+    separable : bool or None
+        True if `lower` is positive; False if the convex combination below is 0 in every feature, up to rounding, which
+        proves that no ranker orders all pairs correctly; None if undecided.
+    higher, lower_graded : array of int
+        Rows, counted over all documents of the stream, of pairs whose differences have a convex combination of norm
+        `upper`.
+    shares : array
+        Coefficients of that combination, positive with sum 1.
+    n_passes : int
+        Number of passes over the stream.
     """
 
     lower: float
@@ -51,7 +63,7 @@ class Margin:
 
     @property
     def gap(self) -> float:
-        """How far apart the two sides are."""
+        """Difference of the upper and the lower bound."""
         return self.upper - self.lower
 
     def __repr__(self) -> str:
@@ -60,25 +72,24 @@ class Margin:
 
 
 def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 1e-3, max_passes: int = 1000) -> Margin:
-    """The best margin that a linear ranker can have on a stream.
+    """Bound the best margin of a linear ranker on a stream from below and above.
 
     Parameters
     ----------
-    stream : QueryStream, or anything that gives blocks each time it is gone through
-        Each pass reads it once; pairs of documents are never listed.
+    stream : QueryStream or re-iterable blocks
+        Read once in each pass; pairs of documents are never enumerated.
     measure : str or Measure
-        For "ap" two documents are a pair if one is relevant and the other is not; else if their grades differ.
+        For "ap" two documents are a pair if one is relevant and the other is not; otherwise if their grades differ.
     tolerance : float
-        Stop when `upper` - `lower` is at most this part of `upper`.
+        Stop when `upper` - `lower` is at most this fraction of `upper`.
     max_passes : int
-        Stop after so many passes in any case. If features differ in scale by many orders of magnitude, the two sides
-        may stay apart; whether the stream is separable is then decided with every feature divided by its scale, which
-        makes no difference to that.
+        Maximum number of passes. If features differ in scale by many orders of magnitude, the bounds may stay apart;
+        separability is then decided with every feature divided by its scale, which does not change the answer.
 
     Returns
     -------
     Margin
-        With both sides, the ranker, and the pairs that prove the upper side.
+        Both bounds, the ranker of the lower and the pairs of the upper one.
 
     >>> from perceptrank import QueryStream
     >>> stream = QueryStream.from_arrays([[1.0, 0.0], [-0.9, 0.2], [0.0, 0.0]], [1, 1, 0])
@@ -108,7 +119,7 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
 
 
 def _search(binary: bool, stream: Blocks, pairs: "_Pairs", scales: Floats, tolerance: float, max_passes: int) -> Margin:
-    """Search with every feature divided by its scale; both sides of the result are for features as they are."""
+    """Search with every feature divided by its scale; the bounds returned are those of the unscaled features."""
     best, best_ranker, separable = -np.inf, np.zeros(len(scales)), None
     n_passes = in_vain = 0
     shortest, before = np.inf, -np.inf
@@ -125,7 +136,7 @@ def _search(binary: bool, stream: Blocks, pairs: "_Pairs", scales: Floats, toler
         worse = _worst_pairs(binary, stream, ranker)
         n_passes += 1
         if worse is None:
-            raise ValueError("the stream was another one when it was gone through again")
+            raise ValueError("the stream has changed between two passes")
         if worse.gaps[0] > best:
             best, best_ranker = float(worse.gaps[0]), ranker
         upper = float(lengths(combined[None])[0])
@@ -144,13 +155,13 @@ def _search(binary: bool, stream: Blocks, pairs: "_Pairs", scales: Floats, toler
 
 
 def _contains(rows: Ints, asked: Ints) -> npt.NDArray[np.bool_]:
-    """Which of the asked rows are there."""
+    """Return a mask of the asked rows that are among `rows`."""
     known = set(map(tuple, rows.tolist()))
     return np.array([tuple(row) in known for row in asked.tolist()], dtype=bool)
 
 
 class _Pairs(NamedTuple):
-    """Differences of documents, the rows they are of, and by how much a ranker has them apart, the worst first."""
+    """Differences of pairs of documents, their rows, and the gaps of a ranker's scores, smallest first."""
 
     differences: Floats
     rows: Ints
@@ -164,7 +175,10 @@ class _Pairs(NamedTuple):
 
 
 def _worst_pairs(binary: bool, stream: Blocks, ranker: Floats | None) -> _Pairs | None:
-    """The worst pairs of the queries that have the worst; of the first ones if there is no ranker. None: no pairs."""
+    """Return the pairs with the smallest gaps, one per query; those of the first queries if there is no ranker.
+
+    None if no two documents of a query have different grades.
+    """
     found: _Pairs | None = None
     before = 0
     for whole in as_blocks(stream):
@@ -200,11 +214,11 @@ def _worst_pairs_of_block(binary: bool, block: QueryStream, weights: Floats, bef
 
 
 def shortest_combination(points: Floats) -> Floats:
-    """Shares of the shortest vector in the convex hull of points.
+    """Return the coefficients of the shortest vector in the convex hull of points.
 
-    The point of a cone that is nearest to (0, 1), over generators (p, 1), has its shares in proportion: least squares
-    without negative coefficients, which is how Lawson and Hanson solve least-distance problems. It is solved again in
-    units of the length found, as long as that is small: in units much larger it could not be told from 0.
+    They are proportional to those of the point nearest to (0, 1) in the cone generated by all (p, 1): non-negative
+    least squares, Lawson and Hanson's solution of least-distance problems. While the length found is small, the problem
+    is solved again with that length as the unit, since a much shorter vector cannot be distinguished from 0.
 
     >>> shortest_combination(np.array([[1.0, 1.0], [1.0, -1.0], [3.0, 0.0]]))
     array([0.5, 0.5, 0. ])
@@ -222,7 +236,7 @@ def shortest_combination(points: Floats) -> Floats:
         generators = np.vstack([points.T / unit, np.ones(len(points))])
         try:
             shares: Floats = nnls(generators, target, maxiter=100 * len(points))[0]
-        except RuntimeError:  # it did not come to an end
+        except RuntimeError:  # it did not converge
             break
         shares = shares / (shares.sum() or 1.0)
         length = float(lengths((shares @ points)[None])[0])

@@ -16,7 +16,8 @@ from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.measures import AP, NDCG, Measure, MeasureLike, parse
 from perceptrank.measures.discounts import discounts
 from perceptrank.measures.gains import GAINS
-from perceptrank.stream.validation import as_grades, as_scores, check_choice, check_positive, read_only
+from perceptrank.measures.measure import as_ranked_query
+from perceptrank.stream.validation import check_choice, check_positive, read_only
 from perceptrank.theory.hinges import (
     find_rivals,
     move_against_best,
@@ -31,17 +32,17 @@ SLAM, MAX_PAIR, LEVEL_PAIR = range(3)
 
 
 def parse_learnable(measure: MeasureLike) -> Measure:
-    """A measure that has SLAM weights: NDCG, with or without a cut-off, or AP."""
+    """Parse a measure that has SLAM weights: NDCG, with or without a cut-off, or AP."""
     parsed = parse(measure)
     if not isinstance(parsed, (NDCG, AP)):
         raise ValueError(
-            f"measure must be ndcg, ndcg@k or ap to be learned, got {str(parsed)!r}, which can be recorded"
+            f"measure must be ndcg, ndcg@k or ap to be learned, got {str(parsed)!r}, which can only be recorded"
         )
     return parsed
 
 
 def weighing_of(measure: MeasureLike, class_order: str = "score") -> tuple[bool, int, int, int]:
-    """Return how kernels weight documents: whether grades are binary, cut-off (0 for none), gain, class order."""
+    """Return the settings by which kernels weight documents: binary grades, cut-off (0 for none), gain, class order."""
     parsed = parse_learnable(measure)
     check_choice("class_order", class_order, CLASS_ORDERS)
     gain = GAINS[getattr(parsed, "gain", "exp2")]
@@ -53,15 +54,15 @@ class Surrogate(ABC):
 
     @abstractmethod
     def _evaluate(self, scores: Floats, relevance: Floats) -> tuple[float, Floats]:
-        """Value and subgradient, for checked arrays."""
+        """Return value and subgradient for validated arrays."""
 
     def value(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> float:
-        """The loss."""
-        return self._evaluate(*_checked(scores, relevance))[0]
+        """Return the loss of one query."""
+        return self._evaluate(*as_ranked_query(scores, relevance))[0]
 
     def gradient(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> Floats:
-        """A subgradient in the scores, weights held fixed."""
-        return self._evaluate(*_checked(scores, relevance))[1]
+        """Return a subgradient with respect to the scores, weights held fixed."""
+        return self._evaluate(*as_ranked_query(scores, relevance))[1]
 
 
 @compiled
@@ -108,7 +109,7 @@ def hinge_surrogate(
 
 
 class _Hinge(Surrogate):
-    """A surrogate made of hinges."""
+    """A surrogate that is a sum or maximum of hinges."""
 
     kind: ClassVar[int]
     measure: Measure
@@ -132,15 +133,23 @@ class _Hinge(Surrogate):
 
 
 class Slam(_Hinge):
-    """phi(s, R) = sum of v_i max(0, Delta + M_i - s_i); phi / Delta is at least 1 - measure.
+    """SLAM: phi(s, R) = sum of v_i max(0, Delta + M_i - s_i); phi / Delta is at least 1 - measure.
 
-    The weights v add up to 1 and follow the documents sorted by grade: AP gives each of r relevant documents 1/r,
-    NDCG_k gives the one in position p <= k its gain times 1 / log2(1 + p), normalised. Inside a grade, positions go by
-    score (`class_order="score"`), by index (`"index"`), or are shared equally (`"mean"`).
+    The weights v sum to 1 and follow the ideal ranking: AP gives each of r relevant documents 1/r, NDCG_k gives the one
+    in position p <= k its gain times 1 / log2(1 + p), normalised.
 
     For fixed weights phi is convex, and the sum of v_i (e_{K_i} - e_i) over documents whose hinge is positive is a
-    subgradient. With `"score"` the weights of NDCG are those at the given scores: `gradient` holds them fixed, as the
-    learners do, while `value` at other scores has other weights and is not convex across them.
+    subgradient. With `class_order="score"` the weights of NDCG depend on the scores: `gradient` holds them fixed, as
+    the learners do, while `value` at other scores has other weights and is not convex across them.
+
+    Parameters
+    ----------
+    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+        The measure that is bounded.
+    margin : float, positive
+        Delta.
+    class_order : {"score", "mean", "index"}
+        Positions of documents of equal grade in the ideal ranking: by score, shared equally, or by index.
 
     >>> loss = Slam(measure="ap")
     >>> loss.value([0.5, 0.0], [0, 1]), loss.gradient([0.5, 0.0], [0, 1])
@@ -156,10 +165,25 @@ class Slam(_Hinge):
         check_choice("class_order", class_order, CLASS_ORDERS)
 
 
-class MaxPair(_Hinge):
-    """phi(s, R) = the largest max(0, Delta + s_j - s_i) over pairs with R_i > R_j.
+class _WidestPair(_Hinge):
+    """A surrogate that is the hinge of the most violated pair."""
 
-    Subgradient: e_j - e_i of the first maximal pair. `measure="ap"` takes grades as relevant or not.
+    def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0) -> None:
+        self.measure = parse_learnable(measure)
+        self.margin = check_positive("margin", margin)
+
+
+class MaxPair(_WidestPair):
+    """Max-pair: phi(s, R) = the largest max(0, Delta + s_j - s_i) over pairs with R_i > R_j.
+
+    Subgradient: e_j - e_i of the first maximal pair.
+
+    Parameters
+    ----------
+    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+        "ap" makes grades binary: relevant or not.
+    margin : float, positive
+        Delta.
 
     >>> MaxPair().value([0.5, 0.0, 2.0], [0, 1, 2])
     1.5
@@ -167,17 +191,20 @@ class MaxPair(_Hinge):
 
     kind = MAX_PAIR
 
-    def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0) -> None:
-        self.measure = parse_learnable(measure)
-        self.margin = check_positive("margin", margin)
 
+class LevelPair(_WidestPair):
+    """Level-pair: phi(s, R) = the largest max(0, (l_i - l_j) Delta + s_j - s_i) over pairs with R_i > R_j.
 
-class LevelPair(_Hinge):
-    """phi(s, R) = the largest max(0, (l_i - l_j) Delta + s_j - s_i) over pairs with R_i > R_j.
+    l_i is the number of grades in the query that are lower than R_i, so the required gap grows with the number of
+    grades between two documents. Subgradient: e_j - e_i of the first maximal pair. With two grades the value is that of
+    `MaxPair`.
 
-    l_i is the number of grades in the query that are lower than R_i, so documents must be the further apart, the more
-    grades lie between them. Subgradient: e_j - e_i of the first maximal pair. With two grades its value is
-    that of `MaxPair`. `measure="ap"` takes grades as relevant or not.
+    Parameters
+    ----------
+    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+        "ap" makes grades binary: relevant or not.
+    margin : float, positive
+        Delta.
 
     >>> LevelPair().value([0.5, 0.0, 2.0], [0, 1, 2])
     1.5
@@ -185,13 +212,9 @@ class LevelPair(_Hinge):
 
     kind = LEVEL_PAIR
 
-    def __init__(self, measure: MeasureLike = "ndcg", *, margin: float = 1.0) -> None:
-        self.measure = parse_learnable(measure)
-        self.margin = check_positive("margin", margin)
-
 
 class ListNet(Surrogate):
-    """phi(s, R) = cross entropy of softmax(R) and softmax(s); gradient: softmax(s) - softmax(R).
+    """ListNet: phi(s, R) = cross entropy of softmax(R) and softmax(s); gradient: softmax(s) - softmax(R).
 
     >>> ListNet().gradient([0.0, 0.0], [0.0, 0.0])
     array([0., 0.])
@@ -203,10 +226,3 @@ class ListNet(Surrogate):
         target = np.exp(relevance - relevance.max())
         target /= target.sum()
         return float(target @ (log_sum - shifted)), np.exp(shifted - log_sum) - target
-
-
-def _checked(scores: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[Floats, Floats]:
-    values = as_scores(scores)
-    if len(values) == 0:
-        raise ValueError("a query must have at least one document, got none")
-    return values, as_grades(relevance, len(values))

@@ -1,4 +1,4 @@
-"""Theorems as values: what is promised of a learner, in words, in symbols and as a number.
+"""Theorems as values: a learner's guarantee in words, in symbols and as a number.
 
 The upper bounds have one shape. With a constant C that belongs to the learner and the stream, the learner loses at most
 L + U sqrt(C L) + U^2 C against every ranker u of norm U whose own cumulative surrogate is L. On a stream that a unit
@@ -18,10 +18,22 @@ SURROGATES = ("slam", "max-pair", "level-pair")  # of any ranker, none is larger
 
 
 class Comparator(NamedTuple):
-    """A fixed ranker to compare with: its norm U, its cumulative surrogate L, and, where known, itself.
+    """A fixed ranker that a learner is compared with.
 
-    `excess` bounds by how much it misses the minimum of the objective it was chosen by; `surrogate` names what L is the
-    sum of and `measure` the grades and weights that it saw, where known.
+    Attributes
+    ----------
+    norm : float
+        Its norm U.
+    loss : float
+        Its cumulative surrogate L.
+    ranker : array, optional
+        Its weights.
+    excess : float, optional
+        Upper bound of the distance of its objective from the minimum.
+    surrogate : str, optional
+        The surrogate that L is the sum of.
+    measure : Measure, optional
+        The measure that defines grades and weights in L.
     """
 
     norm: float
@@ -37,12 +49,12 @@ AnyComparator = Comparator | tuple[float, float]
 
 @dataclass(frozen=True)
 class Theorem:
-    """A statement about a learner, and, where it bounds a loss by a constant C of the stream, that constant.
+    """A statement about a learner, and the constant C of its bound if it has one.
 
     Attributes
     ----------
     statement : str
-        The promise in symbols, as tables show it.
+        The guarantee in symbols, as tables show it.
     symbol : str or None
         C in symbols; None if the theorem has no constant of this kind.
     formula : str
@@ -56,11 +68,11 @@ class Theorem:
         The surrogate that a comparator's loss L is counted in; None if the theorem compares with margins only or with
         another loss.
     assumption : str
-        When the statement holds.
+        Condition of the statement.
     tight : bool
-        Whether an adversary reaches the bound up to lower-order terms.
+        True if an adversary reaches the bound up to lower-order terms.
     proof : str
-        Where it is proved.
+        Document with the proof.
     """
 
     statement: str
@@ -102,8 +114,17 @@ class Theorem:
         margin: float | None = None,
         comparator: AnyComparator | None = None,
     ) -> float:
-        """Return what the learner loses at most, given the margin of a separable stream or a comparator."""
+        """Return the bound on the learner's loss, given the margin of a separable stream or a comparator."""
         return from_constant(self.constant(diameter=diameter, radius=radius), margin, comparator)
+
+    def separable_formula(self, *, by_radius: bool = False) -> str:
+        """Return the bound on a separable stream, C / γ², in symbols; by_radius, with 4 R² in place of D².
+
+        >>> Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0).separable_formula(by_radius=True)
+        '4 R² / γ²'
+        """
+        constant = self.formula.replace("D²", "4 R²") if by_radius else self.formula
+        return f"{constant} / γ²"
 
     def check_comparator(self, comparator: AnyComparator | None, measure: Measure | None) -> None:
         """Raise if a comparator's loss is counted in a surrogate that may be smaller than the theorem's."""
@@ -130,12 +151,12 @@ NO_THEOREM = Theorem("-")
 
 
 def _learned(measure: Measure) -> tuple[object, ...]:
-    """Return what a learner sees of a measure: its tie policy does not matter."""
+    """Return the parts of a measure that learning depends on: all but its tie policy and the like."""
     return type(measure), measure.cutoff, getattr(measure, "gain", None)
 
 
 def from_constant(constant: float, margin: float | None, comparator: AnyComparator | None) -> float:
-    """Return the bound that goes with a constant C; infinite where numbers end."""
+    """Return the bound with the constant C; infinite if it overflows."""
     if (margin is None) == (comparator is None):
         raise ValueError("give margin or comparator, one of them")
     with np.errstate(over="ignore", under="ignore"):

@@ -21,7 +21,7 @@ def slam(learning_rate: float, margin: float) -> Theorem:
     return Theorem(
         "loss ≤ (D² + 2Δ/η)/γ²",
         "D² + 2Δ/η",
-        "(D² + 2 margin / rate)",
+        f"(D² + {2 * margin:g} / rate)",
         1.0,
         2 * margin / learning_rate,
         surrogate="slam",

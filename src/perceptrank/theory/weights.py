@@ -1,4 +1,4 @@
-"""The weights v that tie a surrogate to a measure, by places of the ideal ranking."""
+"""The weights v of a measure's surrogate, by places of the ideal ranking."""
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.compiled import compiled

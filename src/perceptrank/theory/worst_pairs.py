@@ -1,4 +1,4 @@
-"""For each query, the pair of documents that a ranker orders worst."""
+"""The pair of documents with the smallest gap in score, query by query."""
 
 import math
 
@@ -11,9 +11,9 @@ from perceptrank.kernels.levels import find_levels, read_grades
 
 @compiled_sums
 def score_from_first(X: Features, start: int, m: int, weights: Floats, scores: Floats) -> bool:
-    """Write by how much each document's score is above the first one's; return whether all are finite.
+    """Write the difference of each document's score to the first one's; return whether all are finite.
 
-    Differences are taken before they are multiplied: what is common to a query's documents may be large.
+    Features are subtracted before they are multiplied, since their common part may be large.
     """
     zero = 0.0
     for i in range(m):

@@ -25,43 +25,43 @@ _PASSES: dict[str, tuple[Callable[..., int], tuple[int, int, int]]] = {
 
 
 class ListwisePerceptron(CompiledLearner):
-    """Move outranked documents against those that outrank them, in all by their weight in the measure.
+    """Move outranked documents against those that outrank them, by their total weight in the measure.
 
     A pair of grades R_i > R_j is violated, and i active, if s_j >= s_i - margin * (the number of grades in the query
     from R_j up to R_i, without R_j). w += learning_rate * V * a weighted mean of x_i - x_j over violated pairs, where V
-    is the sum of the weights v_i, those of `perceptrank.Slam`, of the active documents. There is nothing to
+    is the sum of the weights v_i, those of `perceptrank.Slam`, of the active documents. There are no parameters to
     tune: the margin is relative, relative_margin times learning_rate times the mean of past squared step lengths, each
-    step taken per weight it moved, so neither the learning rate nor the scale of the features matters.
+    divided by the weight moved, so rankings depend neither on the learning rate nor on the scale of the features.
 
-    How pairs are weighted is what `violators` says. "places": take the ranking by s_i - margin * (the number of lower
-    grades in the query), lower grades first among equals. For each grade but the lowest, let the documents that have it
-    or a higher one go before all others. Each document's coefficient is the logarithm of its place minus that of the
-    place it goes to, times the gain of this grade over the next lower one, summed over grades. These coefficients are
-    scaled by V over the sum of all that goes up. With a measure cut off at k, places after k count as place k + 1, and
-    only grades of the k best documents are considered; if nothing moves then, there is no update.
+    `violators` determines the weights of pairs. "places": take the ranking by s_i - margin * (the number of lower
+    grades in the query), lower grades first among equals. For each grade but the lowest, move the documents of that
+    grade or a higher one before all others. Each document's coefficient is the logarithm of its place minus that of its
+    new place, times the gain of this grade over the next lower one, summed over grades. These coefficients are
+    scaled by V over the sum of the positive moves. With a measure cut off at k, places after k count as place k + 1,
+    and only grades of the k best documents are considered; if nothing moves then, there is no update.
 
     Cumulative loss on a stream that a unit vector ranks with margin gamma: at most (1 + 2 relative_margin) D^2 /
-    gamma^2, with D the largest distance between two differently graded documents of a query, whatever the number of
-    documents, grades or the cut-off. The bound is for the ranking by the current weights (`average=False`); the average
-    of all iterates, the default, is what to deploy on noisy data.
+    gamma^2, with D the largest distance between two differently graded documents of a query, independent of the
+    number of documents, of grades and the cut-off. The bound is for the ranking by the current weights
+    (`average=False`); the average of all iterates, the default, is the one to deploy on noisy data.
 
     Parameters
     ----------
     measure : "ndcg", "ndcg@k" or "ap", or a Measure
         The measure that is learned. While learning, tied documents count as ranked in the worst order.
     violators : "places", "uniform" or "top"
-        As above; or each active document, by its own weight, against all that violate it in equal parts, or against the
-        best-scored one of them. With these two the margin is the same for all grades (s_j > s_i - margin violates, and
-        s_j >= s_i).
+        By places, as above; or each active document, by its own weight, against all its violators in equal parts, or
+        against the best-scored one of them. With these two the margin is the same for all grades (s_j > s_i - margin
+        violates, and s_j >= s_i).
     relative_margin : float or None
         The margin in units of the mean squared step per weight moved; 0 or None for no margin.
     margin : float or None
-        An absolute margin, which takes the place of the default relative one (giving both is an error); then
-        margin / learning_rate matters.
+        An absolute margin instead of the default relative one (giving both is an error); rankings then depend on
+        margin / learning_rate.
     learning_rate : float, positive
         Factor of every step; rankings do not depend on it unless there is an absolute margin.
     class_order : "score", "mean" or "index"
-        How weights are laid inside a relevance class: by score, shared equally, or by index; see `Slam`.
+        Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
     average : bool
         Rank with the mean of all iterates instead of the last one.
     scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
@@ -102,7 +102,7 @@ class ListwisePerceptron(CompiledLearner):
 
     @property
     def theorem(self) -> Theorem:
-        """The promise for the settings at hand."""
+        """The guarantee for the current settings."""
         surrogate = "level-pair" if self.violators == "places" else "slam"
         if self.margin:
             return replace(theorems.slam(float(self.learning_rate), float(self.margin)), surrogate=surrogate)

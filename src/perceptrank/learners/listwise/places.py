@@ -123,11 +123,11 @@ def move_by_places(
     risen: Floats,
     coefficients: Floats,
 ) -> float:
-    """Write coefficients that move documents from their places to those they should have, in all by the weight.
+    """Write coefficients that move documents from their places towards the ideal ones, with total weight `weight`.
 
-    For every level but the lowest, documents of that level or above should come before all others, otherwise in the
-    order they are in. On the way there each rises by the difference of the logarithms of its two places, times what the
-    level gains over the next. Under a cut-off k all places after k count as place k + 1, and only levels of the k best
+    For every level but the lowest, documents of that level or above should come before all others, otherwise in their
+    current order. Each rises by the difference of the logarithms of its two places, times the gain of the level over
+    the next. Under a cut-off k all places after k count as place k + 1, and only levels of the k best
     documents are considered. Returns the weight, 0 if nothing rises.
     """
     for p in range(m):

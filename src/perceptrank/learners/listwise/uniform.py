@@ -68,7 +68,7 @@ def order_levels(
 
 @compiled
 def find_reach(ranked_scores: Floats, m: int, margin: float, reach: Ints) -> None:
-    """Write for each place of the ranking how many documents, from the top, are above it or closer than the margin."""
+    """Write for each place of the ranking the number of documents, from the top, above it or closer than the margin."""
     reached = 0
     for p in range(m):
         while reached < m and is_active(ranked_scores[p], ranked_scores[reached], margin):

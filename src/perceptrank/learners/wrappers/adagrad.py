@@ -1,4 +1,4 @@
-"""AdaGrad's steps for any learner that has a rate."""
+"""AdaGrad for any learner with a learning rate."""
 
 from typing import Any
 
@@ -15,27 +15,27 @@ STEPS = ("diagonal", "norm")
 
 
 class AdaGrad(Wrapper):
-    """A learner whose steps become smaller as they add up, per feature or as a whole.
+    """Adapt the steps of a learner to the sum of squares of all steps so far, per feature or of the whole step.
 
-    Wherever the learner would take a step, w += learning_rate * z, it takes w += learning_rate * z / (sqrt(Z) + 1e-10)
-    instead, with Z the sum of squares of all steps so far, z among them: for every feature ("diagonal"), or of the step
-    as a whole ("norm"). With the first, rare features learn faster. A relative margin goes by the product of z and the
-    step taken, in place of the square of z. What the learner promises with steps of constant rate is not promised any
-    more.
+    A step w += learning_rate * z of the learner becomes w += learning_rate * z / (sqrt(Z) + 1e-10), with Z the sum of
+    squares of all steps so far, z included: of each feature ("diagonal"), or of the step's norm ("norm"). With the
+    first, rare features learn faster. A relative margin uses the inner product of z and the adapted step in place of
+    the square of z. The theorem of the learner, which is for a constant rate, does not apply.
 
     Parameters
     ----------
     learner : learner
-        Its settings, among them `learning_rate`, which it must have: SOLAR and PRank set the length of their steps
-        themselves; bagging and tournaments go around AdaGrad. Its `average` and `scaling` are those of the whole.
+        Settings of the learner, which must have a `learning_rate`: SOLAR and PRank determine the length of their steps
+        themselves; bagging and tournaments wrap AdaGrad, not the reverse. Its `average` and `scaling` apply.
     steps : "diagonal" or "norm"
+        Adapt each feature, or the step as a whole.
 
     Reference: J. Duchi, E. Hazan and Y. Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic
     Optimization".
 
     >>> import perceptrank as pr
     >>> ranker = AdaGrad(pr.RankNet(learning_rate=0.5))
-    >>> ranker.learn_one([[1.0, 0.0], [0.0, 8.0]], [1, 0])  # the first step is as long in every feature
+    >>> ranker.learn_one([[1.0, 0.0], [0.0, 8.0]], [1, 0])  # the first step has the same length in every feature
     True
     >>> ranker.coef_
     array([ 0.5, -0.5])
@@ -53,23 +53,23 @@ class AdaGrad(Wrapper):
         check_choice("steps", self.steps, STEPS)
         super()._check_parameters()
         if "learning_rate" not in self.learner.parameter_names:
-            raise ValueError(f"learner must be one whose steps have a rate, got {self.learner!r}")
+            raise ValueError(f"learner must be one with a learning_rate, got {self.learner!r}")
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters | {"scaling": self.learner.scaling})
 
     @property
     def average(self) -> bool:  # type: ignore[override]
-        """Whether rankings are by the mean of all iterates, as the learner says."""
+        """True if the learner ranks with the mean of all iterates."""
         return self._copy.average
 
     @property
     def scaling(self) -> ScalingLike:  # type: ignore[override]
-        """What features go through first, as the learner says."""
+        """The learner's transforms."""
         return self._copy.scaling
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
+        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return self._copy.extra_state(n_features) | {"squares": np.zeros(n_features if self.steps == "diagonal" else 1)}
 
     def _coefficients(self, state: State) -> Floats:

@@ -1,4 +1,4 @@
-"""Online bagging of any learner that takes features as they are."""
+"""Online bagging of any learner without transforms of its own."""
 
 import math
 from typing import Any, Self
@@ -17,11 +17,11 @@ from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, fresh
 from perceptrank.stream.validation import check_positive_whole, check_seed
 from perceptrank.transforms.scaling import ScalingLike
 
-_MOST_REPEATS = 20  # beyond it, chances are below rounding
+_MOST_REPEATS = 20  # larger draws have probabilities below rounding
 
 
 def draw_repeats(seed: int, first: int, n: int, n_members: int) -> IntRows:
-    """Draw for n queries from number `first` on, and every member, from the Poisson distribution of mean 1."""
+    """Draw from the Poisson distribution of mean 1 for n queries from number `first` on, and every member."""
     repeats = np.zeros((n, n_members), np.int64)
     fill_repeats(seed, first, repeats)
     return repeats
@@ -41,20 +41,21 @@ def fill_repeats(seed: int, first: int, repeats: IntRows) -> None:
 
 
 class Bagging(Wrapper, Ensemble):
-    """Several learners of one kind, each of a sample of the queries of its own; rank with the mean of their weights.
+    """Train copies of a learner on bootstrap samples of the queries; rank with the mean of their weights.
 
-    Every member learns from each query as many times as a draw of the Poisson distribution of mean 1 says: in the
-    limit, a sample drawn with replacement. The mean steadies learners that a single noisy query can throw far off.
+    Each member learns every query k times, with k drawn from the Poisson distribution of mean 1: in the limit, a sample
+    with replacement. The mean reduces the variance of learners that a single noisy query can move far.
 
     Parameters
     ----------
     learner : learner
-        Its settings: each member is a fresh copy, with a seed of its own if it has one. It must not scale features.
+        Settings of the members, each with its own seed if the learner has one. It must not scale features.
     n_members : int
+        Number of members.
     seed : int
-        Of the draws.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or several of them
-        What features go through first, once for all members; the learner must have none of its own.
+        Seed of the draws.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first, shared by all members.
 
     Reference: N. C. Oza and S. Russell, "Online Bagging and Boosting".
 
@@ -82,8 +83,8 @@ class Bagging(Wrapper, Ensemble):
         check_seed(self.seed)
         if self.learner._scales_features:
             raise ValueError(
-                f"learner must take features as they are, so that weights can be averaged, and {self.learner!r} scales "
-                "them, or learners inside do; scaling can be given to Bagging"
+                "learner must not scale features, so that weights can be averaged, and "
+                f"{self.learner!r} does, or a nested learner; give scaling to Bagging instead"
             )
         check_room(f"{self.n_members} members", self._room(0))
 
@@ -105,13 +106,13 @@ class Bagging(Wrapper, Ensemble):
         return self.n_members * self.learner._room(n_features)
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
+        """Return no arrays beside weights and counts, if the members fit into memory."""
         check_room(f"{self.n_members} members", self._room(n_features))
         return {}
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
-        """The model of a dictionary that `as_document` made; raises if it does not hold together."""
+        """Restore the model that `as_document` converted; raise if the document is inconsistent."""
         given, found = document["parameters"]["n_members"], len(document["members"])
         if given != found:
             raise ValueError(f"there must be {given} members, got {found}")
@@ -128,11 +129,11 @@ class Bagging(Wrapper, Ensemble):
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         n = len(offsets) - 1
-        sound = (relevance >= 0) & np.isfinite(relevance)  # a query may be one that no member learns from
-        if not sound.all():
-            return int(np.searchsorted(offsets, np.argmin(sound), side="right")) - 1
+        valid = (relevance >= 0) & np.isfinite(relevance)  # checked here, since no member may learn a query
+        if not valid.all():
+            return int(np.searchsorted(offsets, np.argmin(valid), side="right")) - 1
         repeats = draw_repeats(int(self.seed), self._n_queries, n, len(self._members))
-        states = [one._begin(X.shape[1]) for one in self._members]
+        states = [one._ensure_state(X.shape[1]) for one in self._members]
         mass = np.empty(1)
         for q in range(n):
             start, stop = offsets[q], offsets[q + 1]

@@ -1,4 +1,4 @@
-"""Several learners at once, ranking with the one that has done best."""
+"""Online model selection: several learners at once, ranking with the best so far."""
 
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -21,29 +21,29 @@ _SCALINGS = (None, "query-zscore", "running")
 
 
 class Tournament(Ensemble):
-    """Run several learners on the stream at once, and rank each query with the one that has done best so far.
+    """Run several learners on the stream at once, and rank each query with the best one so far.
 
-    All of them rank and learn from every query. Best is who has the largest sum of a measure over all queries so far,
-    the first among equals (`strategy="leader"`). With `"hedge"` the one to rank with is drawn, with chances that fall
-    exponentially with what each has lost: then the expected loss after T queries is at most that of the best of N
-    learners plus sqrt(2 T ln N) + sqrt(ln N / 8), whatever the stream (`perceptrank.theory.bounds.hedge`).
+    All learners rank and learn every query. The best has the largest sum of a measure over all queries so far, the
+    first in case of ties (`strategy="leader"`). With `"hedge"` the learner to rank with is drawn by exponential
+    weights: the expected loss after T queries is at most that of the best of N learners plus sqrt(2 T ln N) +
+    sqrt(ln N / 8), for every stream (`perceptrank.theory.bounds.hedge`).
 
-    It is what to use if there is a setting that one would have to guess, such as a learning rate, or how to scale
-    features.
+    It replaces tuning, for example of a learning rate or of the scaling.
 
     Parameters
     ----------
     learners : list of learners, optional
-        Settings, not what they have learned: each takes part with a fresh copy. By default three listwise perceptrons,
-        which learn AP if `measure` is that and NDCG otherwise: on features as they are, z-scored query by query, and
-        standardised as they come. `Tournament.over` makes a list out of all combinations of settings.
+        Settings of the learners, not their state. By default three listwise perceptrons, which learn AP if `measure` is
+        AP and NDCG otherwise: on the given features, z-scored query by query, and with a running standardiser.
+        `Tournament.over` makes a list of all combinations of settings.
     measure : str or Measure
-        What they are judged by.
+        The measure that learners are compared by.
     strategy : "leader" or "hedge"
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or several of them
-        What features go through first, once for all learners, before the scaling that each may have of its own.
+        Rank with the best learner, or with a random one by exponential weights.
+    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+        Transforms that features go through first, shared by all learners, before their own.
     seed : int
-        Of the draws of "hedge".
+        Seed of the draws of "hedge".
 
     Reference, for "hedge": N. Cesa-Bianchi and G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3.
 
@@ -85,9 +85,15 @@ class Tournament(Ensemble):
         tournament: dict[str, Any] | None = None,
         **settings: Iterable[Any],
     ) -> Self:
-        """A tournament of learners of one kind with all combinations of some settings, each given as a list.
+        """Construct a tournament of learners of one class with all combinations of some settings.
 
-        `tournament` has settings of the tournament itself, as a dict.
+        Parameters
+        ----------
+        kind : subclass of Learner
+        tournament : dict, optional
+            Settings of the tournament itself.
+        **settings : list
+            Values of each setting of the learners.
 
         >>> len(Tournament.over(ListwisePerceptron, relative_margin=[0, 1], measure=["ndcg", "ap"]).learners)
         4
@@ -116,7 +122,7 @@ class Tournament(Ensemble):
             raise ValueError("learners must be at least one learner, got none")
         for one in templates:
             if not isinstance(one, Learner) or isinstance(one, Tournament):
-                raise ValueError(f"learners must be learners, and no tournaments, got {one!r}")
+                raise ValueError(f"learners must be learners other than tournaments, got {one!r}")
 
     def _make_members(self) -> list[Learner]:
         return [fresh(one) for one in self._templates()]
@@ -126,16 +132,16 @@ class Tournament(Ensemble):
         if not self._has_learned():
             self._members = self._make_members()
 
-    def _inside(self) -> dict[str, Any]:
+    def _learner_documents(self) -> dict[str, Any]:
         return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in self._members]}
 
     def _room(self, n_features: int) -> int:
         return sum(one._room(n_features) for one in self._members)
 
-    # Who ranks
+    # Choosing the learner that ranks
 
     def _choices(self, sums: Floats, n_judged: Floats, rounds: Ints) -> Ints:
-        """For each round, given the learners' sums before it, who is to rank: learners x rounds to rounds."""
+        """Choose the learner that ranks in each round, given the sums before it (learners x rounds)."""
         if self.strategy == "leader":
             leaders: Ints = np.argmax(sums, axis=0)
             return leaders
@@ -159,13 +165,13 @@ class Tournament(Ensemble):
     # Learning
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the arrays that it carries beside weights and counts, as they are in the beginning."""
+        """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return {"sums": np.zeros(len(self._members)), "judged": np.zeros(1)}
 
     def _pass(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
-        """All members go over the block; then it is known who had done best before each query."""
+        """Let every member learn the block, then choose the one that ranked each query."""
         n, first = len(offsets) - 1, self._n_queries
         judge = parse(self.measure)
         judge.check_grades(relevance)
@@ -173,7 +179,7 @@ class Tournament(Ensemble):
         values = np.empty((len(self._members), n))
         for place, member in enumerate(self._members):
             own = member._learn_scaling(X, offsets)
-            done = member._pass(member._begin(X.shape[1]), own, relevance, offsets, scores[place], moved[place])
+            done = member._pass(member._ensure_state(X.shape[1]), own, relevance, offsets, scores[place], moved[place])
             if done < n:
                 return done
             member._n_queries += n
@@ -186,7 +192,7 @@ class Tournament(Ensemble):
         masses[:] = moved[chosen, np.arange(n)]
         return n
 
-    # What was learned
+    # The learned state
 
     def _learned(self) -> State:
         super()._learned()
@@ -194,15 +200,15 @@ class Tournament(Ensemble):
 
     @property
     def coef_(self) -> Floats:
-        """The weights that `predict` uses, on features as `scalings_` makes them: the leader's."""
+        """The leader's weights, which `predict` uses on features transformed by `scalings_`."""
         self._learned()
         return self.leader.coef_
 
     @property
     def scalings_(self) -> list[Scaling]:
-        """The transforms that features go through: the tournament's own, then those of the leader.
+        """The tournament's transforms, then those of the leader.
 
-        Freezing one of the leader's leaves those of the other learners alone; see `members`.
+        Freezing one of the leader's has no effect on those of the other learners; see `members`.
         """
         return self._scalings + self.leader._scalings
 

@@ -1,4 +1,4 @@
-"""Learners made of other learners."""
+"""Base classes of learners that contain other learners."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -13,10 +13,7 @@ from perceptrank.stream.query_stream import QueryStream
 
 
 def fresh(learner: Learner, reseed: Callable[[int], int] | None = None) -> Learner:
-    """A learner of the same settings that has learned nothing; it shares no learner inside with the given one.
-
-    All seeds, also of the learners inside, go through `reseed` if that is given.
-    """
+    """Return an unlearned deep copy of a learner; `reseed`, if given, maps every seed, also of nested learners."""
     settings = learner.get_params(deep=False)
     for name, value in settings.items():
         if isinstance(value, Learner):
@@ -29,27 +26,27 @@ def fresh(learner: Learner, reseed: Callable[[int], int] | None = None) -> Learn
 
 
 class Composite(Learner):
-    """A learner that is given others, as `learner` or `learners`: their settings, not what they have learned.
+    """A learner constructed from others, as `learner` or `learners`: from their settings, not their state.
 
-    It works with copies. What is done to the given ones later has no effect before the next `fit`.
+    It works with copies. Later changes to the given learners have no effect before the next `fit`.
     """
 
-    depends_on_rate = False  # more than what it is made of
+    depends_on_rate = False  # beyond the dependence of its learners
     by_blocks = True
 
     def as_document(self) -> dict[str, Any]:
-        """The model as a dictionary of plain values, as `save` writes it."""
+        """Return the model as a dictionary of plain values, as `save` writes it."""
         document = super().as_document()
-        document["parameters"] |= self._inside()
+        document["parameters"] |= self._learner_documents()
         return document
 
     @abstractmethod
-    def _inside(self) -> dict[str, Any]:
-        """The parameters that are learners, as documents of the copies."""
+    def _learner_documents(self) -> dict[str, Any]:
+        """Return the parameters that are learners, as documents of the copies."""
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
-        """The model of a dictionary that `as_document` made; raises if it does not hold together."""
+        """Restore the model that `as_document` converted; raise if the document is inconsistent."""
         from perceptrank.learners.registry import from_document
 
         parameters = dict(document["parameters"])
@@ -62,7 +59,7 @@ class Composite(Learner):
 
 
 class Wrapper(Composite):
-    """What can be put around any one learner."""
+    """A learner constructed around one other learner."""
 
     wraps = True
     cost = "that of its learner"
@@ -70,28 +67,28 @@ class Wrapper(Composite):
     _copy: Learner
 
     def _start(self) -> None:
-        self._take_over()
+        self._copy_learner()
         super()._start()
 
-    def _take_over(self) -> None:
+    def _copy_learner(self) -> None:
         if isinstance(self.learner, Learner):
             self._copy = fresh(self.learner)
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         if "learner" in parameters:
-            self._take_over()
+            self._copy_learner()
         super()._parameters_changed(parameters)
 
-    def _keep(self) -> tuple[Any, ...]:
-        return super()._keep(), self._copy
+    def _snapshot(self) -> tuple[Any, ...]:
+        return super()._snapshot(), self._copy
 
-    def _put_back(self, kept: tuple[Any, ...]) -> None:
+    def _restore(self, kept: tuple[Any, ...]) -> None:
         own, self._copy = kept
-        super()._put_back(own)
+        super()._restore(own)
 
     @property
     def name(self) -> str:
-        """What it is called on the command line, together with what it is around."""
+        """Name on the command line, together with that of the wrapped learner."""
         return f"{self.algorithm}:{self._copy.name}"
 
     def _check_parameters(self) -> None:
@@ -100,15 +97,15 @@ class Wrapper(Composite):
         super()._check_parameters()
 
     def _check_change(self, parameters: dict[str, Any]) -> None:
-        """Once something was learned, the learner may change in what the copies can take over."""
+        """Raise if the learner is replaced by one that cannot continue from the state."""
         super()._check_change(parameters)
         given = parameters.get("learner", self.learner)
-        if given is not self.learner and self._has_learned() and not _can_take_over(given, self._copy):
+        if given is not self.learner and self._has_learned() and not _can_continue(given, self._copy):
             raise ValueError(
                 f"learner cannot be changed to {given!r} once something was learned: make a new {type(self).__name__}"
             )
 
-    def _inside(self) -> dict[str, Any]:
+    def _learner_documents(self) -> dict[str, Any]:
         return {"learner": self._copy.as_document()}
 
     def _own_measure(self) -> Measure:
@@ -127,62 +124,62 @@ class Wrapper(Composite):
         return self._copy._as_stream(X, y, qid, group)
 
 
-def _can_take_over(learner: Any, other: Learner) -> bool:
-    """Whether a learner could go on from what the other has learned."""
+def _can_continue(learner: Any, other: Learner) -> bool:
+    """Tell whether a learner can continue from the state of another."""
     if type(learner) is not type(other) or any(getattr(learner, name) != getattr(other, name) for name in other.fixed):
         return False
     if isinstance(learner, Wrapper) and isinstance(other, Wrapper):
-        return _can_take_over(learner.learner, other.learner)
+        return _can_continue(learner.learner, other.learner)
     return True
 
 
 class Ensemble(Composite):
-    """Members that learn side by side, each with a state of its own."""
+    """A learner whose members learn in parallel, each with its own state."""
 
     average = False
     _members: list[Learner]
 
     @abstractmethod
     def _make_members(self) -> list[Learner]:
-        """Members that have learned nothing, as the parameters say."""
+        """Return new members, as the parameters define them."""
 
     def _start(self) -> None:
         super()._start()
         self._members = self._make_members()
 
-    def _begin(self, n_features: int) -> State:
+    def _ensure_state(self, n_features: int) -> State:
         for one in self._members:
-            one._begin(n_features)
-        return super()._begin(n_features)
+            one._ensure_state(n_features)
+        return super()._ensure_state(n_features)
 
     @property
     def members(self) -> list[Learner]:
-        """The learners as they are now, not copies of them: to look at, not to learn with."""
+        """The learners themselves, not copies: for inspection, not for learning."""
         return list(self._members)
 
-    def _keep(self) -> tuple[Any, ...]:
-        return super()._keep(), [(one, one._keep()) for one in self._members]
+    def _snapshot(self) -> tuple[Any, ...]:
+        return super()._snapshot(), [(one, one._snapshot()) for one in self._members]
 
-    def _put_back(self, kept: tuple[Any, ...]) -> None:
+    def _restore(self, kept: tuple[Any, ...]) -> None:
         own, members = kept
-        super()._put_back(own)
+        super()._restore(own)
         self._members = [one for one, _ in members]
         for one, learned in members:
-            one._put_back(learned)
+            one._restore(learned)
 
     def as_document(self) -> dict[str, Any]:
-        """The model as a dictionary of plain values, as `save` writes it."""
+        """Return the model as a dictionary of plain values, as `save` writes it."""
         return super().as_document() | {"members": [one.as_document() for one in self._members]}
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
-        """The model of a dictionary that `as_document` made; raises if it does not hold together."""
+        """Restore the model that `as_document` converted; raise if the document is inconsistent."""
         from perceptrank.learners.registry import from_document
 
         ensemble = super().from_document(document)
         members = [from_document(one) for one in document["members"]]
         if [_settings(one) for one in members] != [_settings(one) for one in ensemble._members]:
-            raise ValueError("members must be those that the parameters name")
+            raise ValueError("members must be those that the parameters define")
         width = None if ensemble._state is None else len(ensemble._state.weights)
         for one in members:
             found = one.n_features_in_ if one._has_learned() else None

@@ -1,0 +1,170 @@
+"""Linear rankers: weights, the transforms before them, and scores."""
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.scoring import score_rows
+from perceptrank.learners.estimator import Estimator
+from perceptrank.learners.guarantees import Guaranteed
+from perceptrank.learners.rounds import ROUNDS, UPDATES
+from perceptrank.learners.state import State
+from perceptrank.stream.grouping import group_rows
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.validation import as_features, as_identifiers, column_names, describe_bad_feature, read_only
+from perceptrank.transforms.scaling import Scaling, ScalingLike
+
+
+class LinearRanker(Guaranteed, Estimator):
+    """Score = transformed features . weights, and everything that can be read from a learned state."""
+
+    average: bool = False
+    scaling: ScalingLike = None
+
+    _state: State | None
+    _scalings: list[Scaling]
+    _n_queries: int
+    _feature_names: tuple[str, ...] | None
+
+    # Ranking
+
+    def predict(
+        self, X: npt.ArrayLike | QueryStream, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
+    ) -> Floats:
+        """Return one score per document; the larger, the better. Before anything was learned, all are 0.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features), data frame or QueryStream
+            The documents.
+        qid, group : array, optional
+            Query of each document, or number of documents of each query, for transforms within queries. Without them, X
+            is one query.
+        """
+        if isinstance(X, QueryStream):
+            return self.scores(X)
+        features, _ = self._as_features(X)
+        if qid is not None:
+            if group is not None:
+                raise ValueError("give qid or group, not both")
+            identifiers = as_identifiers(qid)
+            if identifiers.shape != (len(features),):
+                raise ValueError(f"qid must have one entry per document ({len(features)}), got {identifiers.shape}")
+        if len(features) == 0 or (not self.scalings_ and group is None):
+            return self._scores(features)
+        if qid is None:
+            return self.scores(QueryStream.from_arrays(features, np.zeros(len(features)), group=group))
+        rows, _, _ = group_rows(identifiers, len(features))
+        ordered = slice(None) if rows is None else rows
+        scores = np.empty(len(features))
+        grouped = QueryStream.from_arrays(features[ordered], np.zeros(len(features)), qid=identifiers[ordered])
+        scores[ordered] = self.scores(grouped)
+        return scores
+
+    def scores(self, stream: QueryStream) -> Floats:
+        """Return the scores of all documents of a stream, features transformed query by query."""
+        self._check_features(stream.n_features, stream.feature_names)
+        scores = np.empty(stream.n_documents)
+        start = 0
+        for block in stream.blocks():
+            X = block.X
+            for scaling in self.scalings_:
+                X = scaling.scale(X, block.offsets)
+            scores[start : start + block.n_documents] = self._scores(X)
+            start += block.n_documents
+        return scores
+
+    def _scores(self, X: Features) -> Floats:
+        weights = self.coef_ if self._has_learned() else np.zeros(X.shape[1])
+        scores = np.empty(X.shape[0])
+        if not score_rows(read_only(X), 0, len(X), weights, scores):
+            if np.isfinite(X).all():
+                raise ValueError("scores overflow: the features are too large")
+            raise ValueError(describe_bad_feature(X, 0, self._feature_names))
+        return scores
+
+    def rank(self, X: npt.ArrayLike) -> Ints:
+        """Return the row numbers of one query's documents, best first; equal scores keep the input order."""
+        return np.argsort(-self.predict(X), kind="stable")
+
+    # The learned state
+
+    def _has_learned(self) -> bool:
+        return self._state is not None
+
+    def _learned(self) -> State:
+        if self._state is None:
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
+        return self._state
+
+    @property
+    def weights(self) -> Floats:
+        """The current iterate."""
+        return self._learned().weights.copy()
+
+    @property
+    def coef_(self) -> Floats:
+        """The weights that `predict` uses: the mean of all iterates after the first if averaging, else the current."""
+        return self._coefficients(self._learned())
+
+    def _coefficients(self, state: State) -> Floats:
+        rounds = state.tally[ROUNDS]
+        return state.total * (1.0 / rounds) if self.average and rounds > 0 else state.weights.copy()
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return len(self._learned().weights)
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+        """Names of the features, if the data had them."""
+        if self._feature_names is None:
+            raise AttributeError("the features have no names")
+        return np.array(self._feature_names, dtype=object)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries learned from."""
+        return self._n_queries
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds: queries, or documents for a learner that takes them one by one."""
+        return int(self._state.tally[ROUNDS]) if self._state is not None else 0
+
+    @property
+    def n_updates(self) -> int:
+        """Number of rounds with an update."""
+        return int(self._state.tally[UPDATES]) if self._state is not None else 0
+
+    @property
+    def scalings_(self) -> list[Scaling]:
+        """The transforms before the weights, with their statistics; freezing one takes effect.
+
+        They follow `scaling` until something is learned; a later change of `scaling` applies from the next `fit`.
+        """
+        return self._scalings
+
+    # Checks
+
+    def _as_features(self, X: npt.ArrayLike) -> tuple[Features, tuple[str, ...] | None]:
+        """Convert features and check them against those that were learned; return them with their names."""
+        names = column_names(X)
+        features, given = as_features(X), tuple(names) if names else None
+        self._check_features(features.shape[1], given)
+        return features, given
+
+    def _check_features(self, n_features: int, names: tuple[str, ...] | None) -> None:
+        if self._has_learned() and n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        if names and self._feature_names and names != self._feature_names:
+            pairs = zip(names, self._feature_names, strict=True)
+            found, expected = next((one, other) for one, other in pairs if one != other)
+            raise ValueError(
+                "The feature names should match those that were passed during fit: "
+                f"got {found!r} where {expected!r} was learned"
+            )

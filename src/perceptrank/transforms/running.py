@@ -1,0 +1,166 @@
+"""Standardising features by all documents seen so far."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from perceptrank.io.model_file import finite_numbers
+from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.validation import as_features, read_only
+from perceptrank.transforms.scaling import Scaling
+from perceptrank.transforms.standardizing import (
+    check_overflow,
+    describe_rows,
+    first_overflow,
+    invert_deviations,
+    standardize_rows,
+)
+
+
+class RunningStandardizer(Scaling):
+    """Standardise each feature by its mean and deviation over all documents so far, the current query included.
+
+    Statistics are merged query by query (Welford's recurrence in Chan's form), so the result does not depend, bit for
+    bit, on the division of a stream into blocks. Statistics of two streams can be merged, and they can be frozen.
+
+    Attributes
+    ----------
+    count : float
+        Number of documents seen.
+    frozen : bool
+        Scale without learning.
+
+    >>> import perceptrank as pr
+    >>> scaler = RunningStandardizer().learn(pr.QueryStream.from_arrays([[1.0], [3.0]], [0, 1]))
+    >>> scaler.mean, scaler.deviation
+    (array([2.]), array([1.]))
+    """
+
+    name = "running"
+
+    def __init__(self) -> None:
+        self.count = 0.0
+        self.frozen = False
+        self._mean = np.zeros(0)
+        self._squares = np.zeros(0)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean of each feature."""
+        return self._mean.copy()
+
+    @property
+    def deviation(self) -> Floats:
+        """Standard deviation of each feature."""
+        deviation: Floats = np.sqrt(self._squares / max(self.count, 1.0))
+        return deviation
+
+    def freeze(self) -> Self:
+        """Stop learning: from now on, scale by the current statistics."""
+        self.frozen = True
+        return self
+
+    def learn(self, stream: Blocks) -> Self:
+        """Update the statistics with the features of a stream, or of an iterable of blocks."""
+        for part in as_blocks(stream):
+            for block in part.blocks():
+                self.learn_and_scale(block.X, block.offsets)
+        return self
+
+    def merge(self, other: "RunningStandardizer") -> Self:
+        """Add the statistics of another standardiser to this one's."""
+        if other.count > 0:
+            mean, squares = self._moments(len(other._mean))
+            count = merge_moments(self.count, mean, squares, other.count, other._mean, other._squares)
+            check_overflow(first_overflow(squares))
+            self.count, self._mean, self._squares = count, mean, squares
+        return self
+
+    def scale(self, X: Features, offsets: Ints) -> Features:
+        """Return a scaled copy of validated features, without learning."""
+        return self._pass(X, offsets, learning=False)
+
+    def learn_and_scale(self, X: Features, offsets: Ints) -> Features:
+        """Learn from each query, unless frozen, and return a scaled copy."""
+        return self._pass(X, offsets, learning=not self.frozen)
+
+    def _pass(self, X: Features, offsets: Ints, *, learning: bool) -> Features:
+        X = as_features(X)
+        mean, squares = self._moments(X.shape[1])
+        scaled = np.empty_like(X)
+        count = running_pass(
+            read_only(X), read_only(offsets), learning, self.count, mean, squares, scaled, np.empty((3, X.shape[1]))
+        )
+        if learning:
+            check_overflow(first_overflow(squares))
+            self.count, self._mean, self._squares = count, mean, squares
+        return scaled
+
+    def _moments(self, n_features: int) -> tuple[Floats, Floats]:
+        """Return copies of mean and squares, or zeros if nothing was learned."""
+        if len(self._mean) == 0:
+            return np.zeros(n_features), np.zeros(n_features)
+        if len(self._mean) != n_features:
+            raise ValueError(f"the scaling was learned from {len(self._mean)} features, got {n_features}")
+        return self._mean.copy(), self._squares.copy()
+
+    def state(self) -> dict[str, Any]:
+        """Return the learned statistics as numbers and lists."""
+        return {
+            "count": self.count,
+            "frozen": self.frozen,
+            "mean": self._mean.tolist(),
+            "squares": self._squares.tolist(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore the statistics that `state` returned; raise if they are inconsistent."""
+        n_features = len(state["mean"])
+        mean = finite_numbers("mean", state["mean"], n_features)
+        squares = finite_numbers("squares", state["squares"], n_features)
+        count = finite_numbers("count", [state["count"]], 1)[0]
+        if count < 0 or (squares < 0).any() or not isinstance(state["frozen"], bool):
+            raise ValueError("count and squares must not be negative, and frozen must be true or false")
+        if (count > 0) != (n_features > 0):
+            raise ValueError("count must be 0 if and only if there are no statistics")
+        self.count, self.frozen = float(count), state["frozen"]
+        self._mean, self._squares = mean, squares
+
+
+@compiled
+def merge_moments(
+    count: float, mean: Floats, squares: Floats, other_count: float, other_mean: Floats, other_squares: Floats
+) -> float:
+    """Add the moments of other rows to mean and squares in place; return the new count."""
+    merged = count + other_count
+    if merged > 0.0:
+        for j in range(len(mean)):
+            gap = other_mean[j] - mean[j]
+            mean[j] += gap * (other_count / merged)
+            squares[j] += other_squares[j] + gap * gap * (count * (other_count / merged))
+    return merged
+
+
+@compiled
+def running_pass(
+    X: Features,
+    offsets: Ints,
+    learning: bool,
+    count: float,
+    mean: Floats,
+    squares: Floats,
+    scaled: Features,
+    vectors: FloatRows,
+) -> float:
+    """Standardise every query by all rows seen so far, its own included; return the new row count."""
+    query_mean, query_squares, inverse = vectors[0], vectors[1], vectors[2]
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        if learning:
+            describe_rows(X, start, stop, query_mean, query_squares)
+            count = merge_moments(count, mean, squares, float(stop - start), query_mean, query_squares)
+        invert_deviations(squares, count, inverse)
+        standardize_rows(X, start, stop, mean, inverse, scaled)
+    return count

@@ -1,0 +1,60 @@
+"""Compiled steps that transforms share: moments of a query's features, and subtracting and dividing by them."""
+
+import math
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.kernels.compiled import compiled
+
+
+@compiled
+def describe_rows(X: Features, start: int, stop: int, mean: Floats, squares: Floats) -> None:
+    """Write mean and sum of squared deviations of each column of X[start:stop].
+
+    Values are taken relative to the first row, so that a constant column has exactly zero deviation.
+    """
+    for j in range(X.shape[1]):
+        mean[j], squares[j] = 0.0, 0.0
+    for i in range(start, stop):
+        for j in range(X.shape[1]):
+            mean[j] += X[i, j] - np.float64(X[start, j])
+    for j in range(X.shape[1]):
+        mean[j] /= stop - start
+    for i in range(start, stop):
+        for j in range(X.shape[1]):
+            deviation = X[i, j] - np.float64(X[start, j]) - mean[j]
+            squares[j] += deviation * deviation
+    for j in range(X.shape[1]):
+        mean[j] += X[start, j]
+
+
+@compiled
+def invert_deviations(squares: Floats, count: float, inverse: Floats) -> None:
+    """Write 1 / standard deviation of each column, 0 for a constant one."""
+    for j in range(len(squares)):
+        deviation = math.sqrt(squares[j] / count) if count > 0.0 else 0.0
+        inverse[j] = 1.0 / deviation if deviation > 0.0 else 0.0
+
+
+@compiled
+def standardize_rows(X: Features, start: int, stop: int, mean: Floats, inverse: Floats, scaled: Features) -> None:
+    """Write (X - mean) * inverse to rows start to stop of `scaled`."""
+    for i in range(start, stop):
+        for j in range(X.shape[1]):
+            scaled[i, j] = (X[i, j] - mean[j]) * inverse[j]
+
+
+@compiled
+def first_overflow(values: Floats) -> int:
+    """Return the first feature whose value is not finite, -1 if all are."""
+    for j in range(len(values)):
+        if not math.isfinite(values[j]):
+            return j
+    return -1
+
+
+def check_overflow(feature: int) -> None:
+    """Raise if a pass returned a feature that overflows, rather than -1."""
+    if feature >= 0:
+        raise ValueError(f"feature {feature} is too large to be scaled: its spread or its squares overflow")
