@@ -7,8 +7,8 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.scoring import score_rows, squared_norm
-from perceptrank.learners.estimator import Parameter
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.parameters import Parameter
 from perceptrank.learners.rounds import LARGEST_REACH, LARGEST_SQUARED_NORM, SQUARED_REACH, SQUARED_STEPS, count_round
 from perceptrank.learners.rounds import adapt as adapt_step
 from perceptrank.learners.state import State
