@@ -28,13 +28,16 @@ layers: $(VENV)/dev
 tests: $(VENV)/dev
 	$(BIN)/pytest
 
-# Kernels once more, compiled so that they check every index. It runs beside the tests and speaks when it is done.
+# Kernels once more, compiled so that they check every index (at any level of optimization, so at the one that compiles
+# sooner). It runs beside the tests and speaks when it is done.
 bounds: export NUMBA_BOUNDSCHECK := 1
+bounds: export NUMBA_OPT := 1
 bounds: export PERCEPTRANK_EXAMPLES := 8
 bounds: $(VENV)/dev
 	@mkdir -p "$(NUMBA_CACHE_DIR)"
-	@echo "$(BIN)/pytest -m 'kernel and not deep' tests > $(NUMBA_CACHE_DIR)/bounds.txt"
-	@$(BIN)/pytest -q -p no:cacheprovider -m 'kernel and not deep' tests > "$(NUMBA_CACHE_DIR)/bounds.txt" 2>&1 \
+	@echo "$(BIN)/pytest -m 'kernel and not deep', with checked indices"
+	@$(BIN)/pytest -q -p no:cacheprovider --assert=plain -m 'kernel and not deep' \
+		$$(grep -rl --include='test_*.py' pytest.mark.kernel tests) > "$(NUMBA_CACHE_DIR)/bounds.txt" 2>&1 \
 		|| { cat "$(NUMBA_CACHE_DIR)/bounds.txt"; exit 1; }
 	@echo "with checked indices: $$(tail -n 1 "$(NUMBA_CACHE_DIR)/bounds.txt")"
 

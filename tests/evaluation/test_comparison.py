@@ -10,7 +10,7 @@ def traces(values):
     return {f"learner {i}": pr.Trace({pr.NDCG(10): row}, np.zeros(len(row))) for i, row in enumerate(values)}
 
 
-@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("n_threads", [2, *(pytest.param(n, marks=pytest.mark.deep) for n in (1, 5))])
 def test_each_learns_what_it_would_have_learned_alone(n_threads, monkeypatch):
     monkeypatch.setattr("perceptrank.evaluation.comparison.BLOCK_BYTES", 5000)
     together = {name: kind() for name, kind in pr.algorithms().items()}

@@ -67,7 +67,7 @@ def test_single_precision_is_that_of_the_features_only(make):
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-5, atol=1e-6)
 
 
-@every_setting
+@every_learner
 @examples(0.5)
 @given(stream=streams(), cut=st.integers(1, 11))
 def test_save_load_and_continue_equals_never_stopping(make, stream, cut, tmp_path):

@@ -94,7 +94,7 @@ def test_running_means_and_their_chart(noisy):
 @pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.deep)])
 def test_losses_end_and_stay_under_their_bounds(quick):
     """On the whole stream Algorithms 2, 3 and the listwise perceptron lose nothing in the second half."""
-    seeds = [100, 101, 102]
+    seeds = [100] if quick else [100, 101, 102]
     result = run_simulated(simulated_source(*Settings(quick=quick).simulated_shape), seeds)
     assert result.trials.source.n_rounds >= (1000 if quick else 10_000)
     with_theorem = [one for one in result.bound_checks if one.bounds is not None]
