@@ -34,12 +34,20 @@ def own_parameters(value):
         return []
 
 
+def is_record(value):
+    """Tell whether constructor arguments are attributes, and documented as such."""
+    return (
+        dataclasses.is_dataclass(value)
+        or hasattr(value, "_fields")
+        or (inspect.isclass(value) and issubclass(value, BaseException))
+    )
+
+
 @pytest.mark.parametrize("name", public_callables())
 def test_every_parameter_is_documented_where_it_stands(name):
     value = public_callables()[name]
     docstring = inspect.cleandoc(value.__doc__)
-    is_record = dataclasses.is_dataclass(value) or hasattr(value, "_fields")
-    names = documented(docstring, "Parameters") | (documented(docstring, "Attributes") if is_record else set())
+    names = documented(docstring, "Parameters") | (documented(docstring, "Attributes") if is_record(value) else set())
     missing = [parameter for parameter in own_parameters(value) if parameter not in names]
     assert not missing, f"{name} does not document {', '.join(missing)}"
     extra = documented(docstring, "Parameters") - set(own_parameters(value))

@@ -10,7 +10,7 @@ from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
 from perceptrank.measures.gains import EXP2, gain_of
 from perceptrank.stream.validation import check_choice, check_positive
-from perceptrank.theory.theorem import Theorem
+from perceptrank.theory import theorems
 from perceptrank.transforms.scaling import ScalingLike
 
 TARGETS = ("grades", "gains")
@@ -91,7 +91,7 @@ class OnlineListNet(CompiledLearner):
 
     algorithm = "listnet"
     cost = "m d"
-    theorem = Theorem("the regret of gradient descent")
+    theorem = theorems.gradient_descent()
     kernel = listnet_pass
     rows = 4, 1, 2
 

@@ -1,7 +1,7 @@
 """OAP-BPM: a committee of PRanks."""
 
 from perceptrank.learners.prank import PRank, PRankRule
-from perceptrank.stream.validation import as_number, check_positive_whole, check_seed
+from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole, check_seed
 from perceptrank.theory.theorem import NO_THEOREM
 from perceptrank.transforms.scaling import ScalingLike
 
@@ -61,6 +61,6 @@ class OapBpm(PRank):
     def _make_rule(self) -> PRankRule:
         check_positive_whole("n_members", self.n_members)
         if not 0 < as_number(self.share) <= 1:
-            raise ValueError(f"share must be a probability above 0, got {self.share!r}")
+            raise ParameterError("share", "must be a probability above 0", self.share)
         check_seed(self.seed)
         return super()._make_rule()

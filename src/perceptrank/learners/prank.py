@@ -12,8 +12,8 @@ from perceptrank.kernels.scoring import score_row
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner, check_room
 from perceptrank.learners.rounds import ROUNDS, Block, Iterates, Record, are_valid, count_round, open_query
-from perceptrank.stream.validation import check_positive_whole
-from perceptrank.theory.theorem import Theorem
+from perceptrank.stream.validation import ParameterError, check_positive_whole
+from perceptrank.theory import theorems
 from perceptrank.transforms.scaling import ScalingLike
 
 PRankRule = tuple[bool, float, int]  # averaging, share, seed
@@ -107,9 +107,7 @@ class PRank(CompiledLearner):
     n_members = 1
     share = 1.0
     seed = 0
-    theorem = Theorem(
-        "thresholds wrong ≤ n (R² + 1)/γ²", assumption="a unit vector and thresholds classify all grades with margin γ"
-    )
+    theorem = theorems.prank()
     by_blocks = True
     kernel = prank_pass
     rows = 1, 0, 1
@@ -134,5 +132,5 @@ class PRank(CompiledLearner):
 
     def _make_rule(self) -> PRankRule:
         if check_positive_whole("n_grades", self.n_grades) < 2:
-            raise ValueError(f"n_grades must be at least 2, got {self.n_grades}")
+            raise ParameterError("n_grades", "must be at least 2", self.n_grades)
         return bool(self.average), float(self.share), int(self.seed)

@@ -9,7 +9,7 @@ from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
 from perceptrank.stream.validation import check_positive
-from perceptrank.theory.theorem import Theorem
+from perceptrank.theory import theorems
 from perceptrank.transforms.scaling import ScalingLike
 
 RankNetRule = tuple[bool, float, bool]  # averaging, learning_rate, binary
@@ -84,7 +84,7 @@ class RankNet(CompiledLearner):
 
     algorithm = "ranknet"
     cost = "m d + m²"
-    theorem = Theorem("the regret of gradient descent")
+    theorem = theorems.gradient_descent()
     kernel = ranknet_pass
     rows = 3, 1, 2
 

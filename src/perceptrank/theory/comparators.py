@@ -15,6 +15,7 @@ from perceptrank.stream.validation import (
     check_positive_whole,
     read_only,
 )
+from perceptrank.theory.least_squares import non_negative_least_squares
 from perceptrank.theory.surrogate_pass import ROWS, surrogate_pass
 from perceptrank.theory.surrogates import LEVEL_PAIR, MAX_PAIR, SLAM, parse_learnable, weighing_of
 from perceptrank.theory.theorem import SURROGATES, Comparator
@@ -121,16 +122,12 @@ def _highest_plane(slopes: Floats, heights: Floats) -> Floats:
     Solved as non-negative least squares: heights enter through a small multiple of the identity, whose square is the
     error of the result, and the constraint on the sum through a large row. Any shares give a valid lower bound.
     """
-    try:
-        from scipy.optimize import nnls
-    except ImportError:
-        raise ImportError("comparators need SciPy: pip install 'perceptrank[theory]'") from None
     n = len(heights)
     scale = float(np.sqrt(max(1.0, np.abs(heights).max())))
     small, large = 1e-3 * scale, 30 * scale
     rows = np.vstack([slopes.T, small * np.eye(n), np.full(n, large)])
     target = np.concatenate([np.zeros(slopes.shape[1]), (heights - heights.min()) / (2 * small), [large]])
-    shares: Floats = nnls(rows, target, maxiter=100 * n)[0]
+    shares = non_negative_least_squares(rows, target)
     shares /= shares.sum()
     return shares
 

@@ -98,7 +98,7 @@ def move_against_best(
     weight_at: Floats,
     coefficients: Floats,
 ) -> tuple[float, float]:
-    """SLAM: each of the first n ideal documents, by its weight, against the best-scored document of a lower grade.
+    """Move each of the first n ideal documents, by its weight, against the best-scored one of a lower grade (SLAM).
 
     Returns the weight that moved and the surrogate's value.
     """
@@ -118,7 +118,7 @@ def move_against_best(
 def move_widest_pair(
     margin: float, m: int, scores: Floats, level_of: Ints, best_below: Floats, rival: Ints, coefficients: Floats
 ) -> tuple[float, float]:
-    """Max-pair: the single pair whose order is violated most, the first of them by index.
+    """Move the single pair whose order is violated most, the first of them by index (max-pair).
 
     Returns the weight that moved, 0 or 1, and the surrogate's value.
     """
@@ -138,7 +138,7 @@ def move_widest_pair(
 def raise_lower_grades(
     margin: float, scores: Floats, m: int, n_levels: int, level_of: Ints, raised: Floats, keys: Floats
 ) -> None:
-    """Write the scores, each raised by the margin for every higher grade in the query; `raised` is that, by level."""
+    """Write scores plus the margin times the number of higher grades in the query; `raised` has the latter by level."""
     rise = 0.0
     for level in range(n_levels):
         raised[level] = rise

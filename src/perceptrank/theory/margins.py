@@ -17,8 +17,9 @@ from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.measures import AP, MeasureLike
 from perceptrank.stream.blocks import Blocks, as_blocks, check_repeatable
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
-from perceptrank.stream.validation import check_positive, check_positive_whole, read_only
+from perceptrank.stream.validation import ParameterError, check_positive, check_positive_whole, read_only
 from perceptrank.theory.geometry import lengths
+from perceptrank.theory.least_squares import non_negative_least_squares
 from perceptrank.theory.surrogates import parse_learnable
 from perceptrank.theory.worst_pairs import worst_pairs_pass
 
@@ -99,7 +100,7 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
     """
     check_positive("tolerance", tolerance)
     if check_positive_whole("max_passes", max_passes) < 2:
-        raise ValueError(f"max_passes must be at least 2, got {max_passes}")
+        raise ParameterError("max_passes", "must be at least 2", max_passes)
     check_repeatable(stream)
     binary = isinstance(parse_learnable(measure), AP)
     first = _worst_pairs(binary, stream, None)
@@ -223,10 +224,6 @@ def shortest_combination(points: Floats) -> Floats:
     >>> shortest_combination(np.array([[1.0, 1.0], [1.0, -1.0], [3.0, 0.0]]))
     array([0.5, 0.5, 0. ])
     """
-    try:
-        from scipy.optimize import nnls
-    except ImportError:
-        raise ImportError("margins need SciPy: pip install 'perceptrank[theory]'") from None
     longest = float(lengths(points).max())
     unit = longest or 1.0
     target = np.append(np.zeros(points.shape[1]), 1.0)
@@ -235,7 +232,7 @@ def shortest_combination(points: Floats) -> Floats:
     for _ in range(_UNITS):
         generators = np.vstack([points.T / unit, np.ones(len(points))])
         try:
-            shares: Floats = nnls(generators, target, maxiter=100 * len(points))[0]
+            shares = non_negative_least_squares(generators, target)
         except RuntimeError:  # it did not converge
             break
         shares = shares / (shares.sum() or 1.0)

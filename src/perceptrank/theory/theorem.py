@@ -151,7 +151,7 @@ NO_THEOREM = Theorem("-")
 
 
 def _learned(measure: Measure) -> tuple[object, ...]:
-    """Return the parts of a measure that learning depends on: all but its tie policy and the like."""
+    """Return the parts of a measure that learning depends on: all but its policies for ties and empty queries."""
     return type(measure), measure.cutoff, getattr(measure, "gain", None)
 
 

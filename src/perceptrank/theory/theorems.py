@@ -44,3 +44,22 @@ def listwise(relative_margin: float, surrogate: str) -> Theorem:
         surrogate=surrogate,
         tight=relative_margin == 0,
     )
+
+
+def prank() -> Theorem:
+    """Bound the number of violated thresholds of PRank."""
+    return Theorem(
+        "thresholds wrong ≤ n (R² + 1)/γ²", assumption="a unit vector and thresholds classify all grades with margin γ"
+    )
+
+
+def gradient_descent() -> Theorem:
+    """State that a learner has the regret of online gradient descent in its surrogate, and no bound in a measure."""
+    return Theorem("the regret of gradient descent")
+
+
+def hedge() -> Theorem:
+    """Bound the expected loss of a tournament with exponential weights; `bounds.hedge` computes the regret."""
+    return Theorem(
+        "hedge: expected loss ≤ the best's + √(2 T ln N) + √(ln N / 8)", assumption="none; expectation over the draws"
+    )

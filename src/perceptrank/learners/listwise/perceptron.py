@@ -10,7 +10,7 @@ from perceptrank.learners import slam
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.listwise import places, uniform
 from perceptrank.measures import MeasureLike
-from perceptrank.stream.validation import as_number, check_choice, check_positive
+from perceptrank.stream.validation import ParameterError, as_number, check_choice, check_positive
 from perceptrank.theory import theorems
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
@@ -125,5 +125,5 @@ class ListwisePerceptron(CompiledLearner):
 def _margin(name: str, value: Any) -> float:
     number = 0.0 if value is None else as_number(value)
     if not 0 <= number < np.inf:
-        raise ValueError(f"{name} must be a number >= 0 or None, got {value!r}")
+        raise ParameterError(name, "must be a number >= 0 or None", value)
     return number

@@ -8,7 +8,7 @@ from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.wrapper import Wrapper
-from perceptrank.stream.validation import check_choice
+from perceptrank.stream.validation import ParameterError, check_choice
 from perceptrank.transforms.scaling import ScalingLike
 
 STEPS = ("diagonal", "norm")
@@ -53,7 +53,7 @@ class AdaGrad(Wrapper):
         check_choice("steps", self.steps, STEPS)
         super()._check_parameters()
         if "learning_rate" not in self.learner.parameter_names:
-            raise ValueError(f"learner must be one with a learning_rate, got {self.learner!r}")
+            raise ParameterError("learner", "must be one with a learning_rate", self.learner)
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters | {"scaling": self.learner.scaling})

@@ -96,9 +96,7 @@ class Bagging(Wrapper, Ensemble):
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters)
-        if not self._has_learned():
-            self._members = self._make_members()
-        elif "learner" in parameters:
+        if self._has_learned() and "learner" in parameters:
             for number, one in enumerate(self._members):
                 one.set_params(**self._make_member(number).get_params(deep=False))
 

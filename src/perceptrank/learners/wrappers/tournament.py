@@ -12,8 +12,8 @@ from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.wrapper import Ensemble, fresh
 from perceptrank.measures import AP, MeasureLike, parse
-from perceptrank.stream.validation import check_choice, check_seed
-from perceptrank.theory.theorem import Theorem
+from perceptrank.stream.validation import ParameterError, check_choice, check_seed
+from perceptrank.theory import theorems
 from perceptrank.transforms.scaling import Scaling, ScalingLike
 
 STRATEGIES = ("leader", "hedge")
@@ -57,9 +57,7 @@ class Tournament(Ensemble):
     algorithm = "tournament"
     fixed = ("learners", "measure")
     cost = "that of its learners"
-    theorem = Theorem(
-        "hedge: expected loss ≤ the best's + √(2 T ln N) + √(ln N / 8)", assumption="none; expectation over the draws"
-    )
+    theorem = theorems.hedge()
 
     def __init__(
         self,
@@ -116,21 +114,16 @@ class Tournament(Ensemble):
         check_choice("strategy", self.strategy, STRATEGIES)
         check_seed(self.seed)
         if self.learners is not None and not isinstance(self.learners, Sequence):
-            raise ValueError(f"learners must be a list of learners, got {self.learners!r}")
+            raise ParameterError("learners", "must be a list of learners", self.learners)
         templates = self._templates()
         if not templates:
             raise ValueError("learners must be at least one learner, got none")
         for one in templates:
             if not isinstance(one, Learner) or isinstance(one, Tournament):
-                raise ValueError(f"learners must be learners other than tournaments, got {one!r}")
+                raise ParameterError("learners", "must be learners other than tournaments", one)
 
     def _make_members(self) -> list[Learner]:
         return [fresh(one) for one in self._templates()]
-
-    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        super()._parameters_changed(parameters)
-        if not self._has_learned():
-            self._members = self._make_members()
 
     def _learner_documents(self) -> dict[str, Any]:
         return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in self._members]}

@@ -10,6 +10,7 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.state import State
 from perceptrank.measures import Measure
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.validation import ParameterError
 
 
 def fresh(learner: Learner, reseed: Callable[[int], int] | None = None) -> Learner:
@@ -93,7 +94,7 @@ class Wrapper(Composite):
 
     def _check_parameters(self) -> None:
         if not isinstance(self.learner, Learner):
-            raise ValueError(f"learner must be a learner, got {self.learner!r}")
+            raise ParameterError("learner", "must be a learner", self.learner)
         super()._check_parameters()
 
     def _check_change(self, parameters: dict[str, Any]) -> None:
@@ -146,6 +147,11 @@ class Ensemble(Composite):
     def _start(self) -> None:
         super()._start()
         self._members = self._make_members()
+
+    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
+        super()._parameters_changed(parameters)
+        if not self._has_learned():
+            self._members = self._make_members()
 
     def _ensure_state(self, n_features: int) -> State:
         for one in self._members:
