@@ -1,6 +1,5 @@
 """Least squares with non-negative coefficients, which margins and comparators are found by."""
 
-
 from perceptrank.kernels.arrays import Floats
 
 
