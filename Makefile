@@ -49,6 +49,7 @@ deep: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/first_use.py
 	$(BIN)/python benchmarks/reading.py
 
 fuzz: $(VENV)/dev

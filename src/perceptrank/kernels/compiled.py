@@ -6,6 +6,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numba.core.event
 from numba import extending
+from numba.core.registry import CPUDispatcher
 
 from perceptrank.kernels.cache import KernelCache
 from perceptrank.kernels.cache_folder import CacheState, CacheWarning, cache_folder, cache_state
@@ -20,6 +21,9 @@ __all__ = [
     "compiled_allocating",
     "compiled_extrema",
     "compiled_sums",
+    "helper",
+    "helper_extrema",
+    "helper_sums",
     "on_compile",
 ]
 
@@ -34,13 +38,23 @@ REORDERED_SUMS = {"reassoc", "nsz", "contract", "arcp"}
 NO_NAN = {"nnan", "nsz"}
 
 
-def _compile(function: Kernel, allocates: bool = False, **options: Any) -> Kernel:
+class _Helper(CPUDispatcher):
+    """A kernel without an entry for Python, which would be most of what there is to compile in a short one."""
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(f"{self.py_func.__name__} is a helper of kernels, which alone can call it")
+
+
+def _compile(function: Kernel, *, allocates: bool = False, helps: bool = False, **options: Any) -> Kernel:
     # Without a memory manager there are no references to count: less to compile, and less to do on a short query.
     options |= {"nogil": True, "error_model": "numpy", "_nrt": allocates}
+    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} if helps else {}
     kernel: Any = numba.njit(**options)(function)
     is_jitted = extending.is_jitted(kernel)
     if is_jitted:  # not so with NUMBA_DISABLE_JIT
         kernel._cache = KernelCache(kernel)
+        if helps:
+            kernel.__class__ = _Helper
     return cast(Kernel, kernel)
 
 
@@ -50,6 +64,21 @@ def compiled(function: Kernel) -> Kernel:
     The kernel must not allocate arrays; it is handed those that it works in.
     """
     return _compile(function)
+
+
+def helper(function: Kernel) -> Kernel:
+    """As `compiled`, for what only other kernels call: it compiles in half the time, and Python cannot call it."""
+    return _compile(function, helps=True)
+
+
+def helper_sums(function: Kernel) -> Kernel:
+    """As `helper`, for loops whose sums may be taken in any order."""
+    return _compile(function, helps=True, fastmath=REORDERED_SUMS)
+
+
+def helper_extrema(function: Kernel) -> Kernel:
+    """As `helper`, for minima and maxima of values that were checked not to be NaN."""
+    return _compile(function, helps=True, fastmath=NO_NAN)
 
 
 def compiled_allocating(function: Kernel) -> Kernel:

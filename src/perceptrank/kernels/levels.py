@@ -6,12 +6,12 @@ Queries have few distinct grades, so a scan per level beats a sort.
 import math
 
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled, compiled_extrema, compiled_sums
+from perceptrank.kernels.compiled import helper, helper_extrema, helper_sums
 
 NO_GRADE = -1.0
 
 
-@compiled_sums
+@helper_sums
 def read_grades(relevance: Floats, start: int, m: int, binary: bool, grades: Floats) -> int:
     """Copy one query's grades, as 0 and 1 if binary; return how many are positive, -1 if one is invalid.
 
@@ -32,7 +32,7 @@ def read_grades(relevance: Floats, start: int, m: int, binary: bool, grades: Flo
     return n_relevant
 
 
-@compiled_extrema
+@helper_extrema
 def highest_below(grades: Floats, m: int, ceiling: float) -> float:
     """Return the largest grade below the ceiling, `NO_GRADE` if there is none. Four maxima at once hide latency."""
     a, b, c, d = NO_GRADE, NO_GRADE, NO_GRADE, NO_GRADE
@@ -49,7 +49,7 @@ def highest_below(grades: Floats, m: int, ceiling: float) -> float:
     return a if a > c else c
 
 
-@compiled
+@helper
 def find_levels(grades: Floats, m: int, levels: Floats, first: Ints, level_of: Ints) -> int:
     """Write the distinct grades, best first, and each document's level; return how many levels there are.
 
@@ -69,7 +69,7 @@ def find_levels(grades: Floats, m: int, levels: Floats, first: Ints, level_of: I
     return n_levels
 
 
-@compiled
+@helper
 def grades_differ(grades: Floats, m: int, n_relevant: int) -> bool:
     """Tell whether there is a pair of documents that can be misordered."""
     if n_relevant < m:

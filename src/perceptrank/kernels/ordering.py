@@ -3,13 +3,13 @@
 import math
 
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled_extrema
+from perceptrank.kernels.compiled import helper_extrema
 
 COUNTING_LIMIT = 64  # up to here every document is compared with every other one: no branches, and whole vectors
 MOVES_PER_DOCUMENT = 8
 
 
-@compiled_extrema
+@helper_extrema
 def sort_descending(keys: Floats, ties: Floats, m: int, order: Ints, buckets: Ints, spare: Ints) -> None:
     """Write documents 0..m-1 to `order`, sorted by key; of equal keys the smaller tie comes first, then the index.
 

@@ -1,7 +1,7 @@
 """The loops that read features: scores out of weights, and a step out of coefficients."""
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.compiled import compiled_sums
+from perceptrank.kernels.compiled import compiled_sums, helper_sums
 
 
 @compiled_sums
@@ -17,7 +17,7 @@ def score_rows(X: Features, start: int, stop: int, weights: Floats, scores: Floa
     return zero == 0.0
 
 
-@compiled_sums
+@helper_sums
 def score_row(X: Features, i: int, weights: Floats) -> float:
     """Return X[i] @ weights."""
     score = 0.0
@@ -26,7 +26,7 @@ def score_row(X: Features, i: int, weights: Floats) -> float:
     return score
 
 
-@compiled_sums
+@helper_sums
 def score_rows_twice(
     X: Features, start: int, stop: int, weights: Floats, scores: Floats, others: Floats, other_scores: Floats
 ) -> bool:
@@ -53,7 +53,7 @@ def squared_norm(vector: Floats) -> float:
     return norm
 
 
-@compiled_sums
+@helper_sums
 def add_rows(X: Features, start: int, rows: Ints, n_rows: int, coefficients: Floats, step: Floats) -> None:
     """Make step += the sum of coefficients[i] * X[start + i] over the first n_rows of rows, six rows at a time."""
     whole = n_rows - n_rows % 6

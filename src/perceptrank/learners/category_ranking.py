@@ -3,7 +3,7 @@
 import math
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
@@ -48,7 +48,7 @@ def category_ranking_pass(
     return len(offsets) - 1
 
 
-@compiled
+@helper
 def move_misordered_pairs(m: int, scores: Floats, grades: Floats, coefficients: Floats) -> float:
     """Move all pairs R_i > R_j with s_i <= s_j, in equal parts that add up to 1."""
     n_pairs = 0
@@ -65,7 +65,7 @@ def move_misordered_pairs(m: int, scores: Floats, grades: Floats, coefficients: 
     return 1.0
 
 
-@compiled
+@helper
 def move_widest_pair(m: int, scores: Floats, grades: Floats, coefficients: Floats) -> float:
     """Move the pair R_i > R_j with the largest s_j - s_i, the first of them, if that is not negative."""
     widest, higher, lower = -math.inf, -1, -1

@@ -7,7 +7,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats, IntRows
 from perceptrank.kernels.chance import noise
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.scoring import score_rows
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner, check_room
@@ -67,7 +67,7 @@ def committee_pass(
     return len(offsets) - 1
 
 
-@compiled
+@helper
 def list_pairs(relevance: Floats, start: int, stop: int, pairs: IntRows) -> int:
     """Write the rows of all pairs R_i > R_j, in the order of i, then of j; return how many there are."""
     n = start - start
@@ -79,7 +79,7 @@ def list_pairs(relevance: Floats, start: int, stop: int, pairs: IntRows) -> int:
     return n
 
 
-@compiled
+@helper
 def offer(weights: Floats, right: float, members: FloatRows, successes: Floats) -> None:
     """Replace the first member with the fewest successes by a hypothesis, if that has more."""
     least = 0

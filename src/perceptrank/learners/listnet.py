@@ -3,7 +3,7 @@
 import math
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
@@ -41,7 +41,7 @@ def listnet_pass(rule: ListNetRule, block: Block, state: Iterates, record: Recor
     return len(offsets) - 1
 
 
-@compiled
+@helper
 def descend_cross_entropy(
     of_gains: bool, m: int, scores: Floats, grades: Floats, target: Floats, coefficients: Floats
 ) -> None:

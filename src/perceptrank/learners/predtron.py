@@ -1,7 +1,7 @@
 """Predtron, for rankings."""
 
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
@@ -43,7 +43,7 @@ def predtron_pass(rule: PredtronRule, block: Block, state: Iterates, record: Rec
     return len(offsets) - 1
 
 
-@compiled
+@helper
 def move_to_ideal_places(
     m: int,
     cutoff: int,

@@ -3,7 +3,7 @@
 import math
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
@@ -40,7 +40,7 @@ def ranknet_pass(rule: RankNetRule, block: Block, state: Iterates, record: Recor
     return len(offsets) - 1
 
 
-@compiled
+@helper
 def descend_logistic_loss(m: int, scores: Floats, grades: Floats, coefficients: Floats) -> float:
     """Write the gradient of the mean of log(1 + exp(s_j - s_i)) over all pairs R_i > R_j."""
     n_pairs = 0

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.scoring import add_rows, score_rows, score_rows_twice, squared_norm
 
 # Entries of the tally. A reach is a squared length of a step per weight moved.
@@ -35,7 +35,7 @@ Iterates: TypeAlias = tuple[Floats, Floats, Floats, Floats]  # weights, their to
 Record: TypeAlias = tuple[Floats, Floats]  # scores that queries were ranked by before they were learned; masses moved
 
 
-@compiled
+@helper
 def open_query(
     averaging: bool, block: Block, q: int, state: Iterates, mean: Floats, scores: Floats, record: Record
 ) -> bool:
@@ -55,7 +55,7 @@ def open_query(
     return finite
 
 
-@compiled
+@helper
 def close_query(
     learning_rate: float,
     block: Block,
@@ -110,7 +110,7 @@ def close_query(
     return True
 
 
-@compiled
+@helper
 def take_step(weights: Floats, step: Floats, learning_rate: float) -> bool:
     """Subtract learning_rate * step from the weights, unless they grow too large; overwrites step."""
     for j in range(len(weights)):
@@ -152,7 +152,7 @@ def adapt(step: Floats, squares: Floats) -> float:
     return product
 
 
-@compiled
+@helper
 def margin_now(absolute: float, relative: float, learning_rate: float, state: Iterates) -> float:
     """Return the margin of this round: `relative` times the mean reach of past steps if that is set, else absolute."""
     tally = state[2]
@@ -165,7 +165,7 @@ def margin_now(absolute: float, relative: float, learning_rate: float, state: It
 # the learner then restores its state.
 
 
-@compiled
+@helper
 def are_valid(relevance: Floats, start: int, stop: int) -> bool:
     """Tell whether all grades of a query are finite and not negative."""
     n_valid = 0
@@ -174,7 +174,7 @@ def are_valid(relevance: Floats, start: int, stop: int) -> bool:
     return n_valid == stop - start
 
 
-@compiled
+@helper
 def lead_of(X: Features, i: int, j: int, weights: Floats, x: Floats) -> float:
     """Make x the difference of documents i and j; return by how much i is ahead in score."""
     lead = 0.0
@@ -197,7 +197,7 @@ def count_round(mass: float, state: Iterates) -> bool:
     return squared_norm(weights) <= LARGEST_SQUARED_NORM
 
 
-@compiled
+@helper
 def close_round(q: int, mass: float, state: Iterates, record: Record) -> bool:
     """Count query q as a round that moved this mass; return whether the weights are within bounds."""
     record[1][q] = mass

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner, check_room
 from perceptrank.learners.rounds import Block, Iterates, Record, are_valid, close_round, lead_of, open_query
@@ -45,7 +45,7 @@ def solar_two_pass(
     return len(offsets) - 1
 
 
-@compiled
+@helper
 def learn_pair(
     regularization: float, loss: float, x: Floats, spread: Floats, weights: Floats, covariance: FloatRows
 ) -> bool:

@@ -3,7 +3,7 @@
 import math
 
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
@@ -70,7 +70,7 @@ def structured_ndcg_pass(
     return len(offsets) - 1
 
 
-@compiled
+@helper
 def share_gains(
     gain: int, m: int, counted: int, scores: Floats, grades: Floats, ideal: Ints, discount: Floats, gains: Floats
 ) -> float:

@@ -1,7 +1,7 @@
 """Structured SVM for mean average precision, one step per query."""
 
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
@@ -41,7 +41,7 @@ def svm_map_pass(rule: SvmMapRule, block: Block, state: Iterates, record: Record
     return len(offsets) - 1
 
 
-@compiled
+@helper
 def against_worst_precision(
     m: int,
     a: int,

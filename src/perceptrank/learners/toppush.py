@@ -3,7 +3,7 @@
 import math
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
@@ -40,7 +40,7 @@ def toppush_pass(rule: TopPushRule, block: Block, state: Iterates, record: Recor
     return len(offsets) - 1
 
 
-@compiled
+@helper
 def push_relevant(
     m: int, n_relevant: int, squared: bool, scores: Floats, grades: Floats, coefficients: Floats
 ) -> float:

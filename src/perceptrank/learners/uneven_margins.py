@@ -1,7 +1,7 @@
 """Shen and Joshi's perceptron with uneven margins."""
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
@@ -39,7 +39,7 @@ def uneven_margins_pass(
     return len(offsets) - 1
 
 
-@compiled
+@helper
 def move_close_pairs(
     m: int, margin: float, scores: Floats, grades: Floats, share: Floats, coefficients: Floats
 ) -> float:

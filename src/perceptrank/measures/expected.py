@@ -3,7 +3,7 @@
 import math
 
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import highest_below, read_grades
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
@@ -37,7 +37,7 @@ def expected_pass(settings: Settings, ranked: Ranked, values: Floats, scratch: S
                 values[q] = values[q] / best if best > 0.0 else 1.0
 
 
-@compiled
+@helper
 def stop_probability(measure: int, grade: float, max_grade: float) -> float:
     """Return the probability that a reader is satisfied: graded for ERR, all or nothing for the reciprocal rank."""
     if measure == ERR:
@@ -45,7 +45,7 @@ def stop_probability(measure: int, grade: float, max_grade: float) -> float:
     return 1.0 if grade > 0.0 else 0.0
 
 
-@compiled
+@helper
 def expected_measure(
     measure: int,
     cutoff: int,
@@ -100,7 +100,7 @@ def expected_measure(
     return value
 
 
-@compiled
+@helper
 def average_going(
     measure: int, max_grade: float, start: int, n: int, grades: Floats, order: Ints, sums: Floats
 ) -> None:

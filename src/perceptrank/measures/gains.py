@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import helper
 
 EXP2, LINEAR = range(2)
 GAINS = {"exp2": EXP2, "linear": LINEAR}
@@ -14,7 +14,7 @@ LARGEST_SAFE_GRADE = 512.0
 LARGEST_SAFE_GAIN = 1e290
 
 
-@compiled
+@helper
 def gain_of(gain: int, grade: float, shift: float) -> float:
     """Return 2^(grade - shift) - 2^(-shift), or the grade. Every use divides by a sum of gains: the shift cancels."""
     if gain == LINEAR:
@@ -26,7 +26,7 @@ def gain_of(gain: int, grade: float, shift: float) -> float:
     return 2.0 ** (grade - shift) - 2.0 ** (-shift)
 
 
-@compiled
+@helper
 def gain_shift(gain: int, highest: float) -> float:
     """Return the shift of exponents, or the divisor of linear gains, that keeps sums finite; 0 if none is needed."""
     if gain == LINEAR:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import highest_below, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.measures import ranking
@@ -36,7 +36,7 @@ def ndcg_pass(settings: Settings, ranked: Ranked, values: Floats, scratch: Scrat
             values[q] = value / best if best > 0.0 else 1.0
 
 
-@compiled
+@helper
 def best_gain(gain: int, shift: float, k: int, m: int, grades: Floats, discounts: Floats) -> float:
     """Return the largest DCG at k that any ranking of the grades has."""
     value, p, ceiling = 0.0, 0, math.inf

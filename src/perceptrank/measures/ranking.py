@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.chance import noise
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
 
@@ -23,7 +23,7 @@ Ranked: TypeAlias = tuple[Floats, Floats, Ints, Floats, Floats]
 SELECTION_LIMIT = 24  # up to this cut-off, documents that may be among the first are selected before they are sorted
 
 
-@compiled
+@helper
 def rank_first(
     settings: Settings, k: int, ranked: Ranked, start: int, m: int, grades: Floats, scratch: Scratch
 ) -> None:

@@ -3,17 +3,17 @@
 import math
 
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.ordering import sort_descending
 
 
-@compiled
+@helper
 def is_active(score: float, rival: float, margin: float) -> bool:
     """Tell whether a lower-graded rival violates the margin; without a margin, a tie does."""
     return rival > score - margin or rival >= score
 
 
-@compiled
+@helper
 def find_rivals(scores: Floats, m: int, n_levels: int, level_of: Ints, best_below: Floats, rival: Ints) -> None:
     """Write for each level the best score of a lower grade and the first document that has it, -1 if there is none."""
     for level in range(n_levels):
@@ -30,7 +30,7 @@ def find_rivals(scores: Floats, m: int, n_levels: int, level_of: Ints, best_belo
             top, top_document = own, document
 
 
-@compiled
+@helper
 def order_ideally(
     keys: Floats,
     level_of: Ints,
@@ -62,7 +62,7 @@ def order_ideally(
         level += 1
 
 
-@compiled
+@helper
 def order_by_index(m: int, n_levels: int, level_of: Ints, first: Ints, next_place: Ints, ideal: Ints) -> None:
     """Write the documents by level, then by index."""
     for level in range(n_levels):
@@ -73,7 +73,7 @@ def order_by_index(m: int, n_levels: int, level_of: Ints, first: Ints, next_plac
         next_place[level] += 1
 
 
-@compiled
+@helper
 def is_mistaken(scores: Floats, level_of: Ints, best_below: Floats, ideal: Ints, n: int) -> bool:
     """Tell whether the first n places of the ranking have other grades than in the ideal one, ties at their worst.
 
@@ -86,7 +86,7 @@ def is_mistaken(scores: Floats, level_of: Ints, best_below: Floats, ideal: Ints,
     return n_outranked > 0
 
 
-@compiled
+@helper
 def move_against_best(
     margin: float,
     n: int,
@@ -114,7 +114,7 @@ def move_against_best(
     return mass, value
 
 
-@compiled
+@helper
 def move_widest_pair(
     margin: float, m: int, scores: Floats, level_of: Ints, best_below: Floats, rival: Ints, coefficients: Floats
 ) -> tuple[float, float]:
@@ -134,7 +134,7 @@ def move_widest_pair(
     return 1.0, max(0.0, margin + widest)
 
 
-@compiled
+@helper
 def raise_lower_grades(
     margin: float, scores: Floats, m: int, n_levels: int, level_of: Ints, raised: Floats, keys: Floats
 ) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.scoring import add_rows, score_rows
 from perceptrank.theory.hinges import find_rivals, move_widest_pair, order_ideally, raise_lower_grades
@@ -13,7 +13,7 @@ from perceptrank.theory.weights import lay_weights
 ROWS = 8, 9
 
 
-@compiled
+@helper
 def add_hinges(
     n: int,
     scores: Floats,

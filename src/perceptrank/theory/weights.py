@@ -1,14 +1,14 @@
 """The weights v of a measure's surrogate, by places of the ideal ranking."""
 
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import helper
 from perceptrank.measures.gains import gain_of, gain_shift
 
 BY_SCORE, BY_MEAN, BY_INDEX = range(3)
 CLASS_ORDERS = {"score": BY_SCORE, "mean": BY_MEAN, "index": BY_INDEX}
 
 
-@compiled
+@helper
 def lay_weights(
     binary: bool,
     cutoff: int,

@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints
-from perceptrank.kernels.compiled import compiled, compiled_sums
+from perceptrank.kernels.compiled import compiled, helper_sums
 from perceptrank.kernels.levels import find_levels, read_grades
 
 
-@compiled_sums
+@helper_sums
 def score_from_first(X: Features, start: int, m: int, weights: Floats, scores: Floats) -> bool:
     """Write the difference of each document's score to the first one's; return whether all are finite.
 

@@ -5,10 +5,10 @@ import math
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 
 
-@compiled
+@helper
 def describe_rows(X: Features, start: int, stop: int, mean: Floats, squares: Floats) -> None:
     """Write mean and sum of squared deviations of each column of X[start:stop].
 
@@ -29,7 +29,7 @@ def describe_rows(X: Features, start: int, stop: int, mean: Floats, squares: Flo
         mean[j] += X[start, j]
 
 
-@compiled
+@helper
 def invert_deviations(squares: Floats, count: float, inverse: Floats) -> None:
     """Write 1 / standard deviation of each column, 0 for a constant one."""
     for j in range(len(squares)):
@@ -37,7 +37,7 @@ def invert_deviations(squares: Floats, count: float, inverse: Floats) -> None:
         inverse[j] = 1.0 / deviation if deviation > 0.0 else 0.0
 
 
-@compiled
+@helper
 def standardize_rows(X: Features, start: int, stop: int, mean: Floats, inverse: Floats, scaled: Features) -> None:
     """Write (X - mean) * inverse to rows start to stop of `scaled`."""
     for i in range(start, stop):

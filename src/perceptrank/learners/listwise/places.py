@@ -1,7 +1,7 @@
 """The pass of the listwise perceptron whose violators are weighted by places."""
 
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
@@ -71,7 +71,7 @@ def places_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Recor
     return len(offsets) - 1
 
 
-@compiled
+@helper
 def weigh_outranked(
     by_index: bool,
     m: int,
@@ -107,7 +107,7 @@ def weigh_outranked(
     return weight
 
 
-@compiled
+@helper
 def move_by_places(
     weight: float,
     gain: int,

@@ -1,7 +1,7 @@
 """The pass of the listwise perceptron with uniform violators."""
 
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
@@ -53,7 +53,7 @@ def uniform_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Reco
     return len(offsets) - 1
 
 
-@compiled
+@helper
 def order_levels(
     by_index: bool, m: int, n_levels: int, order: Ints, level_of: Ints, first: Ints, next_place: Ints, ideal: Ints
 ) -> None:
@@ -66,7 +66,7 @@ def order_levels(
         next_place[level_of[i]] += 1
 
 
-@compiled
+@helper
 def find_reach(ranked_scores: Floats, m: int, margin: float, reach: Ints) -> None:
     """Write for each place of the ranking the number of documents, from the top, above it or closer than the margin."""
     reached = 0
@@ -76,7 +76,7 @@ def find_reach(ranked_scores: Floats, m: int, margin: float, reach: Ints) -> Non
         reach[p] = reached
 
 
-@compiled
+@helper
 def charge_active(
     m: int,
     n_relevant: int,
@@ -115,7 +115,7 @@ def charge_active(
     return mass
 
 
-@compiled
+@helper
 def hand_out_shares(
     m: int,
     n_levels: int,
