@@ -32,7 +32,7 @@ tests: $(VENV)/dev
 # sooner). It runs beside the tests and speaks when it is done.
 bounds: export NUMBA_BOUNDSCHECK := 1
 bounds: export NUMBA_OPT := 1
-bounds: export PERCEPTRANK_EXAMPLES := 8
+bounds: export PERCEPTRANK_EXAMPLES := 5
 bounds: $(VENV)/dev
 	@mkdir -p "$(NUMBA_CACHE_DIR)"
 	@echo "$(BIN)/pytest -m 'kernel and not deep', with checked indices"

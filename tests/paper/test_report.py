@@ -195,8 +195,15 @@ def open_page(browser, folder):
     assert all(url.startswith(("file:", "data:")) for url in asked)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 400])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1200, "light"),
+        (400, "dark"),
+        pytest.param(1200, "dark", marks=pytest.mark.deep),
+        pytest.param(400, "light", marks=pytest.mark.deep),
+    ],
+)
 def test_figures_are_drawn_and_nothing_scrolls_sideways(open_page, results, width, scheme):
     page = open_page(width, scheme)
     assert page.locator("figure svg").count() == len(results["figures"])

@@ -5,7 +5,6 @@ PERCEPTRANK_DATA names the folder that holds them; by default it is ../shared/da
 
 import gzip
 import os
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +32,6 @@ def find(name: str) -> Path:
     return path
 
 
-@cache
 def read_plainly(path: Path) -> pr.QueryStream:
     """One line a document: grade, an optional qid:ID, pairs feature:value, and a comment that may be the query's id."""
     rows, grades, qids = [], [], []
