@@ -315,7 +315,7 @@ def test_files_of_one_name_are_two_plugins(tmp_path):
     ("taught", "message"),
     [
         (np.ones(3), r"update of Wrong must return a coefficient for each of 2 documents, got shape \(3,\)"),
-        (np.array([1.0, np.nan]), "update of Wrong must return numbers, got NaN"),
+        (np.array([1.0, np.nan]), "update of Wrong must return finite numbers, got nan"),
         (np.array([1.0, 1e200]), "weights overflow at query number 1"),
     ],
 )

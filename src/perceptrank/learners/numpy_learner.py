@@ -12,7 +12,7 @@ from perceptrank.learners.parameters import Parameter
 from perceptrank.learners.rounds import LARGEST_REACH, LARGEST_SQUARED_NORM, SQUARED_REACH, SQUARED_STEPS, count_round
 from perceptrank.learners.rounds import adapt as adapt_step
 from perceptrank.learners.state import State
-from perceptrank.stream.validation import check_choice, check_positive, read_only
+from perceptrank.stream.validation import as_numbers, check_choice, check_positive, read_only
 from perceptrank.transforms.scaling import ScalingLike
 
 # Of parameters that the constructor of a subclass may leave out.
@@ -115,7 +115,7 @@ class NumpyLearner(Learner):
             if not finite:
                 return q
             taught = self.update(read_only(scores), read_only(documents), read_only(grades))
-            step = None if taught is None else self._as_step(np.asarray(taught, dtype=np.float64), documents)
+            step = None if taught is None else self._as_step(taught, documents)
             masses[q] = 0.0
             if step is not None and step.any():
                 masses[q] = 1.0
@@ -131,8 +131,9 @@ class NumpyLearner(Learner):
                 return q
         return len(offsets) - 1
 
-    def _as_step(self, taught: Floats, documents: Features) -> Floats:
+    def _as_step(self, returned: Any, documents: Features) -> Floats:
         check_choice("returns", self.returns, ("coefficients", "step"))
+        taught = as_numbers(f"what update of {type(self).__name__} returns", returned).astype(np.float64)
         per_document = self.returns == "coefficients"
         length = len(documents) if per_document else documents.shape[1]
         if taught.shape != (length,):
@@ -140,7 +141,8 @@ class NumpyLearner(Learner):
                 f"a coefficient for each of {length} documents" if per_document else f"a step of {length} features"
             )
             raise ValueError(f"update of {type(self).__name__} must return {expected}, got shape {taught.shape}")
-        if np.isnan(taught).any():
-            raise ValueError(f"update of {type(self).__name__} must return numbers, got NaN")
-        step: Floats = taught @ documents.astype(np.float64) if per_document else taught.copy()
+        if not np.isfinite(taught).all():
+            worst = taught[~np.isfinite(taught)][0]
+            raise ValueError(f"update of {type(self).__name__} must return finite numbers, got {worst}")
+        step: Floats = taught @ documents.astype(np.float64) if per_document else taught
         return step

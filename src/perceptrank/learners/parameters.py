@@ -96,5 +96,5 @@ class Parameterized(ABC):
 
     def __repr__(self) -> str:
         defaults = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
-        changed = {name: value for name, value in self.get_params(deep=False).items() if value != defaults[name]}
+        changed = {name: value for name, value in self.get_params(deep=False).items() if differ(value, defaults[name])}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"

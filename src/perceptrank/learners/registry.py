@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import perceptrank.learners
 from perceptrank.io import model_file
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.parameters import Parameter
 
 ENTRY_POINTS = "perceptrank.learners"
 Kind = TypeVar("Kind", bound=type[Learner])
@@ -76,9 +77,16 @@ def register(kind: Kind) -> Kind:
         raise ValueError(f"algorithm {name!r} of {kind.__name__} is taken by {places[0].replace(':', '.')}")
     if not kind.wraps:
         try:
-            kind()
-        except TypeError as error:
-            raise TypeError(f"{kind.__name__} must be constructible without arguments: {error}") from None
+            learner = kind()
+        except Exception as error:
+            reason = str(error) if isinstance(error, TypeError) else f"{type(error).__name__}: {error}"
+            raise TypeError(f"{kind.__name__} must be constructible without arguments: {reason}") from error
+        if not learner._is_finished():
+            raise TypeError(f"the constructor of {kind.__name__} must end in self._start()")
+        if missing := [name for name, value in learner.get_params(deep=False).items() if isinstance(value, Parameter)]:
+            raise TypeError(
+                f"the constructor of {kind.__name__} must store its argument {missing[0]} as self.{missing[0]}"
+            )
     _registered[name] = kind
     return kind
 
