@@ -20,6 +20,7 @@ class _Kept(threading.local):
 
 _kept = _Kept()
 _MOST_KEPT = 64
+_LARGEST_KEPT = 2**21  # numbers: rows of a very long query would occupy memory for as long as the thread lives
 
 
 def borrow_scratch(longest: int, n_features: int, n_floats: int, n_ints: int, n_vectors: int = 2) -> Scratch:
@@ -33,8 +34,11 @@ def borrow_scratch(longest: int, n_features: int, n_floats: int, n_ints: int, n_
     kept = _kept.scratch
     found = kept.get(shape)
     if found is None or found[0].shape[1] < width:
+        floats, ints = np.empty((n_floats, width)), np.zeros((n_ints, width), np.int64)
+        found = floats, ints, np.empty((n_vectors, n_features))
+        if (n_floats + n_ints) * width + n_vectors * n_features > _LARGEST_KEPT:
+            return found
         if len(kept) >= _MOST_KEPT:
             kept.clear()
-        floats, ints = np.empty((n_floats, width)), np.zeros((n_ints, width), np.int64)
-        found = kept[shape] = (floats, ints, np.empty((n_vectors, n_features)))
+        kept[shape] = found
     return found
