@@ -51,7 +51,7 @@ def run(arguments: list[str], cache: str) -> tuple[float, str]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     printed = subprocess.run(
         [sys.executable, *arguments],
-        env=environment | {"PERCEPTRANK_CACHE_DIR": cache, "PYTHONPYCACHEPREFIX": f"{cache}/bytecode"},
+        env=environment | {"PERCEPTRANK_CACHE_DIR": cache, "PYTHONPYCACHEPREFIX": f"{Path(cache).parent}/bytecode"},
         capture_output=True,
         text=True,
         check=True,
@@ -67,6 +67,7 @@ def main() -> None:
     arguments = parser.parse_args()
     starts, imports = [], []
     with tempfile.TemporaryDirectory() as folder:
+        run(["-c", COMPILING], f"{folder}/bytecode-first")
         compiling = [json.loads(run(["-c", COMPILING], f"{folder}/{n}")[1]) for n in range(arguments.repeats)]
         data, cache = str(Path(folder) / "small.txt"), f"{folder}/warm"
         run(["-m", "perceptrank", "simulate", data, "--queries", "50"], cache)

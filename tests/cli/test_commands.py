@@ -457,6 +457,7 @@ print(len(compiled), file=sys.stderr)
 """
 
 
+@pytest.mark.deep
 def test_what_is_warmed_up_is_not_compiled_again(files, tmp_path):
     settings = os.environ | {"PERCEPTRANK_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, "-c", COUNTED]
