@@ -187,7 +187,7 @@ def test_compare_is_compare(run, files, stream, tmp_path):
     assert [row["name"] for row in only["rows"]] == ["listwise 5"]
     assert found["queries"] == 120
     assert (tmp_path / "c.svg").stat().st_size > 1000
-    table = run("compare", files).stdout
+    table = run("compare", files, "--float64").stdout
     for name in pr.algorithms():
         assert name in table
 

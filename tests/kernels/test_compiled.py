@@ -129,6 +129,7 @@ def entries(place, kernel="*"):
     return sorted((place / "cache" / "perceptrank").glob(f"*.{kernel}-*.kernel"))
 
 
+@pytest.mark.deep
 def test_kernels_outside_the_package_are_cached_by_processes_at_once(place):
     processes = [start(place, "outer(2.0)") for _ in range(2)]
     first, other = [finish(process) for process in processes]
@@ -179,6 +180,7 @@ assert symbols[0] != symbols[1], "kernels of the same name would be confused"
 """
 
 
+@pytest.mark.deep
 def test_a_kernel_edited_while_a_process_runs_is_told_from_the_one_loaded(place):
     run(place, "outer(2.0)")
     variables = os.environ | {"PERCEPTRANK_CACHE_DIR": str(place / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -352,6 +354,7 @@ def test_a_damaged_entry_is_compiled_again(load, place):
         assert outer.stats.cache_hits
 
 
+@pytest.mark.deep
 def test_symbols_that_are_missing_are_looked_for_in_all_of_numba(load, place):
     """Else LLVM would end the process."""
     load().outer(2.0)
