@@ -102,3 +102,20 @@ def test_documents_name_tests_and_files_that_exist():
             assert (document.parent / target).exists(), (document.name, target)
         formulas = re.sub(r"```math.*?```", "", text, flags=re.S)
         assert formulas.count("$`") == formulas.count("`$"), document.name
+
+
+@pytest.mark.parametrize(
+    ("old", "name"), [("scaling", "QueryZScore"), ("comparison", "compare"), ("trace", "Trace"), ("surrogates", "Slam")]
+)
+def test_modules_that_moved_are_found_under_their_old_names(old, name):
+    with pytest.warns(DeprecationWarning, match=f"perceptrank.{old} is now perceptrank"):
+        module = getattr(pr, old)
+    assert getattr(module, name) is getattr(pr, name)
+
+
+@pytest.mark.parametrize("room", ["evaluation", "io", "measures", "stream", "transforms"])
+def test_rooms_have_their_public_names(room):
+    names = getattr(pr, room).__all__
+    public = [name for name in names if name in pr.__all__]
+    assert public
+    assert all(getattr(getattr(pr, room), name) is getattr(pr, name) for name in public)

@@ -1,1 +1,15 @@
-"""Read and write files: LETOR text, stores, Parquet, models."""
+"""Files in and out: LETOR text, stores, Parquet, models."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "letor.reader": ["read_letor"],
+        "letor.scan": ["scan_letor"],
+        "letor.writer": ["write_letor"],
+        "parquet": ["read_parquet", "scan_parquet", "write_parquet"],
+        "store": ["Store", "open_store", "write_store"],
+        "errors": ["FormatError"],
+    },
+)

@@ -1,5 +1,13 @@
-"""Transforms of features, query by query: one file per kind, its kernel beside it.
+"""Transforms of features, query by query."""
 
-`QueryZScore` and `QueryMinMax` depend on the query alone. `RunningStandardizer` learns from all documents seen so far.
-A learner takes any of them, or a list, as its `scaling`.
-"""
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "scaling": ["Scaling"],
+        "query_zscore": ["QueryZScore"],
+        "query_minmax": ["QueryMinMax"],
+        "running": ["RunningStandardizer"],
+    },
+)
