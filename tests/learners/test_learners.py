@@ -248,28 +248,6 @@ def test_an_overflow_is_located_in_the_whole_stream():
         pr.MinimaxPerceptron().learn(stream.blocks(100))
 
 
-@every_learner
-def test_interrupting_leaves_the_learner_as_it_was(make, stream, monkeypatch):
-    learner = make()
-    learner.learn(stream)
-    before = bits(learner)
-
-    def n_rounds():
-        return sum(one.n_rounds for one in innermost(learner))
-
-    rounds = [n_rounds()]
-
-    def interrupt(*_):
-        rounds.append(n_rounds())
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(pr.NDCG, "per_query", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        learner.learn(stream, "ndcg")
-    assert rounds[1] > rounds[0]
-    assert bits(learner) == before
-
-
 @pytest.mark.parametrize("grades", [[600, 1, 0], [1e19, 5e18, 0], [1e300, 1, 0], [5e-324, 0, 0]])
 @pytest.mark.parametrize(
     "make", [pr.ListwisePerceptron, pr.SlamPerceptron, lambda: pr.ListwisePerceptron("ndcg:gain=linear")]

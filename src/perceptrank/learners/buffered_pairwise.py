@@ -113,7 +113,6 @@ class BufferedPairwise(CompiledLearner):
     fixed = ("buffer_size",)
     cost = "s m d"
     takes = "documents"
-    by_blocks = True
     kernel = buffered_pairwise_pass
     rows = 1, 0, 2
 

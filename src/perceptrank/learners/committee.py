@@ -143,7 +143,6 @@ class CommitteePerceptron(CompiledLearner):
     takes = "pairs"
     depends_on_rate = False
     average = False
-    by_blocks = True
     kernel = committee_pass
     rows = 0, 0, 2
 

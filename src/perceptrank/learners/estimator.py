@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
 from copy import deepcopy
 from typing import Any, Self
 
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.parameters import Parameterized
+from perceptrank.learners.state import State
 from perceptrank.measures import Measure, MeasureLike
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
@@ -20,6 +20,8 @@ from perceptrank.stream.validation import as_features, check_positive_whole
 
 class Estimator(Parameterized):
     """Fitting, scoring and the routing of `qid`, as scikit-learn defines them."""
+
+    _state: State
 
     @abstractmethod
     def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
@@ -30,19 +32,15 @@ class Estimator(Parameterized):
         """Return one score per document of a stream; the larger, the better."""
 
     @abstractmethod
-    def _start(self) -> None:
-        """Forget everything that was learned."""
-
-    @abstractmethod
-    def _all_or_nothing(self) -> AbstractContextManager[None]:
-        """Restore everything if an error is raised."""
+    def _adopt(self, learned: Self) -> None:
+        """Replace everything that was learned by what another learner with the same settings has learned."""
 
     @abstractmethod
     def _own_measure(self) -> Measure:
         """Return the measure that is recorded and scored by unless told otherwise."""
 
     @abstractmethod
-    def _check_features(self, n_features: int, names: tuple[str, ...] | None) -> None:
+    def _check_features(self, state: State, n_features: int, names: tuple[str, ...] | None) -> None:
         """Raise if features do not match those that were learned."""
 
     def fit(
@@ -73,11 +71,11 @@ class Estimator(Parameterized):
         stream = self._as_stream(X, y, qid, group)
         check_positive_whole("n_passes", n_passes)
         rng = np.random.default_rng(seed)
-        with self._all_or_nothing():
-            self._start()
-            self.learn(stream)
-            for _ in range(n_passes - 1):
-                self.learn(stream.shuffled(rng))
+        learned = type(self)(**self.get_params(deep=False))
+        learned.learn(stream)
+        for _ in range(n_passes - 1):
+            learned.learn(stream.shuffled(rng))
+        self._adopt(learned)
         return self
 
     def partial_fit(
@@ -122,7 +120,7 @@ class Estimator(Parameterized):
             Query of each document, or number of documents of each query; one of them is needed.
         """
         if not isinstance(X, QueryStream) and qid is None and group is None:
-            self._check_features(as_features(X).shape[1], None)
+            self._check_features(self._state, as_features(X).shape[1], None)
             raise ValueError(
                 "score needs qid (the query of each row) or group (the number of rows of each query): "
                 "a ranking is measured query by query"

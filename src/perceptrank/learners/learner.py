@@ -1,17 +1,18 @@
 """The interface of every linear learner."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from functools import cache
-from typing import Any, ClassVar, Self
+from threading import RLock
+from typing import Any, ClassVar, Self, TypeVar, TypeVarTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.learners.linear_ranker import as_named_features
 from perceptrank.learners.parameters import differ
 from perceptrank.learners.saving import SavedRanker
 from perceptrank.learners.state import State
@@ -27,6 +28,9 @@ from perceptrank.stream.validation import (
     read_only,
 )
 from perceptrank.transforms.parsing import make_scalings
+
+Given = TypeVarTuple("Given")
+Result = TypeVar("Result")
 
 
 class Learner(SavedRanker):
@@ -50,8 +54,6 @@ class Learner(SavedRanker):
         True if it is constructed around one other learner, and named together with it.
     fixed : tuple of str
         Parameters that cannot change once something was learned.
-    by_blocks : bool
-        True if a failed query may leave the state changed, so that `learn_one` has to restore a copy.
     """
 
     takes: ClassVar[str] = "lists"
@@ -59,15 +61,18 @@ class Learner(SavedRanker):
     depends_on_rate: ClassVar[bool] = True
     wraps: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
-    by_blocks: ClassVar[bool] = False
+
+    _lock: RLock
 
     def _start(self) -> None:
         """Check the parameters and forget everything; the last line of every constructor."""
         self._check_parameters()
-        self._state = None
-        self._scalings = make_scalings(self.scaling)
-        self._n_queries = 0
-        self._feature_names = None
+        self._lock = RLock()
+        self._state = self._initial_state()
+
+    def _initial_state(self) -> State:
+        """Return the state before anything was learned."""
+        return State(make_scalings(self.scaling))
 
     @abstractmethod
     def _pass(
@@ -96,7 +101,8 @@ class Learner(SavedRanker):
     def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
         """Learn from a stream in one pass: rank each query, record the measures, then learn from its grades.
 
-        An error leaves the learner as it was before the call (before the block, for an iterable of blocks).
+        An error or an interrupt leaves the learner as it was before the call (before the block, for an iterable of
+        blocks). Other threads see the state before the call until it returns; if they learn too, they wait.
 
         Parameters
         ----------
@@ -111,79 +117,87 @@ class Learner(SavedRanker):
             Each measure's value for every query, of the ranking before its grades were known.
         """
         recorded = [self._own_measure()] if measures is None else parse_all(measures)
-        traces = [self._learn_whole(block, recorded) for block in as_blocks(stream)]
+        if isinstance(stream, QueryStream):
+            return self._advance(self._learn_stream, stream, recorded)
+        traces = [self._advance(self._learn_stream, block, recorded) for block in as_blocks(stream)]
         if not traces:
             raise ValueError("the stream has no queries")
         return Trace.concatenate(traces)
 
-    def _learn_whole(self, stream: QueryStream, recorded: list[Measure]) -> Trace:
-        self._check_features(stream.n_features, stream.feature_names)
+    def _advance(self, learn: Callable[[State, *Given], Result], *given: *Given) -> Result:
+        """Call `learn` on a copy of the state, then replace the state by it: by all that was learned, or nothing."""
+        before = after = self._state
+        try:
+            with self._lock:
+                before = self._state
+                after = before.copy()
+                result = learn(after, *given)
+                self._state = after
+            return result
+        except BaseException:
+            if self._state is after:  # interrupted between learning and returning
+                self._state = before
+            raise
+
+    def _adopt(self, learned: Self) -> None:
+        with self._lock:
+            self._state = learned._state
+
+    def _learn_stream(self, state: State, stream: QueryStream, recorded: list[Measure]) -> Trace:
+        if len(stream) == 0:
+            raise ValueError("the stream has no queries")
+        self._check_features(state, stream.n_features, stream.feature_names)
         for measure in recorded:
             measure.check_grades(stream.relevance)
-        with self._all_or_nothing():
-            self._feature_names = stream.feature_names or self._feature_names
-            return Trace.concatenate(self._learn_block(block, recorded) for block in stream.blocks())
+        state.feature_names = stream.feature_names or state.feature_names
+        return Trace.concatenate(self._learn_block(state, block, recorded) for block in stream.blocks())
 
-    def _learn_block(self, block: QueryStream, recorded: list[Measure]) -> Trace:
-        X = self._learn_scaling(block.X, block.offsets)
-        predicted, masses = np.empty(block.n_documents), np.empty(len(block))
-        self._learn_arrays(X, block.relevance, block.offsets, predicted, masses)
-        first = self._n_queries
-        self._n_queries += len(block)
+    def _learn_block(self, state: State, block: QueryStream, recorded: list[Measure]) -> Trace:
+        first, predicted, masses = state.queries, np.empty(block.n_documents), np.empty(len(block))
+        self._learn_arrays(state, block.X, block.relevance, block.offsets, predicted, masses)
         values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
         return Trace(values, masses)
 
-    def _learn_scaling(self, X: Features, offsets: Ints) -> Features:
-        for scaling in self._scalings:
+    def _learn_scaling(self, state: State, X: Features, offsets: Ints) -> Features:
+        for scaling in state.scalings:
             X = read_only(scaling.learn_and_scale(X, offsets))
         return X
 
     def _learn_arrays(
-        self,
-        X: Features,
-        relevance: Floats,
-        offsets: Ints,
-        predicted: Floats,
-        masses: Floats,
+        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> None:
-        done = self._pass(self._ensure_state(X.shape[1]), X, relevance, offsets, predicted, masses)
+        """Learn a block of validated arrays; raise if a value is invalid or something overflows."""
+        X = self._learn_scaling(state, X, offsets)
+        if not state.has_begun:
+            self._begin(state, X.shape[1])
+        done = self._pass(state, X, relevance, offsets, predicted, masses)
         if done < len(offsets) - 1:
             rows = slice(offsets[done], offsets[done + 1])
             as_grades(relevance[rows], len(relevance[rows]))
             if not np.isfinite(X[rows]).all():
-                raise ValueError(describe_bad_feature(X[rows], 0, self._feature_names))
+                raise ValueError(describe_bad_feature(X[rows], 0, state.feature_names))
             raise AdvisingValueError(
-                f"scores or weights overflow at query number {self._n_queries + done}, counted from the first that was "
+                f"scores or weights overflow at query number {state.queries + done}, counted from the first that was "
                 "ever learned: the features or the learning rate are too large; scale the features, for example with ",
                 Setting("scaling", "running"),
             )
+        state.queries += done
 
-    def _ensure_state(self, n_features: int) -> State:
-        """Return the state, initialised if nothing was learned yet."""
-        if self._state is None:
-            self._state = State.zero(n_features, self.extra_state(n_features))
-        return self._state
+    def _begin(self, state: State, n_features: int) -> None:
+        """Initialise a state for so many features."""
+        state.begin(n_features, self.extra_state(n_features))
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Restore everything if an error is raised or the user interrupts."""
-        kept = self._snapshot()
-        try:
-            yield
-        except BaseException:
-            self._restore(kept)
-            raise
-
-    def _snapshot(self) -> tuple[Any, ...]:
-        """Return a copy of everything that learning changes, for `_restore`."""
-        state = self._state.copy() if self._state is not None else None
-        return state, make_scalings(self._scalings), self._n_queries, self._feature_names
-
-    def _restore(self, kept: tuple[Any, ...]) -> None:
-        self._state, self._scalings, self._n_queries, self._feature_names = kept
+    def _twin(self) -> Self:
+        """Return a learner with the same settings, and a copy of the state that can be changed."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._state = self._state.copy()
+        return twin
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> bool:
         """Learn from one query; return whether there was an update.
+
+        An error or an interrupt leaves the learner as it was before the call.
 
         Parameters
         ----------
@@ -193,7 +207,7 @@ class Learner(SavedRanker):
             Their grades.
         """
         X, relevance = self._as_query(X, relevance)
-        features, given = self._as_features(X)
+        features, names = as_named_features(X)
         m = features.shape[0]
         if type(relevance) is np.ndarray and relevance.dtype == np.float64 and relevance.shape == (m,):
             grades = np.ascontiguousarray(relevance)
@@ -201,22 +215,13 @@ class Learner(SavedRanker):
             grades = as_grades(relevance, m)
         if m == 0:
             raise ValueError("a query must have at least one document, got none")
-        offsets = one_query(m)
-        if self._scalings or self.by_blocks:
-            with self._all_or_nothing():
-                self._feature_names = given or self._feature_names
-                return self._learn_block(QueryStream(features, grades, offsets), []).n_updates > 0
-        fresh = self._state is None
-        predicted, masses = np.empty(m), np.empty(1)
-        try:
-            self._learn_arrays(read_only(features), read_only(grades), offsets, predicted, masses)
-        except BaseException:
-            if fresh:
-                self._state = None
-            raise
-        if given:
-            self._feature_names = given
-        self._n_queries += 1
+        return self._advance(self._learn_query, features, names, grades)
+
+    def _learn_query(self, state: State, X: Features, names: tuple[str, ...] | None, grades: Floats) -> bool:
+        self._check_features(state, X.shape[1], names)
+        state.feature_names = names or state.feature_names
+        predicted, masses = np.empty(len(grades)), np.empty(1)
+        self._learn_arrays(state, read_only(X), read_only(grades), one_query(len(grades)), predicted, masses)
         return bool(masses[0] > 0.0)
 
     def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:
@@ -232,8 +237,19 @@ class Learner(SavedRanker):
         """Return the approximate size of its state, in float64 numbers."""
         return 250 + 2 * n_features + sum(values.size for values in self.extra_state(n_features).values())
 
+    def set_params(self, **parameters: Any) -> Self:
+        """Set constructor arguments; if one is invalid, none is changed."""
+        with self._lock:
+            return super().set_params(**parameters)
+
     def __copy__(self) -> Self:
         return deepcopy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept, _lock=RLock())
 
     def _check_change(self, parameters: dict[str, Any]) -> None:
         """Raise if a parameter that determines the state is changed once something was learned."""
@@ -245,7 +261,7 @@ class Learner(SavedRanker):
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         if "scaling" in parameters and not self._has_learned():
-            self._scalings = make_scalings(self.scaling)
+            self._state = self._initial_state()
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is invalid."""

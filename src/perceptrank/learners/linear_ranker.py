@@ -21,10 +21,7 @@ class LinearRanker(Guaranteed, Estimator):
     average: bool = False
     scaling: ScalingLike = None
 
-    _state: State | None
-    _scalings: list[Scaling]
-    _n_queries: int
-    _feature_names: tuple[str, ...] | None
+    _state: State
 
     # Ranking
 
@@ -43,44 +40,49 @@ class LinearRanker(Guaranteed, Estimator):
         """
         if isinstance(X, QueryStream):
             return self.scores(X)
-        features, _ = self._as_features(X)
+        state = self._state
+        features, names = as_named_features(X)
+        self._check_features(state, features.shape[1], names)
         if qid is not None:
             if group is not None:
                 raise ValueError("give qid or group, not both")
             identifiers = as_identifiers(qid)
             if identifiers.shape != (len(features),):
                 raise ValueError(f"qid must have one entry per document ({len(features)}), got {identifiers.shape}")
-        if len(features) == 0 or (not self.scalings_ and group is None):
-            return self._scores(features)
+        if len(features) == 0 or (not self._transforms(state) and group is None):
+            return self._scores(state, features)
         if qid is None:
-            return self.scores(QueryStream.from_arrays(features, np.zeros(len(features)), group=group))
+            return self._scores_of(state, QueryStream.from_arrays(features, np.zeros(len(features)), group=group))
         rows, _, _ = group_rows(identifiers, len(features))
         ordered = slice(None) if rows is None else rows
         scores = np.empty(len(features))
         grouped = QueryStream.from_arrays(features[ordered], np.zeros(len(features)), qid=identifiers[ordered])
-        scores[ordered] = self.scores(grouped)
+        scores[ordered] = self._scores_of(state, grouped)
         return scores
 
     def scores(self, stream: QueryStream) -> Floats:
         """Return the scores of all documents of a stream, features transformed query by query."""
-        self._check_features(stream.n_features, stream.feature_names)
+        return self._scores_of(self._state, stream)
+
+    def _scores_of(self, state: State, stream: QueryStream) -> Floats:
+        self._check_features(state, stream.n_features, stream.feature_names)
         scores = np.empty(stream.n_documents)
         start = 0
         for block in stream.blocks():
             X = block.X
-            for scaling in self.scalings_:
+            for scaling in self._transforms(state):
                 X = scaling.scale(X, block.offsets)
-            scores[start : start + block.n_documents] = self._scores(X)
+            scores[start : start + block.n_documents] = self._scores(state, X)
             start += block.n_documents
         return scores
 
-    def _scores(self, X: Features) -> Floats:
-        weights = self.coef_ if self._has_learned() else np.zeros(X.shape[1])
+    def _scores(self, state: State, X: Features) -> Floats:
+        weights = self._coefficients(state) if state.has_begun else np.zeros(X.shape[1])
         scores = np.empty(X.shape[0])
         if not score_rows(read_only(X), 0, len(X), weights, scores):
             if np.isfinite(X).all():
                 raise ValueError("scores overflow: the features are too large")
-            raise ValueError(describe_bad_feature(X, 0, self._feature_names))
+            raise ValueError(describe_bad_feature(X, 0, state.feature_names))
         return scores
 
     def rank(self, X: npt.ArrayLike) -> Ints:
@@ -90,12 +92,14 @@ class LinearRanker(Guaranteed, Estimator):
     # The learned state
 
     def _has_learned(self) -> bool:
-        return self._state is not None
+        return self._state.has_begun
 
     def _learned(self) -> State:
-        if self._state is None:
+        """Return the state; raise if nothing was learned."""
+        state = self._state
+        if not state.has_begun:
             raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
-        return self._state
+        return state
 
     @property
     def weights(self) -> Floats:
@@ -119,52 +123,57 @@ class LinearRanker(Guaranteed, Estimator):
     @property
     def feature_names_in_(self) -> npt.NDArray[np.object_]:
         """Names of the features, if the data had them."""
-        if self._feature_names is None:
+        names = self._state.feature_names
+        if names is None:
             raise AttributeError("the features have no names")
-        return np.array(self._feature_names, dtype=object)
+        return np.array(names, dtype=object)
 
     @property
     def n_queries(self) -> int:
         """Number of queries learned from."""
-        return self._n_queries
+        return self._state.queries
 
     @property
     def n_rounds(self) -> int:
         """Number of rounds: queries, or documents for a learner that takes them one by one."""
-        return int(self._state.tally[ROUNDS]) if self._state is not None else 0
+        state = self._state
+        return int(state.tally[ROUNDS]) if state.has_begun else 0
 
     @property
     def n_updates(self) -> int:
         """Number of rounds with an update."""
-        return int(self._state.tally[UPDATES]) if self._state is not None else 0
+        state = self._state
+        return int(state.tally[UPDATES]) if state.has_begun else 0
 
     @property
     def scalings_(self) -> list[Scaling]:
-        """The transforms before the weights, with their statistics; freezing one takes effect.
+        """The transforms before the weights, with their statistics; freezing one takes effect, unless `learn` runs.
 
         They follow `scaling` until something is learned; a later change of `scaling` applies from the next `fit`.
         """
-        return self._scalings
+        return self._transforms(self._state)
 
-    # Checks
+    def _transforms(self, state: State) -> list[Scaling]:
+        """Return the transforms that features go through before they are scored."""
+        return state.scalings
 
-    def _as_features(self, X: npt.ArrayLike) -> tuple[Features, tuple[str, ...] | None]:
-        """Convert features and check them against those that were learned; return them with their names."""
-        names = column_names(X)
-        features, given = as_features(X), tuple(names) if names else None
-        self._check_features(features.shape[1], given)
-        return features, given
-
-    def _check_features(self, n_features: int, names: tuple[str, ...] | None) -> None:
-        if self._has_learned() and n_features != self.n_features_in_:
+    def _check_features(self, state: State, n_features: int, names: tuple[str, ...] | None) -> None:
+        """Raise if features do not match those that were learned."""
+        if state.has_begun and n_features != state.n_features:
             raise ValueError(
                 f"X has {n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
+                f"{state.n_features} features as input"
             )
-        if names and self._feature_names and names != self._feature_names:
-            pairs = zip(names, self._feature_names, strict=True)
+        if names and state.feature_names and names != state.feature_names:
+            pairs = zip(names, state.feature_names, strict=True)
             found, expected = next((one, other) for one, other in pairs if one != other)
             raise ValueError(
                 "The feature names should match those that were passed during fit: "
                 f"got {found!r} where {expected!r} was learned"
             )
+
+
+def as_named_features(X: npt.ArrayLike) -> tuple[Features, tuple[str, ...] | None]:
+    """Convert features; return them with the names of a data frame's columns."""
+    names = column_names(X)
+    return as_features(X), tuple(names) if names else None

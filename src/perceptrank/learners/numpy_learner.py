@@ -57,7 +57,6 @@ class NumpyLearner(Learner):
     """
 
     cost: ClassVar[str] = "that of its rule"
-    by_blocks = True
     returns: ClassVar[str] = "coefficients"
 
     def __init__(self, learning_rate: float = 1.0, *, average: bool = False, scaling: ScalingLike = None) -> None:

@@ -112,7 +112,6 @@ class Opauc(CompiledLearner):
     algorithm = "opauc"
     cost = "m d²"
     takes = "documents"
-    by_blocks = True
     kernel = opauc_pass
     rows = 1, 0, 3
 

@@ -61,14 +61,14 @@ class Parameterized(ABC):
                 f"it has {', '.join(self.parameter_names)}"
             )
         self._check_change(parameters)
-        before = {name: getattr(self, name) for name in parameters}
+        before = dict(self.__dict__)
         try:
             self.__dict__.update(parameters)
             self._check_parameters()
+            self._parameters_changed(parameters)
         except BaseException:
             self.__dict__.update(before)
             raise
-        self._parameters_changed(parameters)
         return self
 
     def _with_nested(self, parameters: dict[str, Any]) -> dict[str, Any]:

@@ -108,7 +108,6 @@ class PRank(CompiledLearner):
     share = 1.0
     seed = 0
     theorem = theorems.prank()
-    by_blocks = True
     kernel = prank_pass
     rows = 1, 0, 1
 

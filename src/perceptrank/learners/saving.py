@@ -26,6 +26,9 @@ class SavedRanker(LinearRanker):
 
     def as_document(self) -> dict[str, Any]:
         """Return the model as a dictionary of plain values, as `save` writes it."""
+        return self._document_of(self._state)
+
+    def _document_of(self, state: State) -> dict[str, Any]:
         parameters = self.get_params(deep=False)
         if isinstance(parameters.get("measure"), Measure):
             parameters["measure"] = str(parameters["measure"])
@@ -34,10 +37,10 @@ class SavedRanker(LinearRanker):
         return {
             "algorithm": self.algorithm,
             "parameters": parameters,
-            "queries": self._n_queries,
-            "feature_names": list(self._feature_names) if self._feature_names else None,
-            "scalings": as_plain(self._scalings),
-            "state": None if self._state is None else self._state.as_plain(),
+            "queries": state.queries,
+            "feature_names": list(state.feature_names) if state.feature_names else None,
+            "scalings": as_plain(state.scalings),
+            "state": state.as_plain() if state.has_begun else None,
         }
 
     @classmethod
@@ -47,17 +50,18 @@ class SavedRanker(LinearRanker):
         if "scaling" in parameters:
             parameters["scaling"] = from_plain(parameters["scaling"])
         model = cls(**parameters)
-        model._n_queries = model_file.whole_number("queries", document["queries"])
+        learned = model._state
+        learned.queries = model_file.whole_number("queries", document["queries"])
         names, state = document["feature_names"], document["state"]
         if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
             raise ValueError("feature_names must be a list of names, or null")
-        model._feature_names = tuple(names) if names else None
-        model._scalings = make_scalings(from_plain(document["scalings"]))
+        learned.feature_names = tuple(names) if names else None
+        learned.scalings = make_scalings(from_plain(document["scalings"]))
         if state is not None:
             n_features = len(state["weights"])
-            model._state = State.from_plain(state, model.extra_state(n_features))
+            learned.restore(state, model.extra_state(n_features))
             if names and len(names) != n_features:
                 raise ValueError(f"{len(names)} feature names for {n_features} features")
-            for scaling in model._scalings:  # raises if it was learned from another number of features
+            for scaling in learned.scalings:  # raises if it was learned from another number of features
                 scaling.scale(np.zeros((1, n_features)), np.array([0, 1]))
         return model

@@ -73,7 +73,6 @@ class SolarI(CompiledLearner):
     cost = "m² d"
     takes = "pairs"
     depends_on_rate = False
-    by_blocks = True
     kernel = solar_one_pass
     rows = 1, 0, 3
 

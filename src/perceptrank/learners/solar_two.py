@@ -107,7 +107,6 @@ class SolarII(CompiledLearner):
     cost = "m² d, full: m² d²"
     takes = "pairs"
     depends_on_rate = False
-    by_blocks = True
     kernel = solar_two_pass
     rows = 1, 0, 4
 

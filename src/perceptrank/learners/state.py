@@ -1,6 +1,6 @@
 """The state of a linear learner."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from perceptrank.learners.rounds import (
     UPDATES,
     Iterates,
 )
+from perceptrank.transforms.parsing import make_scalings
+from perceptrank.transforms.scaling import Scaling
+
+if TYPE_CHECKING:
+    from perceptrank.learners.learner import Learner
 
 _NONE: Floats = np.empty(0)
 _COUNTS = {"rounds": ROUNDS, "updates": UPDATES}
@@ -28,22 +33,54 @@ _SUMS = {
 
 
 class State:
-    """The complete state of a learner: enough to continue as if it had never stopped.
+    """Everything that a learner has learned: enough to continue as if it had never stopped.
 
-    `core` holds the arrays of every learner, as passes take them; `more` those of particular learners, by name.
+    A learner never changes the state that it holds: it learns on a copy, which then replaces the state in a single
+    assignment. Whoever reads a learner, from whichever thread, takes its state once and has all parts of one moment.
+
+    Attributes
+    ----------
+    has_begun : bool
+        True if the number of features is known, and all arrays are there.
+    core : tuple of arrays
+        The arrays of every learner, as passes take them; empty before the first query.
+    more : dict of arrays
+        Those of particular learners, by name.
+    queries : int
+        Number of queries learned from.
+    feature_names : tuple of str or None
+        Names of the features, if the data had them.
+    scalings : list of Scaling
+        The transforms before the weights, with their statistics.
+    inner : Learner or None
+        The copy that a wrapper made of its learner.
+    members : list of Learner
+        Those of an ensemble, each with its own state.
     """
 
-    __slots__ = ("core", "more")
+    __slots__ = ("_whole", "core", "feature_names", "has_begun", "inner", "members", "more", "queries", "scalings")
 
-    def __init__(self, core: Iterates, more: dict[str, Floats]) -> None:
-        self.core = core
+    def __init__(self, scalings: list[Scaling]) -> None:
+        self.has_begun = False
+        self._whole: Floats = _NONE
+        self.core: Iterates = (_NONE, _NONE, _NONE, _NONE)
+        self.more: dict[str, Floats] = {}
+        self.queries = 0
+        self.feature_names: tuple[str, ...] | None = None
+        self.scalings = scalings
+        self.inner: Learner | None = None
+        self.members: list[Learner] = []
+
+    def begin(self, n_features: int, more: dict[str, Floats]) -> None:
+        """Set the initial values of all arrays."""
         self.more = more
+        self._arrange(np.zeros(2 * n_features + TALLY_LENGTH))
 
-    @classmethod
-    def zero(cls, n_features: int, more: dict[str, Floats]) -> "State":
-        """Return the initial state."""
-        zeros = np.zeros(n_features), np.zeros(n_features), np.zeros(TALLY_LENGTH)
-        return cls((*zeros, more.get("squares", _NONE)), more)
+    def _arrange(self, whole: Floats) -> None:
+        """Make the arrays that a pass takes parts of one, so that copying them is cheap enough for every query."""
+        n = (len(whole) - TALLY_LENGTH) // 2
+        self.has_begun, self._whole = True, whole
+        self.core = whole[:n], whole[n : 2 * n], whole[2 * n :], self.more.get("squares", _NONE)
 
     @property
     def weights(self) -> Floats:
@@ -66,30 +103,48 @@ class State:
         return len(self.core[0])
 
     def copy(self) -> "State":
-        """Return a deep copy."""
-        more = {name: values.copy() for name, values in self.more.items()}
-        weights, total, tally, _ = self.core
-        return State((weights.copy(), total.copy(), tally.copy(), more.get("squares", _NONE)), more)
+        """Return a copy that can be changed without changing this state."""
+        state = State.__new__(State)
+        state.more = {name: values.copy() for name, values in self.more.items()} if self.more else {}
+        if self.has_begun:
+            state._arrange(self._whole.copy())
+        else:
+            state.has_begun, state._whole, state.core = False, self._whole, self.core
+        state.queries, state.feature_names, state.inner = self.queries, self.feature_names, self.inner
+        state.scalings = make_scalings(self.scalings) if self.scalings else []
+        state.members = [one._twin() for one in self.members] if self.members else []
+        return state
+
+    def __reduce__(self) -> Any:
+        kept = self._whole, self.more, self.queries, self.feature_names, self.inner, self.members
+        return _unpickled, (self.scalings, *kept)
 
     def as_plain(self) -> dict[str, Any]:
-        """Return the state as numbers and lists, for a model file."""
+        """Return the arrays as numbers and lists, for a model file."""
         counts = {name: int(self.tally[place]) for name, place in _COUNTS.items()}
         sums = {name: float(self.tally[place]) for name, place in _SUMS.items()}
         plain = {**counts, **sums, "weights": self.weights.tolist(), "total": self.total.tolist()}
         return plain | {name: values.ravel().tolist() for name, values in self.more.items()}
 
-    @classmethod
-    def from_plain(cls, plain: dict[str, Any], more: dict[str, Floats]) -> "State":
-        """Restore the state that `as_plain` converted, `more` giving the shapes; raise if it is inconsistent."""
-        state = cls.zero(len(plain["weights"]), more)
-        state.weights[:] = finite_numbers("weights", plain["weights"], len(state.weights))
-        state.total[:] = finite_numbers("total", plain["total"], len(state.weights))
+    def restore(self, plain: dict[str, Any], more: dict[str, Floats]) -> None:
+        """Restore the arrays that `as_plain` converted, `more` giving the shapes; raise if they are inconsistent."""
+        self.begin(len(plain["weights"]), more)
+        self.weights[:] = finite_numbers("weights", plain["weights"], len(self.weights))
+        self.total[:] = finite_numbers("total", plain["total"], len(self.weights))
         for name, values in more.items():
             values[...] = finite_numbers(name, plain[name], values.size).reshape(values.shape)
         for name, place in _COUNTS.items():
-            state.tally[place] = whole_number(name, plain[name])
+            self.tally[place] = whole_number(name, plain[name])
         for name, place in _SUMS.items():
-            state.tally[place] = finite_numbers(name, [plain[name]], 1)[0]
-            if state.tally[place] < 0:
+            self.tally[place] = finite_numbers(name, [plain[name]], 1)[0]
+            if self.tally[place] < 0:
                 raise ValueError(f"{name} must not be negative, got {plain[name]}")
-        return state
+
+
+def _unpickled(scalings: list[Scaling], whole: Floats, more: dict[str, Floats], *rest: Any) -> State:
+    state = State(scalings)
+    state.more = more
+    if len(whole):
+        state._arrange(whole)
+    state.queries, state.feature_names, state.inner, state.members = rest
+    return state

@@ -78,4 +78,5 @@ class AdaGrad(Wrapper):
     def _pass(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
-        return self._copy._pass(state, X, relevance, offsets, predicted, masses)
+        assert state.inner is not None
+        return state.inner._pass(state, X, relevance, offsets, predicted, masses)

@@ -97,8 +97,10 @@ class Bagging(Wrapper, Ensemble):
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters)
         if self._has_learned() and "learner" in parameters:
-            for number, one in enumerate(self._members):
+            state = self._state.copy()
+            for number, one in enumerate(state.members):
                 one.set_params(**self._make_member(number).get_params(deep=False))
+            self._state = state
 
     def _room(self, n_features: int) -> int:
         return self.n_members * self.learner._room(n_features)
@@ -119,8 +121,7 @@ class Bagging(Wrapper, Ensemble):
     @property
     def weights(self) -> Floats:
         """The mean of the members' current iterates."""
-        self._learned()
-        weights: Floats = np.mean([member.weights for member in self._members], axis=0)
+        weights: Floats = np.mean([member.weights for member in self._learned().members], axis=0)
         return weights
 
     def _pass(
@@ -130,8 +131,8 @@ class Bagging(Wrapper, Ensemble):
         valid = (relevance >= 0) & np.isfinite(relevance)  # checked here, since no member may learn a query
         if not valid.all():
             return int(np.searchsorted(offsets, np.argmin(valid), side="right")) - 1
-        repeats = draw_repeats(int(self.seed), self._n_queries, n, len(self._members))
-        states = [one._ensure_state(X.shape[1]) for one in self._members]
+        members = state.members
+        repeats = draw_repeats(int(self.seed), state.queries, n, len(members))
         mass = np.empty(1)
         for q in range(n):
             start, stop = offsets[q], offsets[q + 1]
@@ -139,14 +140,14 @@ class Bagging(Wrapper, Ensemble):
                 return q
             query = X[start:stop], relevance[start:stop], one_query(int(stop - start)), np.empty(stop - start), mass
             moved = 0.0
-            for member, own, times in zip(self._members, states, repeats[q], strict=True):
+            for member, times in zip(members, repeats[q], strict=True):
                 for _ in range(times):
-                    if not member._pass(own, *query):
+                    if not member._pass(member._state, *query):
                         return q
-                    member._n_queries += 1
+                    member._state.queries += 1
                     moved += mass[0]
-            np.mean([member.coef_ for member in self._members], axis=0, out=state.weights)
-            masses[q] = moved / len(self._members)
+            np.mean([member.coef_ for member in members], axis=0, out=state.weights)
+            masses[q] = moved / len(members)
             if not count_round(masses[q], state.core):
                 return q
         return n

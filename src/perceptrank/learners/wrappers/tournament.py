@@ -125,11 +125,11 @@ class Tournament(Ensemble):
     def _make_members(self) -> list[Learner]:
         return [fresh(one) for one in self._templates()]
 
-    def _learner_documents(self) -> dict[str, Any]:
-        return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in self._members]}
+    def _learner_documents(self, state: State) -> dict[str, Any]:
+        return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in state.members]}
 
     def _room(self, n_features: int) -> int:
-        return sum(one._room(n_features) for one in self._members)
+        return sum(one._room(n_features) for one in self._state.members)
 
     # Choosing the learner that ranks
 
@@ -149,33 +149,35 @@ class Tournament(Ensemble):
     @property
     def leader(self) -> Learner:
         """The learner that ranks the next query."""
-        if self._state is None:
-            sums, judged = np.zeros(len(self._members)), np.zeros(1)
-        else:
-            sums, judged = self._state.more["sums"], self._state.more["judged"]
-        return self._members[int(self._choices(sums[:, None], judged, np.array([self._n_queries]))[0])]
+        return self._leader(self._state)
+
+    def _leader(self, state: State) -> Learner:
+        sums, judged = np.zeros(len(state.members)), np.zeros(1)
+        if state.has_begun:
+            sums, judged = state.more["sums"], state.more["judged"]
+        return state.members[int(self._choices(sums[:, None], judged, np.array([state.queries]))[0])]
 
     # Learning
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
-        return {"sums": np.zeros(len(self._members)), "judged": np.zeros(1)}
+        return {"sums": np.zeros(len(self._state.members)), "judged": np.zeros(1)}
 
     def _pass(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         """Let every member learn the block, then choose the one that ranked each query."""
-        n, first = len(offsets) - 1, self._n_queries
+        n, first, members = len(offsets) - 1, state.queries, state.members
         judge = parse(self.measure)
         judge.check_grades(relevance)
-        scores, moved = np.empty((len(self._members), len(relevance))), np.empty((len(self._members), n))
-        values = np.empty((len(self._members), n))
-        for place, member in enumerate(self._members):
-            own = member._learn_scaling(X, offsets)
-            done = member._pass(member._ensure_state(X.shape[1]), own, relevance, offsets, scores[place], moved[place])
+        scores, moved = np.empty((len(members), len(relevance))), np.empty((len(members), n))
+        values = np.empty((len(members), n))
+        for place, member in enumerate(members):
+            scaled = member._learn_scaling(member._state, X, offsets)
+            done = member._pass(member._state, scaled, relevance, offsets, scores[place], moved[place])
             if done < n:
                 return done
-            member._n_queries += n
+            member._state.queries += n
             values[place] = judge.per_query(scores[place], relevance, offsets, first)
         counts = state.more["judged"][0] + np.cumsum(np.concatenate([[0], ~np.isnan(values[0])]))
         sums = np.cumsum(np.column_stack([state.more["sums"], np.nan_to_num(values)]), axis=1)
@@ -188,31 +190,29 @@ class Tournament(Ensemble):
     # The learned state
 
     def _learned(self) -> State:
-        super()._learned()
-        return self.leader._learned()
+        return self._leader(super()._learned())._learned()
 
     @property
     def coef_(self) -> Floats:
         """The leader's weights, which `predict` uses on features transformed by `scalings_`."""
-        self._learned()
-        return self.leader.coef_
+        return self._coefficients(super()._learned())
 
-    @property
-    def scalings_(self) -> list[Scaling]:
-        """The tournament's transforms, then those of the leader.
+    def _coefficients(self, state: State) -> Floats:
+        leader = self._leader(state)
+        return leader._coefficients(leader._state)
 
-        Freezing one of the leader's has no effect on those of the other learners; see `members`.
-        """
-        return self._scalings + self.leader._scalings
+    def _transforms(self, state: State) -> list[Scaling]:
+        """Return the tournament's transforms, then those of the leader."""
+        return state.scalings + self._leader(state)._state.scalings
 
     @property
     def _scales_features(self) -> bool:
-        return super()._scales_features or any(one._scales_features for one in self._members)
+        return super()._scales_features or any(one._scales_features for one in self._state.members)
 
     @property
     def n_rounds(self) -> int:
         """Number of queries."""
-        return self._n_queries
+        return self._state.queries
 
     @property
     def n_updates(self) -> int:

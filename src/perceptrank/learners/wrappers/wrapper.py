@@ -33,16 +33,14 @@ class Composite(Learner):
     """
 
     depends_on_rate = False  # beyond the dependence of its learners
-    by_blocks = True
 
-    def as_document(self) -> dict[str, Any]:
-        """Return the model as a dictionary of plain values, as `save` writes it."""
-        document = super().as_document()
-        document["parameters"] |= self._learner_documents()
+    def _document_of(self, state: State) -> dict[str, Any]:
+        document = super()._document_of(state)
+        document["parameters"] |= self._learner_documents(state)
         return document
 
     @abstractmethod
-    def _learner_documents(self) -> dict[str, Any]:
+    def _learner_documents(self, state: State) -> dict[str, Any]:
         """Return the parameters that are learners, as documents of the copies."""
 
     @classmethod
@@ -65,27 +63,33 @@ class Wrapper(Composite):
     wraps = True
     cost = "that of its learner"
     learner: Learner
-    _copy: Learner
+
+    @property
+    def _copy(self) -> Learner:
+        inner = self._state.inner
+        assert inner is not None
+        return inner
 
     def _start(self) -> None:
+        self._state = State([])
         self._copy_learner()
         super()._start()
 
     def _copy_learner(self) -> None:
         if isinstance(self.learner, Learner):
-            self._copy = fresh(self.learner)
+            state = self._state.copy()
+            state.inner = fresh(self.learner)
+            self._state = state
+
+    def _initial_state(self) -> State:
+        state = super()._initial_state()
+        state.inner = self._state.inner
+        return state
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         if "learner" in parameters:
             self._copy_learner()
         super()._parameters_changed(parameters)
-
-    def _snapshot(self) -> tuple[Any, ...]:
-        return super()._snapshot(), self._copy
-
-    def _restore(self, kept: tuple[Any, ...]) -> None:
-        own, self._copy = kept
-        super()._restore(own)
 
     @property
     def name(self) -> str:
@@ -106,8 +110,9 @@ class Wrapper(Composite):
                 f"learner cannot be changed to {given!r} once something was learned: make a new {type(self).__name__}"
             )
 
-    def _learner_documents(self) -> dict[str, Any]:
-        return {"learner": self._copy.as_document()}
+    def _learner_documents(self, state: State) -> dict[str, Any]:
+        assert state.inner is not None
+        return {"learner": state.inner.as_document()}
 
     def _own_measure(self) -> Measure:
         return self._copy._own_measure()
@@ -138,7 +143,6 @@ class Ensemble(Composite):
     """A learner whose members learn in parallel, each with its own state."""
 
     average = False
-    _members: list[Learner]
 
     @abstractmethod
     def _make_members(self) -> list[Learner]:
@@ -146,36 +150,27 @@ class Ensemble(Composite):
 
     def _start(self) -> None:
         super()._start()
-        self._members = self._make_members()
+        self._state.members = self._make_members()
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters)
         if not self._has_learned():
-            self._members = self._make_members()
+            state = self._state.copy()
+            state.members = self._make_members()
+            self._state = state
 
-    def _ensure_state(self, n_features: int) -> State:
-        for one in self._members:
-            one._ensure_state(n_features)
-        return super()._ensure_state(n_features)
+    def _begin(self, state: State, n_features: int) -> None:
+        super()._begin(state, n_features)
+        for one in state.members:
+            one._begin(one._state, n_features)
 
     @property
     def members(self) -> list[Learner]:
-        """The learners themselves, not copies: for inspection, not for learning."""
-        return list(self._members)
+        """The learners as they are now, for inspection; learning replaces them by others."""
+        return list(self._state.members)
 
-    def _snapshot(self) -> tuple[Any, ...]:
-        return super()._snapshot(), [(one, one._snapshot()) for one in self._members]
-
-    def _restore(self, kept: tuple[Any, ...]) -> None:
-        own, members = kept
-        super()._restore(own)
-        self._members = [one for one, _ in members]
-        for one, learned in members:
-            one._restore(learned)
-
-    def as_document(self) -> dict[str, Any]:
-        """Return the model as a dictionary of plain values, as `save` writes it."""
-        return super().as_document() | {"members": [one.as_document() for one in self._members]}
+    def _document_of(self, state: State) -> dict[str, Any]:
+        return super()._document_of(state) | {"members": [one.as_document() for one in state.members]}
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
@@ -184,14 +179,14 @@ class Ensemble(Composite):
 
         ensemble = super().from_document(document)
         members = [from_document(one) for one in document["members"]]
-        if [_settings(one) for one in members] != [_settings(one) for one in ensemble._members]:
+        if [_settings(one) for one in members] != [_settings(one) for one in ensemble._state.members]:
             raise ValueError("members must be those that the parameters define")
-        width = None if ensemble._state is None else len(ensemble._state.weights)
+        width = ensemble._state.n_features if ensemble._has_learned() else None
         for one in members:
             found = one.n_features_in_ if one._has_learned() else None
             if found != width:
                 raise ValueError(f"members must have learned from {width} features, got {found}")
-        ensemble._members = members
+        ensemble._state.members = members
         return ensemble
 
 
