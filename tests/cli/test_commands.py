@@ -26,18 +26,6 @@ STREAM = pr.separable(120, n_features=5, label_noise=0.2, seed=3).stream
 
 
 @pytest.fixture
-def run():
-    runner = CliRunner()
-
-    def call(*arguments, code=0):
-        result = runner.invoke(app, [str(one) for one in arguments])
-        assert result.exit_code == code, result.output
-        return result
-
-    return call
-
-
-@pytest.fixture
 def files(tmp_path):
     pr.write_letor(STREAM, tmp_path / "train.txt.gz")
     return tmp_path / "train.txt.gz"
