@@ -84,8 +84,10 @@ def check_files(
             else:
                 written += [_Output(option, path, role.what) for path in _outputs(value, role.what)]
     for output in [*written, _STANDARD_OUTPUT]:
+        identity = _identity_of("stdout") if output.path == "-" else _identity(output.path)
+        folders = [] if output.path == "-" else [_identity(one) for one in _real(output).parents]
         for one, becomes in read:
-            if becomes != output.option and (harm := _harm(output, one)):
+            if becomes != output.option and (harm := _harm(output, identity, folders, one)):
                 shown = "" if output.path == "-" else f" {output.path}"
                 raise AdvisingValueError(Name(output.option), f"{shown} would {harm}: name another file")
     for output, other in combinations(written, 2):
@@ -143,25 +145,26 @@ def _outputs(value: str, what: What) -> Iterator[str]:
         yield from (os.fspath(one) for one in (folder.iterdir() if folder.is_dir() else ()))
 
 
-def _harm(output: _Output, read: _Input) -> str:
-    """Say what writing would do to something that is read; nothing if it leaves that alone."""
-    if output.path == "-":
-        return f"replace {read.shown}, which is read" if _identity_of("stdout") == read.identity else ""
-    if _identity(output.path) == read.identity:
+def _harm(output: _Output, identity: Identity | None, folders: list[Identity | None], read: _Input) -> str:
+    """Say what writing to a path in these folders would do to something that is read; nothing if it does no harm."""
+    if identity == read.identity:
         return f"replace {read.shown}, which is read"
-    real = Path(os.path.realpath(output.path))
-    if read.kind == "store" and read.identity in map(_identity, real.parents):
+    if read.kind == "store" and read.identity in folders:
         return f"change the store {read.shown}, which is read"
-    if read.kind == "folder" and _identity(real.parent) == read.identity and _is_listed(real, output):
+    if read.kind == "folder" and read.identity in folders[:1] and _is_listed(output):
         return f"be one of the files in {read.shown}, which are read"
     return ""
 
 
-def _is_listed(path: Path, output: _Output) -> bool:
+def _real(output: _Output) -> Path:
+    return Path(os.path.realpath(output.path))
+
+
+def _is_listed(output: _Output) -> bool:
     """Tell if a new file will be found with the others of its folder: stores and hidden files are not."""
     from perceptrank.io.sources import format_for
 
-    if path.name.startswith((".", "_")):
+    if _real(output).name.startswith((".", "_")):
         return False
     try:
         return output.what is not What.data or format_for(output.path) != "store"
