@@ -142,15 +142,20 @@ def test_converting(tmp_path, kills, finish):
     pr.write_parquet(STREAM, folder / "a.parquet")
     pr.write_store(STREAM, folder / "a.store")
     names = list(readers)
-    for k in range(number):
-        name = names[k % len(names)]
-        words = ["convert", "../data.store", name, "--overwrite"]
-        run_until_killed(words, folder, rng, 0.2, EARLY if k else 0)
+
+    def words(name):
+        return ["convert", "../data.store", name, "--overwrite"]
+
+    killed = turns = 0
+    while killed < number:
+        name = names[turns % len(names)]
+        turns += 1
+        killed += not run_until_killed(words(name), folder, rng, 0.1, EARLY if killed else 0)
         found = readers[name](folder / name)
         assert_same(found, LARGE if len(found) == len(LARGE) else STREAM)
-        if k >= number - len(names):
-            finish(words, folder)
-            assert_same(readers[name](folder / name), LARGE)
+    for name in names[:turns]:
+        finish(words(name), folder)
+        assert_same(readers[name](folder / name), LARGE)
 
 
 def assert_same(one, other):

@@ -17,7 +17,7 @@ Identity = tuple[int, int]
 
 
 class What(Enum):
-    """What a path stands for."""
+    """Kinds of paths."""
 
     file = "one file"
     data = "judged queries: a file, a store, a folder or pattern of files, or a standard stream"

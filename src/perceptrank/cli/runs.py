@@ -1,4 +1,4 @@
-"""Where in which run a model stands, so that `learn --resume` goes on at the right query of the right files.
+"""Position of a model in a run, so that `learn --resume` goes on at the right query of the right files.
 
 A run is one pass over some files, which may be interrupted. The model file that `learn` writes has, beside the model,
 how many queries were learned before the run, and fingerprints of the first and the last query of the run. These are
