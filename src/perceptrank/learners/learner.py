@@ -27,6 +27,7 @@ from perceptrank.stream.validation import (
     read_only,
 )
 from perceptrank.transforms.parsing import make_scalings
+from perceptrank.transforms.scaling import checked
 
 
 class Learner(SavedRanker):
@@ -135,7 +136,7 @@ class Learner(SavedRanker):
 
     def _learn_scaling(self, X: Features, offsets: Ints) -> Features:
         for scaling in self._scalings:
-            X = read_only(scaling.learn_and_scale(X, offsets))
+            X = read_only(checked(scaling, scaling.learn_and_scale(X, offsets), X))
         return X
 
     def _learn_arrays(
