@@ -78,6 +78,8 @@ def convert(
 ) -> None:
     """Convert between LETOR text, stores and Parquet, in memory that does not depend on the size.
 
+    A store converted to itself has its segments merged into one, comments included.
+
     Example: perceptrank convert MSLR-WEB10K/Fold1/train.txt train.store
     """
     if len(paths) < 2:
@@ -87,8 +89,11 @@ def convert(
     reading = Reading(files=sources, comments=comments, whole=whole, **asdict(dialect))
     writing = Writing(destination, to, append, overwrite, sparse, write_zero_based, layout.value)
     counted = _Counted()
-    with ProgressBar("converting") as bar:
-        write(counted.going_through(reading.blocks(bar)), writing)
+    if _is_compaction(sources, writing):
+        counted.count(_compact(destination))
+    else:
+        with ProgressBar("converting") as bar:
+            write(counted.going_through(reading.blocks(bar)), writing)
     seconds = time.perf_counter() - start
     report = {
         "destination": destination,
@@ -106,6 +111,27 @@ def convert(
             f"{destination} ({writing.format}): {added}{counted.n_queries:,} queries, "
             f"{counted.n_documents:,} documents, {counted.n_features} features, {seconds:.1f} s"
         )
+
+
+def _is_compaction(sources: list[str], writing: Writing) -> bool:
+    """Return True for a store that is to be converted to itself."""
+    from perceptrank.io.store_manifest import is_store
+
+    source, destination = Path(sources[0]), Path(writing.destination)
+    return (
+        len(sources) == 1
+        and not writing.append
+        and is_store(source)
+        and is_store(destination)
+        and source.samefile(destination)
+        and writing.format == "store"
+    )
+
+
+def _compact(path: str) -> "QueryStream":
+    store = pr.open_store(path)
+    store.compact()
+    return store
 
 
 def write(blocks: "Iterator[QueryStream]", writing: Writing) -> None:
@@ -144,7 +170,10 @@ class _Counted:
 
     def going_through(self, blocks: "Iterator[QueryStream]") -> "Iterator[QueryStream]":
         for block in blocks:
-            self.n_queries += len(block)
-            self.n_documents += block.n_documents
-            self.n_features = block.n_features
+            self.count(block)
             yield block
+
+    def count(self, block: "QueryStream") -> None:
+        self.n_queries += len(block)
+        self.n_documents += block.n_documents
+        self.n_features = block.n_features
