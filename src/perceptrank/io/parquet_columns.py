@@ -10,6 +10,7 @@ import numpy as np
 
 from perceptrank.io.block_assembly import Piece
 from perceptrank.io.errors import FileFormatError
+from perceptrank.io.parquet_footer import count_values
 from perceptrank.io.paths import PathLike, find_files
 from perceptrank.kernels.arrays import Features
 from perceptrank.stream.validation import Setting, as_grades, as_identifiers, check_finite
@@ -18,7 +19,7 @@ METADATA = b"perceptrank"
 COMMENT = "comment"
 _READ_ROWS = 2**14
 _LEAST_BATCH = 4 * 2**20
-_LIMIT_PER_BYTE = 1000  # of a row group: data that can be compressed further is hardly data
+_LIMIT_PER_BYTE = 1000  # of the file: data that can be compressed further is hardly data
 _LEAST_LIMIT = 256 * 2**20
 
 
@@ -134,7 +135,7 @@ class Columns:
         with content_of(path):
             texts = [self._qid, *([COMMENT] if self._comments else [])]
             file = open_parquet(path, read_dictionary=texts)  # a long text that repeats is kept once
-            n_rows = self._rows_at_once(path, file, names, max_bytes)
+            n_rows = self._rows_at_once(path, file, max_bytes)
             batches = file.iter_batches(batch_size=n_rows, columns=names)
         while True:
             with content_of(path, f", rows from {first_row} on"):
@@ -166,36 +167,28 @@ class Columns:
     def n_bytes(self, path: str) -> int:
         """Return the size that the features of a file will have in memory, as far as its metadata tell."""
         with content_of(path):
-            file = open_parquet(path)
-            return int(file.metadata.num_rows) * self._widest(file) * self.dtype.itemsize
+            return int(open_parquet(path).metadata.num_rows) * self._row_bytes(self._count_listed(path))
 
-    def _widest(self, file: Any) -> int:
-        """Return the number of features per row, rounded up; lists of any length are counted in each row group."""
-        if not self._is_list:
-            return len(self._features)
-        means = (-(-self._n_listed(group) // max(1, group.num_rows)) for group in _row_groups(file))
-        return self._list_size or max(means, default=0)
+    def _count_listed(self, path: str) -> list[tuple[int, int]]:
+        """Return (rows, values) of every row group if there are lists of any length, else nothing."""
+        return count_values(path, self._features[0]) if self._is_list and not self._list_size else []
 
-    def _n_listed(self, group: Any) -> int:
-        """Return the number of values in the column of lists, as the metadata of a row group tell it."""
-        chunks = (group.column(j) for j in range(group.num_columns))
-        return sum(int(one.num_values) for one in chunks if one.path_in_schema.split(".")[0] == self._features[0])
+    def _row_bytes(self, listed: list[tuple[int, int]]) -> int:
+        """Return the size of a row's features; of lists of any length, the largest mean of a row group."""
+        width = self._list_size if self._is_list else len(self._features)
+        means = [-(-n_values // max(1, n_rows)) for n_rows, n_values in listed]
+        return max([1, width, *means]) * self.dtype.itemsize
 
-    def _rows_at_once(self, path: str, file: Any, names: list[str], max_bytes: int) -> int:
+    def _rows_at_once(self, path: str, file: Any, max_bytes: int) -> int:
         """Choose the number of rows to decode at once; raise if row groups hold far more than the file has bytes."""
-        chosen = set(names)
-        for number, group in enumerate(_row_groups(file)):
-            chunks = [group.column(j) for j in range(group.num_columns)]
-            chunks = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in chosen]
-            packed = sum(chunk.total_compressed_size for chunk in chunks)
-            unpacked = sum(chunk.total_uncompressed_size for chunk in chunks)
-            if self._is_list and not self._list_size:  # one list may have them all
-                unpacked = max(unpacked, self._n_listed(group) * self.dtype.itemsize)
-            if unpacked > max(_LEAST_LIMIT, _LIMIT_PER_BYTE * packed):
-                problem = f": row group {number} unpacks {packed} bytes to {unpacked}, which is not read at once; "
-                raise FileFormatError(path, problem, "write the file with smaller row groups")
-        row_bytes = max(1, self._widest(file)) * self.dtype.itemsize
-        return int(min(_READ_ROWS, max(1, max(max_bytes, _LEAST_BATCH) // row_bytes)))
+        listed = self._count_listed(path)
+        packed = os.path.getsize(path)
+        unpacked = [int(file.metadata.row_group(i).total_byte_size) for i in range(file.metadata.num_row_groups)]
+        unpacked += [n_values * self.dtype.itemsize for _, n_values in listed]  # one list may have all values
+        if max(unpacked, default=0) > max(_LEAST_LIMIT, _LIMIT_PER_BYTE * packed):
+            problem = f": of {packed} bytes, a row group may unpack {max(unpacked)} at once, which is not read; "
+            raise FileFormatError(path, problem, "write the file with smaller row groups")
+        return int(min(_READ_ROWS, max(1, max(max_bytes, _LEAST_BATCH) // self._row_bytes(listed))))
 
     def _matrix(self, columns: list[Any]) -> Features:
         n_rows = len(columns[0])
@@ -234,10 +227,6 @@ def _written_names(schema: Any) -> tuple[str, ...] | None:
     if names is not None and not all(type(one) is str for one in names):
         raise ValueError("its metadata must have a list of feature_names, or null")
     return None if names is None else tuple(names)
-
-
-def _row_groups(file: Any) -> Iterator[Any]:
-    return (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
 
 
 def open_parquet(path: str, **options: Any) -> Any:
