@@ -46,7 +46,7 @@ class SavedRanker(LinearRanker):
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
         """Restore the model that `as_document` converted; raise if the document is inconsistent."""
-        parameters = dict(document["parameters"])
+        parameters = {**document["parameters"]}  # raises for anything but a mapping
         if "scaling" in parameters:
             parameters["scaling"] = from_plain(parameters["scaling"])
         model = cls(**parameters)
