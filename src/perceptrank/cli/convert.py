@@ -125,7 +125,7 @@ def _is_compaction(sources: list[str], writing: Writing) -> bool:
     if not (is_store(destination) and any(Path(one).exists() and destination.samefile(one) for one in sources)):
         return False
     if len(sources) > 1 or writing.append or writing.format != "store":
-        raise ValueError(f"the store {destination} is read: name another destination")
+        raise ValueError(f"{destination} would be changed, which is read: name another file")
     return True
 
 

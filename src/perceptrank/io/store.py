@@ -149,7 +149,7 @@ class Store(QueryStream):
             whole = self._segments[0]
             self._set(whole.X, whole.relevance, whole.offsets, whole.qids, self.feature_names, whole.comments)
         elif name == "X":
-            self.X = read_only(self._copy_features(self._parts(0, self.n_queries), self.n_documents))
+            vars(self)["X"] = read_only(self._copy_features(self._parts(0, self.n_queries), self.n_documents))
         else:  # without copying the features
             whole = _without_features(self._parts(0, self.n_queries))
             self._set(whole.X, whole.relevance, whole.offsets, whole.qids, self.feature_names, whole.comments)
