@@ -22,7 +22,7 @@ from support.letor_cases import COMPRESS
 
 import perceptrank as pr
 from perceptrank.io import text as text_module
-from perceptrank.io.letor import lines as letor_lines
+from perceptrank.io.letor import settings as letor_settings
 from perceptrank.stream import memory
 
 kernel = pytest.mark.kernel
@@ -699,7 +699,7 @@ def test_the_twin_itself():
 
 
 def test_the_limits_of_the_twin_are_those_of_the_reader():
-    assert letor_twin.LARGEST_UNDECLARED == letor_lines.LARGEST_UNDECLARED
+    assert letor_twin.LARGEST_UNDECLARED == letor_settings.LARGEST_UNDECLARED
 
 
 def test_a_name_for_no_feature_is_a_comment():

@@ -12,7 +12,7 @@ import zstandard
 
 import perceptrank as pr
 from perceptrank.io import text as text_module
-from perceptrank.io.letor import lines as letor_lines
+from perceptrank.io.letor import settings as letor_settings
 from support import letor_twin
 
 NUMBERS = [
@@ -35,12 +35,12 @@ LARGEST_ID = 3000
 @contextmanager
 def small_limits(chunk_bytes, largest_id=LARGEST_ID):
     """Read in chunks of so many bytes, and allow no larger id that is not declared, lest matrices become huge."""
-    before = text_module._CHUNK_BYTES, letor_lines.LARGEST_UNDECLARED
-    text_module._CHUNK_BYTES, letor_lines.LARGEST_UNDECLARED = chunk_bytes, largest_id
+    before = text_module._CHUNK_BYTES, letor_settings.LARGEST_UNDECLARED
+    text_module._CHUNK_BYTES, letor_settings.LARGEST_UNDECLARED = chunk_bytes, largest_id
     try:
         yield
     finally:
-        text_module._CHUNK_BYTES, letor_lines.LARGEST_UNDECLARED = before
+        text_module._CHUNK_BYTES, letor_settings.LARGEST_UNDECLARED = before
 
 
 def random_number(rng):
@@ -144,7 +144,7 @@ def mutated(rng, text):
 def expected(text, settings, skip=False):
     """What the twin makes of a text, or where it says that the text is wrong."""
     try:
-        return letor_twin.read(text, **settings, skip=skip, largest=letor_lines.LARGEST_UNDECLARED)
+        return letor_twin.read(text, **settings, skip=skip, largest=letor_settings.LARGEST_UNDECLARED)
     except letor_twin.WrongError as error:
         return error.place
 
