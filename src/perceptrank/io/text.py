@@ -44,14 +44,6 @@ class Chunk(NamedTuple):
         """Size of the text."""
         return self.stop - self.start
 
-    def lines(self) -> Iterator[bytes]:
-        """Iterate over the lines, without their ends."""
-        text = self.text[self.start : self.stop].tobytes()
-        start = 0
-        while (end := text.find(b"\n", start)) >= 0:
-            yield text[start:end]
-            start = end + 1
-
     def split(self, n_documents: int) -> tuple["Chunk", "Chunk | None"]:
         """Split off the lines up to the last of `n_documents` documents, and return them and the rest, if any."""
         if self.n_documents <= n_documents:

@@ -42,9 +42,7 @@ class DensityLimit:
         if settings.n_features is not None or n_bytes <= max(self._allowed_bytes, MOST_TIMES_TEXT * n_text_bytes):
             return
         width, file, line = max(self.widest, self._parser.last_named, key=lambda one: one.width)
-        problem = (
-            f"because of feature {width - 1 + settings.base} a document takes "
-            f"{width * settings.dtype.itemsize / 1e6:.3g} MB, and {n_documents} of them more than {MOST_TIMES_TEXT} "
-            "times their text; if there are so many features, use "
-        )
+        megabytes = width * settings.dtype.itemsize / 1e6
+        row = f"because of feature {width - 1 + settings.base} a document takes {megabytes:.3g} MB"
+        problem = f"{row}, all more than {MOST_TIMES_TEXT} times their text; if there are so many features, use "
         raise FormatError(self._parser.files[file], line, 1, problem, Setting("n_features", width))

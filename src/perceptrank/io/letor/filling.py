@@ -47,12 +47,15 @@ class Filler:
             self._finish_all()
             while self._todo:
                 self._submit()
+        self._density.check(self.matrix.n_filled, self.width, self._n_text_bytes)  # headers may name more features
 
     def _submit(self) -> None:
         """Have the first part of what is to do parsed, or make room for it."""
         matrix = self.matrix
         if matrix.width == 0 and not self._jobs:
-            matrix.widen(self._parser.min_width or self._parser.widest(self._todo[0]).width)
+            if not self._parser.min_width:
+                self._density.see(self._parser.widest(self._todo[0]))
+            matrix.widen(self._parser.min_width or self._density.widest.width)
         part, rest = self._todo[0].split(matrix.documents_per_part)
         if self._has_gap or not matrix.has_room(part.n_documents):
             if self._jobs:
@@ -88,7 +91,7 @@ class Filler:
         self._density.see(parsed.widest)
         self.runs.add(parsed, self.matrix.n_filled)
         self._has_gap |= self.matrix.fill(first, parsed.n_rows)
-        self._density.check(self.matrix.n_filled, self.width, self._n_text_bytes)
+        self._density.check(self.matrix.n_filled, self.matrix.width, self._n_text_bytes)
         self._reader.release(chunk)
 
     def _widen(self, widest: Widest, n_text_bytes: int) -> None:

@@ -15,7 +15,8 @@ from perceptrank.io.letor.settings import LineSettings
 from perceptrank.io.text import Chunk
 from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, Words
 
-_HEADER = re.compile(rb"#(\d{1,7}):(.*)")
+# Blank lines, and comments that do not name a feature: a text may have far more of them than of any others.
+_PASSED_OVER = re.compile(rb"\s*+(?:#(?![0-9]{1,7}:)[^\n]*+\s*+)*+")
 
 
 class Widest(NamedTuple):
@@ -84,16 +85,19 @@ class LineParser:
         return chunk
 
     def _detect_from(self, chunk: Chunk) -> None:
-        for number, line in enumerate(chunk.lines(), chunk.first_line):
-            stripped = line.strip()
-            if header := _HEADER.match(stripped):
-                self._name_feature(Widest(int(header[1]), chunk.file, number), decode(header[2].strip()))
-            elif stripped and not stripped.startswith(b"#"):
+        text = chunk.text[chunk.start : chunk.stop].tobytes()
+        line, end = chunk.first_line, 0
+        while (start := _PASSED_OVER.match(text, end).end()) < len(text):  # type: ignore[union-attr]
+            line += text.count(b"\n", end, start)
+            end = text.index(b"\n", start)
+            fields, _, comment = text[start:end].partition(b"#")
+            if fields:
                 self._seen_headers.add(chunk.file)
-                fields, _, comment = stripped.partition(b"#")
-                in_comment = b" qid:" not in b" ".join(fields.split()[:2]) and bool(comment.strip())
+                in_comment = b" qid:" not in b" ".join(fields.split(None, 2)[:2]) and bool(comment.strip())
                 self._where.setdefault(chunk.file, codes.IN_COMMENT if in_comment else codes.IN_FIELD)
                 return
+            feature, _, name = comment.partition(b":")
+            self._name_feature(Widest(int(feature), chunk.file, line), decode(name.strip()))
 
     def _name_feature(self, named: Widest, name: str) -> None:
         column = named.width - self.settings.base

@@ -74,12 +74,16 @@ class Matrix:
         return self._n_taken + n_rows <= self._capacity
 
     def make_room(self, n_rows: int, share: float) -> None:
-        """Reserve `n_rows` more rows than are filled, and more ahead, up to `share` times all of them."""
+        """Reserve `n_rows` more rows than are filled, and about `share` times as many as that, within bounds."""
         self.rewind()
         needed = self.n_filled + n_rows
         check_memory(needed, self.width, self._flat.dtype)
-        ahead = max(2 * needed, _FIRST_BYTES // max(1, self.row_bytes))
-        self._reserve(max(needed, min(int(needed * share) + 1, ahead)), self.width)
+        most = max(2 * needed, _FIRST_BYTES // max(1, self.row_bytes))
+        ahead = min(max(int(needed * share), needed + needed // 4), most)
+        try:
+            self._reserve(ahead, self.width)
+        except MemoryError:  # what is reserved ahead may exceed a limit of the process
+            self._reserve(needed, self.width)
 
     def widen(self, width: int) -> None:
         """Grow to at least `width` columns, and by at least an eighth, to amortise the moves; rows are taken back."""

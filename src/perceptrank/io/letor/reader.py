@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,11 @@ from perceptrank.io.letor.filling import Filler
 from perceptrank.io.letor.jobs import Pool
 from perceptrank.io.letor.lines import LineParser
 from perceptrank.io.letor.matrix import permute_rows
+from perceptrank.io.letor.runs import JoinedRuns
 from perceptrank.io.letor.settings import GROUP, LineSettings
 from perceptrank.io.paths import PathLike, Source, display_name, find_files
 from perceptrank.io.text import TextReader
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.stream.grouping import as_sizes, group_runs
 from perceptrank.stream.query_stream import QueryStream
 
@@ -129,7 +130,7 @@ def read_letor(
         raise no_documents(parser.files)
     names = parser.feature_names(filler.width)
     X, relevance = filler.matrix.finish(filler.width)
-    stream = _group(X, relevance, *filler.runs.finish(len(X)), names)
+    stream = _group(X, relevance, filler.runs.finish(len(X)), names)
     return stream if group is None else _regroup(stream, group)
 
 
@@ -149,29 +150,13 @@ def _regroup(stream: QueryStream, group: npt.ArrayLike | PathLike) -> QueryStrea
     )
 
 
-def _group(
-    X: Features,
-    relevance: Floats,
-    qids: npt.NDArray[Any],
-    bounds: Ints,
-    comments: npt.NDArray[Any] | None,
-    feature_names: tuple[str, ...] | None,
-) -> QueryStream:
-    """Bring the documents of a query together, in place, where they are several runs."""
-    if not _all_differ(qids):
+def _group(X: Features, relevance: Floats, runs: JoinedRuns, feature_names: tuple[str, ...] | None) -> QueryStream:
+    """Bring the documents of each query together, in place."""
+    qids, bounds, comments, all_differ = runs
+    if not all_differ:
         rows, bounds, qids = group_runs(qids, bounds)
         if rows is not None:
             relevance = relevance[rows]
             comments = None if comments is None else comments[rows]
             permute_rows(X, rows, np.empty((1, X.shape[1]), X.dtype))
     return QueryStream._trusted(X, relevance, bounds, qids, feature_names, comments)
-
-
-def _all_differ(qids: npt.NDArray[Any]) -> bool:
-    """Return True for distinct numbers, found with less memory than those of any kind."""
-    if qids.dtype != np.int64:
-        return False
-    if np.all(qids[1:] > qids[:-1]):
-        return True
-    ordered = np.sort(qids)
-    return bool(np.all(ordered[1:] != ordered[:-1]))

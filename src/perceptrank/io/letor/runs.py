@@ -1,6 +1,6 @@
 """Collect the queries of parsed chunks."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,14 +38,32 @@ class Runs:
         self._starts.extend(parsed.starts[skipped:] + n_rows)
         self._qids.extend(parsed.qids[skipped:])
 
-    def finish(self, n_rows: int) -> tuple[npt.NDArray[Any], Ints, npt.NDArray[Any] | None]:
-        """Return the query ids of the runs, their bounds in `n_rows` documents, and the comments."""
+    def finish(self, n_rows: int) -> "JoinedRuns":
+        """Return the runs of all `n_rows` documents."""
         self._starts.extend(np.array([n_rows]))
         comments = None if self._comments is None else np.array(self._comments, dtype=object)
-        qids = self._qids.finish()
-        if self._texts:
-            every: list[Any] = qids.tolist()
-            for position, text in zip(self._text_at.finish().tolist(), self._texts, strict=True):
+        qids, texts = self._qids.finish(), self._texts
+        if not texts:
+            return JoinedRuns(qids, self._starts.finish(), comments, _all_differ(qids))
+        every: list[Any] = texts
+        if len(texts) < len(qids):
+            every = qids.tolist()
+            for position, text in zip(self._text_at.finish().tolist(), texts, strict=True):
                 every[position] = text
-            qids = as_id_array(every)
-        return qids, self._starts.finish(), comments
+        return JoinedRuns(as_id_array(every), self._starts.finish(), comments, len(set(every)) == len(every))
+
+
+class JoinedRuns(NamedTuple):
+    """Query ids of runs, and their bounds; `all_differ` is True if every query is one run."""
+
+    qids: npt.NDArray[Any]
+    bounds: Ints
+    comments: npt.NDArray[Any] | None
+    all_differ: bool
+
+
+def _all_differ(numbers: Ints) -> bool:
+    if np.all(numbers[1:] > numbers[:-1]):
+        return True
+    ordered = np.sort(numbers)
+    return bool(np.all(ordered[1:] != ordered[:-1]))
