@@ -729,7 +729,7 @@ def test_sizes_of_queries_beside_the_text(tmp_path):
     with pytest.raises(ValueError, match="none can be skipped"):
         pr.read_letor(io.BytesIO(text), group=[2, 1], on_error="skip")
     sizes.write_text("2\nx\n")
-    with pytest.raises(ValueError, match="must hold whole numbers"):
+    with pytest.raises(ValueError, match=r"train.txt.query:2:1: sizes must be whole numbers, one per line, got 'x'"):
         pr.read_letor(io.BytesIO(text), group=sizes)
 
 

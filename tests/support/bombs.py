@@ -20,7 +20,7 @@ COMPRESS = {
 
 def zstd_blocks(n_blocks, byte=b"\n", window_log=17, text=LINE):
     """A frame in which every block of four bytes is 128 KiB of one byte, after some text."""
-    frame = b"\x28\xb5\x2f\xfd\0" + bytes([(window_log - 10) << 3])
+    frame = b"\x28\xb5\x2f\xfd\0" + bytes([(window_log - 10) << 3 & 255])
     frame += (len(text) << 3).to_bytes(3, "little") + text
     repeated = (2**17 << 3 | 1 << 1).to_bytes(3, "little") + byte
     return frame + repeated * n_blocks + (1).to_bytes(3, "little")

@@ -24,6 +24,8 @@ from perceptrank.stream.query_stream import QueryStream
 
 Progress: TypeAlias = Callable[[int, int], object]
 
+_LONGEST_SIZE = 18  # digits that fit in 64 bits
+
 
 def read_letor(
     paths: Source | Iterable[Source],
@@ -136,18 +138,22 @@ def read_letor(
 
 def _regroup(stream: QueryStream, group: npt.ArrayLike | PathLike) -> QueryStream:
     """Split a stream of one query into queries of the given sizes."""
-    sizes: npt.ArrayLike
-    if isinstance(group, (str, os.PathLike)):
-        try:
-            sizes = [int(line) for line in Path(group).read_text(encoding="utf-8").split()]
-        except ValueError as error:
-            raise ValueError(f"{group} must hold whole numbers, one per line: {error}") from None
-    else:
-        sizes = group
+    sizes = _read_sizes(group) if isinstance(group, (str, os.PathLike)) else group
     bounds = np.concatenate([[0], np.cumsum(as_sizes(sizes, stream.n_documents))])
     return QueryStream._trusted(
         stream.X, stream.relevance, bounds, np.arange(len(bounds) - 1), stream.feature_names, stream.comments
     )
+
+
+def _read_sizes(path: PathLike) -> list[int]:
+    sizes = []
+    for number, line in enumerate(Path(path).read_bytes().splitlines(), 1):
+        for size in line.split():
+            if not size.isdigit() or len(size) > _LONGEST_SIZE:
+                shown = ascii(size[:40])[1:]
+                raise FormatError(os.fspath(path), number, 1, f"sizes must be whole numbers, one per line, got {shown}")
+            sizes.append(int(size))
+    return sizes
 
 
 def _group(X: Features, relevance: Floats, runs: JoinedRuns, feature_names: tuple[str, ...] | None) -> QueryStream:
