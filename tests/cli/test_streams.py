@@ -153,6 +153,24 @@ def test_names_that_are_not_text(run, folder):
     assert wrong.stderr == "error: no file matches a\ufffd\ufffd[31m[/bold] :smile:\\/none\n"
 
 
+def test_an_error_is_one_line_whatever_the_names(run, folder):
+    odd = Path("a\nb\x1b")
+    odd.mkdir()
+    (odd / "bad.txt").write_text("1 qid:1 1:1\nx\n")
+    for words in (
+        ["learn", odd / "none"],
+        ["learn", odd / "bad.txt"],
+        ["learn", "in.txt", "--save", odd / "no" / "m.json"],
+        ["learn", "in.txt", "--from", odd / "bad.txt"],
+        ["convert", odd, odd / "two.txt"],
+    ):
+        said = run(*words, code=1).stderr
+        assert said.count("\n") == 1
+        assert r"a\nb" in said
+    skipped = run("learn", odd / "bad.txt", "--skip-errors").stderr
+    assert [line[:8] for line in skipped.splitlines()] == ["warning:", "a\\nb\ufffd/ba"]
+
+
 def test_words_of_users_are_no_markup(folder, capsys):
     words = "[/bold] :smile: [red]x[/red] \\"
     progress = _make_progress()

@@ -120,4 +120,5 @@ def _spell(part: "Name | Setting") -> str:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    complain(f"warning: {message}")
+    for line in f"warning: {message}".split("\n"):  # one that lists errors has several
+        complain(line)

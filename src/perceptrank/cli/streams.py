@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from typing import IO, Any, cast
 
-from perceptrank.io.names import printable
+from perceptrank.io.names import one_line
 
 _NAMES = ("stdin", "stdout", "stderr")
 _FAILING = ("strict", "surrogateescape", "surrogatepass")
@@ -65,14 +65,14 @@ class _StandardOutput(io.BufferedIOBase):
 
 
 def say(message: str) -> None:
-    """Print to standard output, without control characters of names."""
-    print(printable(message))
+    """Print a line to standard output, without control characters of names."""
+    print(one_line(message))
 
 
 def complain(message: str) -> None:
-    """Print to standard error, if that takes anything; the exit status tells of the error in any case."""
+    """Print a line to standard error, if that takes anything; the exit status tells of the error in any case."""
     with suppress(OSError):
-        print(printable(message), file=sys.stderr, flush=True)
+        print(one_line(message), file=sys.stderr, flush=True)
 
 
 def finish() -> None:
