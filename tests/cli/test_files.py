@@ -49,6 +49,10 @@ REFUSED = [
     "learn i*.txt --save in.txt",
     "learn many --save many/one.txt",
     "learn many --save many/model.json",
+    "learn many/* --save many/model.json",
+    "learn ./*/o*.txt --save many/../many/other.txt",
+    "learn m*/** --trace many/t.npz",
+    "learn **/*.txt --plot new.txt",
     "learn in.store --save in.store/manifest.json",
     "learn in.store --save in.store/new.json",
     "learn in.txt --from m.json --trace m.json",
@@ -73,6 +77,11 @@ def test_what_is_read_is_not_replaced(run, folder, words):
     result = run(*words.split(), code=1)
     assert "which is read: name another file" in result.stderr or "which are read: name another file" in result.stderr
     assert contents(folder) == before
+
+
+def test_the_destination_is_called_that(run, folder):
+    said = run("convert", "many", "many/two.txt", code=1).stderr
+    assert said.startswith("error: the destination many/two.txt would be one of the files in many, which are read")
 
 
 def test_redirected_streams_are_known_by_their_files(folder, monkeypatch):
@@ -119,6 +128,11 @@ def test_what_replaces_nothing_is_allowed(run, folder):
     run("learn", "in.txt", "--from", "m.json", "--save", "m.json")
     assert pr.load("m.json").n_queries == 24
     run("learn", "many", "--save", "many/.model.json")
+    run("learn", "many/*", "--save", "many/.model.json")
+    run("learn", "many/*.txt", "--save", "many/model.json")
+    run("learn", "many/*.txt", "--save", "many/model.json", "--resume")
+    run("learn", "*/one.txt", "--trace", "one.txt")
+    Path("many/model.json").unlink()
     run("convert", "many", "many/store")
     run("rank", "m.json", "in.txt", "--out", "many/run.txt")
     run("convert", "in.txt", "in.store", "--append")

@@ -60,8 +60,8 @@ def test_any_stream_may_be_closed(folder, closed):
         ("convert in.txt - >&-", b"error: standard output is closed: name a file"),
         ("algorithms > /dev/full", b"No space left on device\n"),
         ("algorithms --json > /dev/full", b"No space left on device\n"),
-        ("rank m.json in.txt > /dev/full", b"No space left on device\n"),
-        ("convert in.txt - > /dev/full", b"No space left on device\n"),
+        ("rank m.json in.txt > /dev/full", b"cannot write to standard output: No space left on device\n"),
+        ("convert in.txt - > /dev/full", b"cannot write to standard output: No space left on device\n"),
         ("learn none.txt 2>&-", b""),
         ("learn none.txt 2> /dev/full", b""),
     ],
@@ -69,7 +69,7 @@ def test_any_stream_may_be_closed(folder, closed):
 def test_streams_that_are_needed_and_cannot_be_used(folder, words, message):
     result = shell(words)
     assert result.returncode == 1
-    assert message in result.stderr  # unbuffered, it is not known that it was standard output
+    assert message in result.stderr
     assert result.stderr.count(b"\n") == bool(message)
 
 
@@ -88,6 +88,22 @@ def test_closed_streams_are_replaced(monkeypatch):
     streams.finish()
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         stream.close()
+
+
+def test_an_unbuffered_stream_takes_everything_or_fails(monkeypatch):
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)  # it takes 64 KiB, and then nothing
+    with io.TextIOWrapper(io.FileIO(writer, "w"), encoding="ascii", write_through=True) as raw:
+        monkeypatch.setattr(sys, "stdout", raw)
+        streams.prepare()
+        assert sys.stdout.encoding == "ascii"
+        print("at once")
+        assert os.read(reader, 100) == b"at once\n"
+        with pytest.raises(BlockingIOError):
+            streams.standard_output().write(bytes(2**20))
+        os.read(reader, 2**20)
+        sys.stdout.close()
+    os.close(reader)
 
 
 @pytest.mark.parametrize(
@@ -135,6 +151,24 @@ def test_names_that_are_not_text(run, folder):
         assert "\x1b" not in result.stdout
     wrong = run("learn", odd / "none", code=1)
     assert wrong.stderr == "error: no file matches a\ufffd\ufffd[31m[/bold] :smile:\\/none\n"
+
+
+def test_an_error_is_one_line_whatever_the_names(run, folder):
+    odd = Path("a\nb\x1b")
+    odd.mkdir()
+    (odd / "bad.txt").write_text("1 qid:1 1:1\nx\n")
+    for words in (
+        ["learn", odd / "none"],
+        ["learn", odd / "bad.txt"],
+        ["learn", "in.txt", "--save", odd / "no" / "m.json"],
+        ["learn", "in.txt", "--from", odd / "bad.txt"],
+        ["convert", odd, odd / "two.txt"],
+    ):
+        said = run(*words, code=1).stderr
+        assert said.count("\n") == 1
+        assert r"a\nb" in said
+    skipped = run("learn", odd / "bad.txt", "--skip-errors").stderr
+    assert [line[:8] for line in skipped.splitlines()] == ["warning:", "a\\nb\ufffd/ba"]
 
 
 def test_words_of_users_are_no_markup(folder, capsys):

@@ -21,6 +21,7 @@ from support.comparing import assert_same
 from support.letor_cases import COMPRESS
 
 import perceptrank as pr
+from perceptrank.io import block_assembly
 from perceptrank.io import text as text_module
 from perceptrank.io.letor import settings as letor_settings
 from perceptrank.stream import memory
@@ -633,6 +634,19 @@ def test_memory_for_later_chunks_is_checked(monkeypatch, tiny_chunks):
     for text in ("1 qid:1 1:1\n" * 100 + "1 qid:1 5000:1\n", "1 qid:1 100:1\n" * 3000):
         with pytest.raises(MemoryError, match="documents of"):
             read(text)
+
+
+def test_a_query_that_exceeds_the_memory_is_noticed_while_it_is_read(monkeypatch, tiny_chunks):
+    monkeypatch.setattr(block_assembly, "free_memory", lambda: 5000.0)
+    short = b"".join(b"1 qid:%d 1:1\n" % (i // 100) for i in range(3000))
+    assert len(pr.QueryStream.concatenate(pr.scan_letor(io.BytesIO(short), max_bytes=1000))) == 30
+    read = []
+    blocks = pr.scan_letor(
+        io.BytesIO(short + b"1 qid:x 1:1\n" * 20_000), max_bytes=1000, progress=lambda n, _: read.append(n)
+    )
+    with pytest.raises(MemoryError, match=r"query 'x' has 1\d\d\d of them or more, and must fit into memory"):
+        list(blocks)
+    assert read[-1] < 100_000
 
 
 def test_progress(tmp_path, tiny_chunks, some_text):

@@ -265,6 +265,8 @@ def test_zstd_frames_of_every_kind():
         compressed(level=-5, write_content_size=False),
         compressed(text[:999]) + skipped + compressed(b"") + compressed(text[999:]) + b"\x50\x2a\x4d\x18" + bytes(4),
         in_blocks.getvalue(),
+        skipped + compressed(),
+        b"\x5f\x2a\x4d\x18\1\0\0\0\n" + b"\x50\x2a\x4d\x18\0\0\0\0" * 200_000 + compressed(),  # quickly
     ):
         assert_same(read(data), whole)
         assert_same(scanned(data), whole)

@@ -268,6 +268,23 @@ def test_a_simulated_stream_goes_through_text_unchanged(tmp_path):
     assert (tmp_path / "a.txt").read_bytes() == (tmp_path / "b.txt").read_bytes()
 
 
+def test_a_raw_file_that_takes_little_at_once():
+    class Few(io.RawIOBase):
+        taken = b""
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            self.taken += bytes(data[:7])
+            return len(data[:7])
+
+    file = Few()
+    pr.write_letor(small_stream(), file)
+    assert file.taken == written(small_stream())
+    assert not file.closed
+
+
 @pytest.mark.parametrize("value", [1e20, 1e-12, 3e15, 1.5e-38, 1e-45, 3.4028235e38])
 def test_large_and_small_float32_are_short(value):
     number = np.float32(value)

@@ -14,7 +14,7 @@ from support.comparing import assert_same
 from support.strategies import EITHER_PRECISION, streams
 
 import perceptrank as pr
-from perceptrank.io import parquet, parquet_columns, parquet_footer
+from perceptrank.io import block_assembly, parquet, parquet_columns, parquet_footer
 
 
 @given(data=streams(dtypes=EITHER_PRECISION), layout=st.sampled_from(["columns", "list"]), size=st.integers(1, 2000))
@@ -226,6 +226,10 @@ def test_more_than_fits_in_memory_is_refused_before_it_is_read(tmp_path, monkeyp
         pr.read_parquet(tmp_path / "s")
     monkeypatch.setattr(parquet, "free_memory", lambda: 16)
     assert len(pr.read_parquet(tmp_path / "s")) == 1
+    monkeypatch.setattr(block_assembly, "free_memory", lambda: 15)
+    assert len(list(pr.scan_parquet(tmp_path / "s"))) == 1
+    with pytest.raises(MemoryError, match=r"query 1 has 2 of them or more, and must fit into memory"):
+        list(pr.scan_parquet(tmp_path / "s", max_bytes=8))
 
 
 def test_bad_arguments(stream, tmp_path):

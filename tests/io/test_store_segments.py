@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import perceptrank as pr
 from perceptrank.cli.app import app
+from perceptrank.cli.errors import describe
 
 N_SEGMENTS = 32
 
@@ -40,7 +41,8 @@ def many(whole, tmp_path, monkeypatch):
 def descriptors(n):
     """Let this process open only n more files."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = set(map(int, os.listdir("/proc/self/fd")))
+    listed = os.listdir("/proc/self/fd")  # including one for the folder itself
+    used = {int(number) for number in listed if os.path.exists(f"/proc/self/fd/{number}")}
     free = [number for number in range(len(used) + n) if number not in used]
     resource.setrlimit(resource.RLIMIT_NOFILE, (free[n - 1] + 1, before[1]))
     try:
@@ -68,8 +70,22 @@ def test_reading_more_segments_than_files_may_be_open(many, whole):
 
 def test_a_limit_of_the_system_is_no_damage(many):
     opened = pr.open_store(many)
-    with descriptors(12), pytest.raises(OSError, match=r"too many files are open .*ulimit -n.*compact"):
+    with descriptors(12), pytest.raises(OSError, match=r"too many files are open .*ulimit -n.*Store.compact") as caught:
         list(opened.blocks())
+    assert describe(caught.value).endswith("with perceptrank convert STORE STORE")
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_opening_with_hardly_any_descriptors_left(tmp_path, whole, n):
+    pr.write_store(whole, tmp_path / "s")
+    ended = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it goes on for ever"))
+    signal.alarm(10)
+    try:
+        with descriptors(n), pytest.raises(OSError, match=r"too many files are open .*/s.*ulimit -n"):
+            pr.open_store(tmp_path / "s")
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, ended)
 
 
 @pytest.mark.parametrize("change", ["overwrite", "compact"])

@@ -58,7 +58,7 @@ def convert(
             "patterns of them; and what to write.",
         ),
         Reads(What.data, part=slice(-1), in_place=True),
-        Writes(What.data, part=slice(-1, None)),
+        Writes(What.data, part=slice(-1, None), called="the destination"),
     ],
     to: Annotated[
         To | None,

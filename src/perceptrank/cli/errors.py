@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
 _options: ContextVar[Mapping[str, Any]] = ContextVar("options of the running command", default={})  # noqa: B039
-_FUNCTIONS = {"read_letor": "convert --group", "read_parquet": "convert --group"}
+_FUNCTIONS = {
+    "read_letor": "convert --group",
+    "read_parquet": "convert --group",
+    "Store.compact": "perceptrank convert STORE STORE",
+}
 
 
 @contextmanager
@@ -116,4 +120,5 @@ def _spell(part: "Name | Setting") -> str:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    complain(f"warning: {message}")
+    for line in f"warning: {message}".split("\n"):  # one that lists errors has several
+        complain(line)

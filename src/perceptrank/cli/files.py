@@ -4,11 +4,13 @@ An option says what it is for where it is declared, by `Reads` and `Writes` in i
 identity, which sees through links, patterns, folders and redirected streams.
 """
 
+import glob
 import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from fnmatch import fnmatch
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,17 +40,18 @@ class Reads(NamedTuple):
 
 
 class Writes(NamedTuple):
-    """An option that names what is written."""
+    """An option that names what is written; an argument, which has no name for users, is `called` something."""
 
     what: What = What.file
     part: slice = slice(None)
+    called: str = ""
 
 
 class _Input(NamedTuple):
-    """Something that is read: a file, a folder whose files are read, or a store."""
+    """Something that is read: a file, a folder or pattern of files (a pattern has no identity), or a store."""
 
     kind: str
-    identity: Identity
+    identity: Identity | None
     shown: str
 
 
@@ -58,6 +61,7 @@ class _Output(NamedTuple):
     option: str
     path: str
     what: What
+    called: str = ""
 
 
 _STANDARD_OUTPUT = _Output("standard output", "-", What.data)
@@ -86,7 +90,7 @@ def check_files(
             if isinstance(role, Reads):
                 read += [(one, role) for one in _inputs(value, role.what)]
             else:
-                written += [_Output(option, path, role.what) for path in _outputs(value, role.what)]
+                written += [_Output(option, path, role.what, role.called) for path in _outputs(value, role.what)]
     for output in [*written, _STANDARD_OUTPUT]:
         identity = _identity_of("stdout") if output.path == "-" else _identity(output.path)
         folders = [] if output.path == "-" else [_identity(one) for one in _real(output).parents]
@@ -95,7 +99,8 @@ def check_files(
                 continue
             if harm := _harm(output, identity, folders, one):
                 shown = "" if output.path == "-" else f" {output.path}"
-                raise AdvisingValueError(Name(output.option), f"{shown} would {harm}: name another file")
+                named = output.called or Name(output.option)
+                raise AdvisingValueError(named, f"{shown} would {harm}: name another file")
     for output, other in combinations(written, 2):
         if output.option != other.option and _are_one(output.path, other.path):
             raise AdvisingValueError(Name(output.option), " and ", Name(other.option), " must be different files")
@@ -130,6 +135,8 @@ def _inputs(value: str, what: What) -> Iterator[_Input]:
     elif what is What.data:
         if path.is_dir():
             yield from _known("folder", _identity(path), value)
+        elif glob.has_magic(value) and not path.exists():
+            yield _Input("pattern", None, value)
         try:
             found = find_files(value)
         except (OSError, ValueError):
@@ -153,11 +160,14 @@ def _outputs(value: str, what: What) -> Iterator[str]:
 
 def _harm(output: _Output, identity: Identity | None, folders: list[Identity | None], read: _Input) -> str:
     """Say what writing to a path in these folders would do to something that is read; nothing if it does no harm."""
+    if read.kind == "pattern":
+        return f"be one of the files that {read.shown} matches, which are read" if _matches(read.shown, output) else ""
     if identity == read.identity:
         return f"replace {read.shown}, which is read"
     if read.kind == "store" and read.identity in folders:
         return f"change the store {read.shown}, which is read"
-    if read.kind == "folder" and read.identity in folders[:1] and _is_listed(output):
+    is_hidden = _real(output).name.startswith((".", "_"))
+    if read.kind == "folder" and read.identity in folders[:1] and not is_hidden and not _becomes_store(output):
         return f"be one of the files in {read.shown}, which are read"
     return ""
 
@@ -166,16 +176,29 @@ def _real(output: _Output) -> Path:
     return Path(os.path.realpath(output.path))
 
 
-def _is_listed(output: _Output) -> bool:
-    """Tell if a new file will be found with the others of its folder: stores and hidden files are not."""
+def _becomes_store(output: _Output) -> bool:
     from perceptrank.io.sources import format_for
 
-    if _real(output).name.startswith((".", "_")):
-        return False
     try:
-        return output.what is not What.data or format_for(output.path) != "store"
+        return output.what is What.data and format_for(output.path) == "store"
     except ValueError:
-        return True
+        return False
+
+
+def _matches(pattern: str, output: _Output) -> bool:
+    """Tell if a pattern will match a file that is written, which need not be there yet; stores are folders."""
+    if output.path == "-" or _becomes_store(output):
+        return False
+    head, tail = os.path.split(pattern)
+    if tail == "**":  # files at any depth
+        head, tail = pattern, "*"
+    searched = os.path.join(glob.escape(os.getcwd()), head, "")
+    folders = {os.path.realpath(one) for one in glob.glob(searched, recursive=True)}
+    folder, name = os.path.split(output.path)
+    return any(
+        one in folders and fnmatch(name, tail) and (not name.startswith(".") or tail.startswith("."))
+        for one, name in ((os.path.realpath(folder), name), os.path.split(_real(output)))
+    )
 
 
 def _are_one(path: str, other: str) -> bool:

@@ -24,7 +24,9 @@ class Simulation(StrEnum):
 
 def simulate(
     destination: Annotated[
-        str, typer.Argument(help="What to write: LETOR text, a store or Parquet, by its name."), Writes(What.data)
+        str,
+        typer.Argument(help="What to write: LETOR text, a store or Parquet, by its name."),
+        Writes(What.data, called="the destination"),
     ],
     kind: Annotated[Simulation, typer.Option(help="The paper's separable stream, or one shaped like MSLR-WEB.")] = (
         Simulation.separable

@@ -203,7 +203,7 @@ class DataSet:
         if path is None:
             name = self.files[split].format(fold=self.folds[0] if fold is None else fold)
             expected = " or ".join(os.path.join(os.fspath(root), folder, name) for folder in self.folders)
-            raise FileNotFoundError(f"{self.title} not found: expected {expected} (or compressed).\n{self.obtain}")
+            raise FileNotFoundError(f"{self.title} not found: expected {expected} (or compressed). {self.obtain}")
         return path
 
     @property

@@ -41,10 +41,16 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         os.replace(temporary, target)
     except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
-            raise OSError(error.errno, f"cannot write {path}: {error.strerror}") from error
+        if isinstance(error, OSError):
+            raise_if_full(path, error)
         raise
     flush_folder(target.parent)
+
+
+def raise_if_full(path: str | os.PathLike[str], error: OSError) -> None:
+    """Raise the error of a full disk with the name of what was written, which the system does not tell."""
+    if error.errno in _NO_ROOM and error.filename is None:
+        raise OSError(error.errno, f"cannot write {path}: {error.strerror}") from error
 
 
 def _target(path: str | os.PathLike[str]) -> Path:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import QueryStream
 
 _LONGEST_PADDED = 64
@@ -76,8 +77,18 @@ class BlockAssembler:
         self._pieces.append(piece)
         self.n_rows += len(piece.X)
         self._n_bytes += piece.X.nbytes
-        if self._n_bytes >= self._max_bytes and len(self._starts) > 1:
-            yield self._take(self._starts[-1])
+        if self._n_bytes >= self._max_bytes:
+            self._check_memory()
+            if len(self._starts) > 1:
+                yield self._take(self._starts[-1])
+
+    def _check_memory(self) -> None:
+        """Raise `MemoryError` if there is no room to concatenate what is held, before the system kills the process."""
+        if self._n_bytes > free_memory():
+            raise MemoryError(
+                f"there is no memory for a block of {self.n_rows} documents, {self._n_bytes / 1e9:.1f} GB more: query "
+                f"{self._qids[-1]!r} has {self.n_rows - self._starts[-1]} of them or more, and must fit into memory"
+            )
 
     @property
     def is_empty(self) -> bool:

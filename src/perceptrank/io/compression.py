@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, Protocol, cast
 
-from perceptrank.io.decompressors import ZSTD_MAGIC, GzipMember, ZstdMember
+from perceptrank.io.decompressors import GzipMember, ZstdMember, starts_zstd_frame
 from perceptrank.io.errors import FormatError
 
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
@@ -17,7 +17,7 @@ _PIECE_BYTES = 2**17
 # What a window may take: as much as the zstd command allows, or more if the file is large in comparison.
 _WINDOW_BYTES, _WINDOW_SHARE, _LARGEST_WINDOW = 2**27, 64, 2**31
 
-_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", ZSTD_MAGIC: "zstd"}
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz"}
 _NOT_TEXT = {
     b"PAR1": "a Parquet file (read_parquet reads it)",
     b"PK\x03\x04": "a zip archive (unpack it)",
@@ -64,7 +64,8 @@ class DecompressedFile:
         for magic, kind in _NOT_TEXT.items():
             if start.startswith(magic):
                 raise FormatError(name, 1, 1, f"this is {kind}, not LETOR text")
-        self._kind = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "")
+        known = (kind for magic, kind in _MAGIC.items() if start.startswith(magic))
+        self._kind = "zstd" if starts_zstd_frame(start) else next(known, "")
         self._pending = start if self._kind else b""  # data still to be decompressed
         self._ready = memoryview(b"" if self._kind else start)
         self._member = self._new_member() if self._kind else None

@@ -10,6 +10,15 @@ _COMPRESSED, _REPEATED = 2, 1  # types of blocks; a repeated byte is stored once
 _LARGEST_BLOCK = 2**17
 
 
+def starts_zstd_frame(data: bytes) -> bool:
+    """Return True for data that starts with a frame of zstd, which may be one to be skipped."""
+    return data[:4] == ZSTD_MAGIC or _is_skipped(data)
+
+
+def _is_skipped(data: bytes, at: int = 0) -> bool:
+    return data[at + 1 : at + 4] == _SKIPPED_MAGIC and data[at] >> 4 == 5
+
+
 class GzipMember:
     """A member of a gzip file."""
 
@@ -35,7 +44,7 @@ class GzipMember:
 
 
 class ZstdMember:
-    """A frame of a zstd file.
+    """A frame of a zstd file, or several that are skipped.
 
     The package decompresses all that it is given, and a block of four bytes can be 128 KiB of text. So the frame is
     followed from block to block (RFC 8878, section 3.1), and as many are given as are sure to be short enough.
@@ -64,7 +73,8 @@ class ZstdMember:
         self.needs_input = False
         while n_text < max_length and not self.eof and not self.needs_input:
             n_text += self._next()
-        text: bytes = self._frame.decompress(self._data[start : self._at]) if self._at > start else b""
+        has_text = self._at > start and self._next != self._skip
+        text: bytes = self._frame.decompress(self._data[start : self._at]) if has_text else b""
         if self.eof:
             self.unused_data = self._data[self._at :]
         return text
@@ -77,13 +87,12 @@ class ZstdMember:
         """Pass the header of the frame; as the other steps, return the size of the text in what was passed."""
         if not self._has(8):  # no frame is shorter
             return 0
-        magic, flags = self._data[self._at : self._at + 4], self._data[self._at + 4]
-        if magic[1:] == _SKIPPED_MAGIC and magic[0] >> 4 == 5:
-            self._n_skipped = 8 + int.from_bytes(self._data[self._at + 4 : self._at + 8], "little")
+        if _is_skipped(self._data, self._at):
             self._next = self._skip
             return 0
-        if magic != ZSTD_MAGIC:
+        if self._data[self._at : self._at + 4] != ZSTD_MAGIC:
             raise ValueError("what follows is no frame")
+        flags = self._data[self._at + 4]
         has_window = not flags >> 5 & 1
         size = 5 + has_window + (0, 1, 2, 4)[flags & 3] + (1 - has_window, 2, 4, 8)[flags >> 6]
         if self._has(size):
@@ -105,10 +114,15 @@ class ZstdMember:
         return _LARGEST_BLOCK if kind == _COMPRESSED else size
 
     def _skip(self) -> int:
-        """Pass what there is of a frame without text."""
-        n = min(self._n_skipped, len(self._data) - self._at)
-        self._at += n
-        self._n_skipped -= n
-        self.eof = self._n_skipped == 0
+        """Pass what there is of frames without text; going through many takes no decompressor for each."""
+        data, at, n_left = self._data, self._at, self._n_skipped
+        while True:
+            n = min(n_left, len(data) - at)
+            at, n_left = at + n, n_left - n
+            if n_left or len(data) - at < 8 or not _is_skipped(data, at):
+                break
+            n_left = 8 + int.from_bytes(data[at + 4 : at + 8], "little")
+        self._at, self._n_skipped = at, n_left
+        self.eof = n_left == 0
         self.needs_input = not self.eof
         return 0

@@ -23,7 +23,8 @@ class FormatError(AdvisingValueError):
     """
 
     def __init__(self, path: str, line: int, column: int, *problem: Part) -> None:
-        super().__init__(f"{path}:{line}:{column}: ", *problem)
+        shown = path.replace("\n", r"\n")  # errors are listed one per line
+        super().__init__(f"{shown}:{line}:{column}: ", *problem)
         self.path, self.line, self.column = path, line, column
         self.problem = "".join(str(part) for part in problem)
 

@@ -12,3 +12,12 @@ def printable(text: str) -> str:
     ('a�[1mb�c', 'naïve – 検索')
     """
     return _NOT_TEXT.sub("\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    r"""Make text printable on one line, whatever names it contains.
+
+    >>> print(one_line("no file a\nb"))
+    no file a\nb
+    """
+    return printable(text).replace("\n", r"\n")

@@ -123,10 +123,10 @@ def array_of(manifest: dict[str, Any], segment: dict[str, Any], kind: str) -> tu
 
 
 def is_listed(folder: Path, name: str) -> bool:
-    """Return True if there is a valid manifest that lists the segment."""
+    """Return True if there is a valid manifest that lists the segment; raise `OSError` if it cannot be read."""
     try:
         return any(one["name"] == name for one in json.loads((folder / MANIFEST).read_bytes())["segments"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 

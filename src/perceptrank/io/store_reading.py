@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from perceptrank.io.errors import FormatError
+from perceptrank.io.npy_file import describe_os_error
 from perceptrank.io.store_locks import hold
 from perceptrank.io.store_manifest import MANIFEST, is_listed, read_manifest, segment_file
 from perceptrank.io.store_segments import map_segment
@@ -58,6 +59,8 @@ class OpenSegments:
             if _stamp(self._folder) == stamp:
                 raise
             return False
+        except OSError as error:
+            raise describe_os_error(self._folder, error) from None
         finally:
             if handle is not None:
                 os.close(handle)

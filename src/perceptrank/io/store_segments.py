@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.io.atomic import flush_folder, write_atomically
+from perceptrank.io.atomic import flush_folder, raise_if_full, write_atomically
 from perceptrank.io.block_assembly import as_id_array
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.npy_file import NpyFile, map_array
@@ -34,14 +34,19 @@ def add_segment(
     used = [int(match[1]) for one in os.listdir(folder) if (match := OWN_FILE.fullmatch(one)) and match[1]]
     name = f"{max(used, default=-1) + 1:08d}"
     try:
-        head, segment = _write_segment(folder, name, stream, manifest, progress)
+        try:
+            head, segment = _write_segment(folder, name, stream, manifest, progress)
+        except OSError as error:
+            raise_if_full(folder, error)
+            raise
         flush_folder(folder)
         head["segments"] = [*(manifest["segments"] if manifest else []), segment]
         write_atomically(folder / MANIFEST, json.dumps(head, indent=1) + "\n")
     except BaseException:
-        if not is_listed(folder, name):
-            for path in folder.glob(f"{name}.*.npy"):
-                path.unlink(missing_ok=True)
+        with suppress(OSError):  # what stays is removed by the next write
+            if not is_listed(folder, name):
+                for path in folder.glob(f"{name}.*.npy"):
+                    path.unlink(missing_ok=True)
         raise
 
 

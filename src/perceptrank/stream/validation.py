@@ -60,6 +60,10 @@ class AdvisingValueError(AdvisingError, ValueError):
     """A wrong value, with advice."""
 
 
+class AdvisingOSError(AdvisingError, OSError):
+    """A failure of the system, with advice."""
+
+
 class AdvisingExistsError(AdvisingError, FileExistsError):
     """A file that exists already, with advice."""
 

@@ -1,5 +1,6 @@
 """Write LETOR text."""
 
+import io
 import os
 import re
 from collections.abc import Iterator
@@ -156,6 +157,13 @@ def _concatenate(texts: list[bytes]) -> tuple[Bytes, Ints]:
 
 @contextmanager
 def _open_output(path: PathLike | IO[bytes]) -> Iterator[IO[bytes]]:
+    if isinstance(path, io.RawIOBase):  # which may write less than it is given
+        buffered = io.BufferedWriter(path)
+        try:
+            yield buffered
+        finally:
+            buffered.detach()
+        return
     if not isinstance(path, (str, os.PathLike)):
         yield path
         return
