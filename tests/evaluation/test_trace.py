@@ -1,7 +1,10 @@
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
 import perceptrank as pr
+from perceptrank.evaluation.plots import Chart, Series, draw
 
 
 @pytest.fixture
@@ -92,6 +95,15 @@ def test_concatenation(trace):
         pr.Trace.concatenate([trace, pr.Trace({}, np.zeros(1))])
     with pytest.raises(ValueError, match="at least one"):
         pr.Trace.concatenate([])
+
+
+def test_names_in_a_plot_may_have_any_characters(tmp_path):
+    pytest.importorskip("matplotlib")
+    one = np.ones(3)
+    for suffix in ("svg", "png", "pdf"):
+        chart = Chart("c", "a\x1b$b\udcff", "x\x00", "y\x07", [Series("s\x1b\ufffe", one, one)], about="\x1b\udcff")
+        draw(chart, tmp_path / f"a.{suffix}")
+    ElementTree.parse(tmp_path / "a.svg")
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])

@@ -2,131 +2,22 @@
 
 import importlib
 import importlib.util
-import json
 import os
 import pickle
-import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 import textwrap
-import zlib
-from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
+from support.kernels import INNER, NOBODY, entries, finish, needs_root, run, start, write
 
 from perceptrank.kernels import cache, cache_folder, stamps
 from perceptrank.kernels.compiled import CacheWarning, compiled, on_compile
 
-NOBODY = 65534
 UNKNOWN = 54321
-needs_root = pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="acts as other users, which takes root"
-)
-
-INNER = """
-    from perceptrank.kernels.compiled import compiled
-
-    STEP = 1.0
-
-    @compiled
-    def inner(x):
-        return x + STEP
-"""
-OUTER = """
-    import numpy as np
-    from inner import inner
-    from perceptrank.kernels.compiled import compiled, compiled_allocating
-
-    @compiled
-    def outer(x):
-        return 2 * inner(x)
-
-    @compiled
-    def later(x):
-        return outer(x) + 0.5
-
-    @compiled
-    def factorial(n):
-        return 1 if n < 2 else n * factorial(n - 1)
-
-    @compiled_allocating
-    def ramp(n):
-        values = np.zeros(n)
-        for i in range(n):
-            values[i] = outer(float(i))
-        return values
-"""
-
-# Runs calls of kernels as a user, after Numba has imported what this user may not be allowed to read.
-PROCESS = """
-import json, os, sys, warnings
-folder, user, *calls = sys.argv[1:]
-sys.path.insert(0, folder)
-import numba, numpy, outer
-from perceptrank.kernels.compiled import CacheWarning, cache_state, on_compile
-if int(user):
-    from numba.core.registry import cpu_target
-    cpu_target.target_context.refresh()
-    os.setgid(int(user)); os.setuid(int(user))
-names = []
-on_compile(names.append)
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    values = [eval("outer." + call) for call in calls]
-kernels = {call.partition("(")[0]: getattr(outer, call.partition("(")[0]) for call in calls}
-print(json.dumps({
-    "values": [value.tolist() if hasattr(value, "tolist") else value for value in values],
-    "hits": {name: sum(kernel.stats.cache_hits.values()) for name, kernel in kernels.items()},
-    "compiled": names,
-    "warnings": [str(warning.message) for warning in caught if issubclass(warning.category, CacheWarning)],
-    "loaded": "numba.np.linalg" in sys.modules,
-    "numba": numba.config.CACHE_DIR,
-    "folder": str(cache_state().folder),
-}))
-"""
-
-
-@pytest.fixture
-def place():
-    """A folder that other users can reach, unlike pytest's, with two modules of kernels."""
-    folder = Path(tempfile.mkdtemp(prefix="perceptrank-"))
-    folder.chmod(0o755)
-    write(folder, "inner", INNER)
-    write(folder, "outer", OUTER)
-    yield folder
-    shutil.rmtree(folder)
-
-
-def write(folder, name, text):
-    (folder / f"{name}.py").write_text(textwrap.dedent(text))
-
-
-def start(place, *calls, user=0, **environment):
-    """Run calls in a process with a cache below `place`; variables that are None are unset."""
-    unset = {"NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "NUMBA_BOUNDSCHECK"}
-    variables = {name: value for name, value in os.environ.items() if name not in unset}
-    variables |= {"PERCEPTRANK_CACHE_DIR": str(place / "cache")} | environment
-    variables = {name: value for name, value in variables.items() if value is not None}
-    command = [sys.executable, "-c", PROCESS, str(place), str(user), *calls]
-    return subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def finish(process):
-    output, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
-    return json.loads(output)
-
-
-def run(place, *calls, user=0, **environment):
-    return finish(start(place, *calls, user=user, **environment))
-
-
-def entries(place, kernel="*"):
-    return sorted((place / "cache" / "perceptrank").glob(f"*.{kernel}-*.kernel"))
 
 
 @pytest.mark.deep
@@ -147,11 +38,12 @@ def test_kernels_outside_the_package_are_cached_by_processes_at_once(place):
 
 
 def test_a_loaded_kernel_can_be_compiled_into_another(place):
-    run(place, "outer(2.0)", "ramp(3)", "factorial(4)")
+    first = run(place, "outer(2.0)", "ramp(3)", "factorial(4)")
     result = run(place, "outer(2.0)", "ramp(3)", "factorial(4)", "later(1.0)")
     assert result["values"] == [6.0, [2.0, 4.0, 6.0], 24, 4.5]
     assert result["hits"] == {"outer": 1, "ramp": 1, "factorial": 1, "later": 0}
     assert result["compiled"] == ["outer.later"]
+    assert first["started"] == result["started"] == [], "no other process is needed to compile or load"
 
 
 def test_an_edited_kernel_is_never_run_from_an_old_cache(place):
@@ -202,7 +94,7 @@ def poison(place):
     payload = pickle.dumps(Poison(place / "marker"))
     for entry in entries(place):
         header = entry.read_bytes()[: cache._STAMP_END]
-        entry.write_bytes(header + zlib.crc32(payload).to_bytes(4, "big") + payload)
+        entry.write_bytes(header + cache.checksum(entry, payload) + payload)
 
 
 @needs_root
@@ -362,7 +254,7 @@ def test_symbols_that_are_missing_are_looked_for_in_all_of_numba(load, place):
     content = entry.read_bytes()
     number, symbols, *parts = pickle.loads(content[cache._HEADER_END :])
     payload = pickle.dumps((number, [*symbols, "defined_nowhere"], *parts))
-    entry.write_bytes(content[: cache._STAMP_END] + zlib.crc32(payload).to_bytes(4, "big") + payload)
+    entry.write_bytes(content[: cache._STAMP_END] + cache.checksum(entry, payload) + payload)
     result = run(place, "outer(2.0)")
     assert (result["hits"], result["loaded"]) == ({"outer": 1}, True)
 

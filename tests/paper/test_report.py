@@ -2,10 +2,12 @@
 
 import csv
 import json
+import os
 import re
 import shutil
 from html import escape
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -16,7 +18,8 @@ from perceptrank.cli.app import app
 from perceptrank.paper.contenders import CONTENDERS, RATES
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-NAME = "a $b<!--<script>&c"
+NAME = "a $b<!--<script>&c\ufffd\ufffd"  # the last two stand for what is no text
+FOLDER = os.fsdecode(b"a $b<!--<script>&c\x1b\xff")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 
 
@@ -24,10 +27,11 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 def folder(tmp_path_factory):
     """A quick report on the simulated stream and on a small noisy one whose name needs escaping."""
     root = tmp_path_factory.mktemp("reproduce")
-    (root / "data" / NAME).mkdir(parents=True)
+    (root / "data" / FOLDER).mkdir(parents=True)
     noisy = pr.separable(80, n_documents=8, n_features=6, label_noise=0.3, seed=2).stream
-    pr.write_letor(noisy, root / "data" / NAME / "train.txt")
+    pr.write_letor(noisy, root / "data" / FOLDER / os.fsdecode(b"train\xff.txt"))
     (root / "data" / "readme.txt").write_text("About the data\n")
+    (root / "data" / os.fsdecode(b"readme\x1b\xff.txt")).write_text("About the data\n")
     words = [
         "reproduce",
         "--quick",
@@ -72,7 +76,7 @@ def test_results_have_every_number_with_its_settings(results):
                 best = max(entry["mean"] for entry in one["by_rate"])
                 assert one["hindsight"]["mean"] == pytest.approx(best)
     assert all(one["holds"] in (True, None) for one in results["streams"][0]["bounds"])
-    assert [one["name"] for one in results["left_out"]] == ["readme.txt"]
+    assert [one["name"] for one in results["left_out"]] == ["readme\ufffd\ufffd.txt", "readme.txt"]
 
 
 def test_every_figure_has_its_files_and_says_how_it_was_made(folder, results):
@@ -82,7 +86,7 @@ def test_every_figure_has_its_files_and_says_how_it_was_made(folder, results):
         assert "2 seeds" in figure["about"]
         assert (folder / "figures" / f"{figure['name']}.png").read_bytes().startswith(b"\x89PNG")
         drawing = (folder / "figures" / f"{figure['name']}.svg").read_text(encoding="utf-8")
-        assert "</svg>" in drawing
+        ElementTree.fromstring(drawing)  # which raises where a name has left something that XML cannot hold
         assert escape(figure["about"], quote=False) in drawing
         rows = read_curves(folder, figure["name"])
         assert {"series", "x", "y", "low", "high"} == set(rows[0])

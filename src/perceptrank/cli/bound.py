@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import perceptrank as pr
+from perceptrank.cli.files import Writes
 from perceptrank.cli.making import make_learner, parse_rates
 from perceptrank.cli.options import AsJson
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
-from perceptrank.cli.tables import as_text, plain, show
+from perceptrank.cli.tables import as_text, show
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.plots import Chart
@@ -40,7 +41,7 @@ def bound(
         list[str] | None, typer.Option(help="Scaling of features: query-zscore, query-minmax; may be repeated.")
     ] = None,
     tolerance: Annotated[float, typer.Option(help="How exactly the margin is to be known, as a part of it.")] = 1e-3,
-    plot: Annotated[Path | None, typer.Option(help="Image file to draw losses and bounds into.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Image file to draw losses and bounds into."), Writes()] = None,
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
@@ -54,9 +55,7 @@ def bound(
     rates = parse_rates(learning_rate) if learning_rate is not None else []
     if plot is not None:
         from perceptrank.evaluation.plots import check_drawable
-        from perceptrank.io.atomic import check_writable
 
-        check_writable(plot)
         check_drawable(plot)
     if "running" in (scaling or []):
         raise ValueError("--scaling running changes features as the stream goes on, so it has no margin of its own")
@@ -170,10 +169,10 @@ class _Facts:
         return {
             "measure": str(pr.parse(self.measure)),
             "separable": self.best.separable,
-            "margin": [plain(self.best.lower) if math.isfinite(self.best.lower) else None, self.best.upper],
+            "margin": [self.best.lower, self.best.upper],
             "radius": self.radius,
             "diameter": self.diameter,
-            "v_max": self.weight_ratio if math.isfinite(self.weight_ratio) else None,
+            "v_max": self.weight_ratio,
             "algorithm_2_as_in_the_paper": self._paper(),
             "lower_bound_of_any_learner": self._lower(),
         }

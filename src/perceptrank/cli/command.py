@@ -1,15 +1,32 @@
 """The kinds of commands that the application is made of."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
 from perceptrank.cli.errors import reported
+from perceptrank.cli.files import check_files
+from perceptrank.cli.streams import complain, discard, finish, prepare
 
 
 class Group(TyperGroup):
     """The application."""
+
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run the application with standard streams that can be used, and exit."""
+        prepare()
+        try:
+            return super().main(*args, **settings)
+        except OSError as error:  # of printing help; commands report their errors themselves
+            if "--debug" in sys.argv:
+                raise
+            discard()
+            complain(f"error: cannot write to standard output: {error.strerror}")
+            raise SystemExit(1) from None
+        finally:
+            finish()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments before the command."""
@@ -28,7 +45,9 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         options = {one.name: one for one in self.params if one.param_type_name == "option" and one.name}
-        with reported(options, debug=bool(ctx.find_root().params.get("debug"))):
+        given = ctx.find_root().params
+        with reported(options, debug=bool(given.get("debug"))):
+            check_files(getattr(self.callback, "roles", {}), ctx.params, given.get("plugin") or ())
             return super().invoke(ctx)
 
 

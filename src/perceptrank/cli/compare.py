@@ -13,7 +13,8 @@ from perceptrank.cli.making import has_setting, kinds_of, make_learner, parse_ra
 from perceptrank.cli.options import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
-from perceptrank.cli.tables import interval, is_wide, make_table, plain, show
+from perceptrank.cli.streams import complain
+from perceptrank.cli.tables import console, interval, is_wide, make_table, plain, show
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -49,9 +50,7 @@ def compare(
 
     if plot is not None:
         from perceptrank.evaluation.plots import check_drawable
-        from perceptrank.io.atomic import check_writable
 
-        check_writable(plot)
         check_drawable(plot)
     rates = [] if learning_rate is None else parse_rates(learning_rate)
     learners = _learners(algorithm or ["all"], rates, settings.given())
@@ -62,7 +61,7 @@ def compare(
         blocks = reading.blocks(_nothing if shown.is_live else bar)
         result = pr.compare(learners, blocks, recorded, n_threads=reading.n_threads, on_block=shown, on_error="drop")
     for name, reason in result.dropped.items():
-        print(f"warning: {name} did not come to the end: {reason}", file=sys.stderr)
+        complain(f"warning: {name} did not come to the end: {reason}")
     if plot is not None:
         result.plot(plot)
     first = recorded[0]
@@ -152,10 +151,9 @@ class _LiveTable:
         ]
         table = make_table(rows, f"{self._n_queries:,} queries, {self._n_queries / seconds:,.0f} a second")
         if self._live is None:
-            from rich.console import Console
             from rich.live import Live
 
-            self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
+            self._live = Live(console=console(stderr=True), transient=True, auto_refresh=False)
             self._live.start()
         self._live.update(table, refresh=True)
 

@@ -1,6 +1,5 @@
 """The command `convert`."""
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -12,9 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 import perceptrank as pr
+from perceptrank.cli.files import Reads, What, Writes
 from perceptrank.cli.options import AsJson, Dialect, Overwrite, To
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
+from perceptrank.cli.streams import say, standard_output
+from perceptrank.cli.tables import print_json
 
 if TYPE_CHECKING:
     from perceptrank.stream.query_stream import QueryStream
@@ -55,6 +57,8 @@ def convert(
             help="LETOR text (plain or compressed, '-' for standard input), stores or Parquet files, folders or "
             "patterns of them; and what to write.",
         ),
+        Reads(What.data, part=slice(-1)),
+        Writes(What.data, part=slice(-1, None)),
     ],
     to: Annotated[
         To | None,
@@ -99,10 +103,10 @@ def convert(
         "seconds": round(seconds, 3),
     }
     if as_json:
-        print(json.dumps(report, indent=1), file=sys.stderr if destination == "-" else sys.stdout)
+        print_json(report, file=sys.stderr if destination == "-" else sys.stdout)
     elif destination != "-":
         added = "added " if append else ""
-        print(
+        say(
             f"{destination} ({writing.format}): {added}{counted.n_queries:,} queries, "
             f"{counted.n_documents:,} documents, {counted.n_features} features, {seconds:.1f} s"
         )
@@ -124,7 +128,7 @@ def write(blocks: "Iterator[QueryStream]", writing: Writing) -> None:
     if writing.destination == "-":
         if kind != "letor":
             raise ValueError("only LETOR text can go to standard output")
-        pr.write_letor(blocks, sys.stdout.buffer, sparse=writing.sparse, zero_based=writing.zero_based)
+        pr.write_letor(blocks, standard_output(), sparse=writing.sparse, zero_based=writing.zero_based)
         return
     if kind == "store":
         pr.write_store(blocks, path, overwrite=writing.overwrite)

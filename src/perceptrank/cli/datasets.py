@@ -1,7 +1,5 @@
 """The command `datasets`."""
 
-import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +8,9 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.options import AsJson
-from perceptrank.cli.tables import as_text, console
+from perceptrank.cli.streams import complain
+from perceptrank.cli.tables import as_text, console, print_json
+from perceptrank.io.names import printable
 
 if TYPE_CHECKING:
     from perceptrank.datasets.data_set import DataSet
@@ -27,22 +27,22 @@ def datasets(
     Example: perceptrank datasets --data ~/data
     """
     if not data.is_dir():
-        print(f"there is no folder {data}; --data names the one that data sets are kept in", file=sys.stderr)
+        complain(f"there is no folder {data}; --data names the one that data sets are kept in")
     known = pr.datasets()
     found = {name: _files(one, data) for name, one in known.items()}
     if as_json:
-        print(json.dumps([_described(one, found[name]) for name, one in known.items()], indent=1))
+        print_json([_described(one, found[name]) for name, one in known.items()])
         return
     _print_table(known, found, data)
 
 
 def _print_table(known: "Mapping[str, DataSet]", found: dict[str, dict[str, list[int]]], root: Path) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(
-        title=f"Public data sets, and which are in {escape(str(root))}", title_justify="left", box=SIMPLE_HEAD
+        title=f"Public data sets, and which are in {printable(str(root))}", title_justify="left", box=SIMPLE_HEAD
     )
     table.add_column("name", no_wrap=True)
     for heading in ("queries", "documents", "features", "folds"):
@@ -65,8 +65,8 @@ def _print_table(known: "Mapping[str, DataSet]", found: dict[str, dict[str, list
     if missing:
         out.print("\nNot here. Unpack the archives so that these files exist, or say --data:")
     for one in missing:
-        place = root / one.folders[0] / next(iter(one.files.values())).format(fold=1)
-        out.print(f"  [bold]{one.name}[/bold]  {escape(str(place))}", soft_wrap=True, highlight=False)
+        place = printable(str(root / one.folders[0] / next(iter(one.files.values())).format(fold=1)))
+        out.print(Text.assemble("  ", (one.name, "bold"), f"  {place}"), soft_wrap=True, highlight=False)
         out.print(f"      {one.home} ({one.terms})", soft_wrap=True, highlight=False)
 
 

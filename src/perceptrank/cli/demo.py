@@ -1,6 +1,5 @@
 """The command `demo`: the paper's learners and ours on one simulated stream that has a perfect linear ranker."""
 
-import json
 import time
 from typing import Annotated
 
@@ -9,7 +8,7 @@ import typer
 import perceptrank as pr
 from perceptrank.cli.options import AsJson, SimulationSeed
 from perceptrank.cli.progress import announce_compiling
-from perceptrank.cli.tables import console, make_table
+from perceptrank.cli.tables import console, make_table, print_json
 
 LEARNERS = ("listnet", "listwise", "minimax", "perceptron", "slam")
 
@@ -23,10 +22,8 @@ def demo(
 
     Example: perceptrank demo --queries 2000 --seed 7
     """
-    from rich.console import Console
-
     announce_compiling()
-    with Console(stderr=True).status("Simulating and learning"):
+    with console(stderr=True).status("Simulating and learning"):
         simulated = pr.separable(n_queries, seed=seed)
         rows = []
         for name in LEARNERS:
@@ -48,7 +45,7 @@ def demo(
                 }
             )
     if as_json:
-        print(json.dumps({"queries": n_queries, "seed": seed, "margin": simulated.margin, "learners": rows}, indent=1))
+        print_json({"queries": n_queries, "seed": seed, "margin": simulated.margin, "learners": rows})
         return
     title = f"{n_queries:,} simulated queries, separable with margin {simulated.margin}: ranked, measured, learned"
     out = console()

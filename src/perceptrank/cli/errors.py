@@ -1,19 +1,21 @@
 """Errors and warnings as users of the command line see them: one message, in terms of options."""
 
-import os
-import sys
+import errno
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from perceptrank.cli.streams import complain, discard, finish
+
 if TYPE_CHECKING:
     from perceptrank.stream.validation import Name, Setting
 
 _INTERRUPTED = 130
+_EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
 _options: ContextVar[Mapping[str, Any]] = ContextVar("options of the running command", default={})  # noqa: B039
 _FUNCTIONS = {"read_letor": "convert --group", "read_parquet": "convert --group"}
 
@@ -28,14 +30,17 @@ def reported(options: Mapping[str, Any], *, debug: bool) -> Iterator[None]:
             warnings.showwarning = _show_warning
             yield
     except BrokenPipeError:  # whoever reads our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard()
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         raise typer.Exit(_INTERRUPTED) from None
-    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
-        if debug:
+    except Exception as error:
+        message = _of_a_plugin(error) or (describe(error) if isinstance(error, _EXPECTED) else None)
+        if debug or message is None:
             raise
-        print(f"error: {describe(error)}", file=sys.stderr)
+        if isinstance(error, OSError) and error.filename is None:
+            finish()  # which says so if it is standard output that cannot be written to
+        complain(f"error: {message}")
         raise typer.Exit(1) from None
     finally:
         _options.reset(token)
@@ -45,7 +50,53 @@ def describe(error: BaseException) -> str:
     """Return an error's message, with options of the running command in place of the parameters that it names."""
     from perceptrank.stream.validation import AdvisingError
 
-    return error.spelled(_spell) if isinstance(error, AdvisingError) else str(error)
+    if isinstance(error, AdvisingError):
+        return error.spelled(_spell)
+    if not isinstance(error, OSError) or error.errno is None:
+        return str(error)
+    if error.filename is None:
+        return str(error.strerror)
+    missing = error.errno == errno.ENOENT
+    return f"there is no file {error.filename}" if missing else f"cannot use {error.filename}: {error.strerror}"
+
+
+def leave_alone(names: Iterable[str]) -> None:
+    """From now on, do not take these names for the options of the same name: the user has written them so."""
+    own = set(names)
+    _options.set({name: option for name, option in _options.get().items() if name not in own})
+
+
+def _of_a_plugin(error: Exception) -> str | None:
+    """Return the message for an error inside a learner that is not of this package; None if it is none.
+
+    What such a learner says of its parameters is a message for users already.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        frame, trace = None, cause.__traceback__
+        while trace is not None:
+            here = trace.tb_frame
+            if _is_of_others(type(here.f_locals.get("self"))) and not _is_ours(here.f_globals.get("__name__", "")):
+                frame = here
+            trace = trace.tb_next
+        if frame is not None:
+            kind, method = type(frame.f_locals["self"]), frame.f_code.co_name
+            if isinstance(cause, ValueError) and method in ("__init__", "check", "_check_parameters"):
+                return None
+            said = f"{type(cause).__name__}: {cause}".removesuffix(": ")
+            return f"{kind.__name__}.{method} in {frame.f_code.co_filename} raised {said}; --debug shows the traceback"
+        cause = cause.__cause__
+    return None
+
+
+def _is_of_others(kind: type) -> bool:
+    from perceptrank.learners.learner import Learner
+
+    return issubclass(kind, Learner) and not _is_ours(kind.__module__)
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith("perceptrank.")
 
 
 def _spell(part: "Name | Setting") -> str:
@@ -65,4 +116,4 @@ def _spell(part: "Name | Setting") -> str:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    complain(f"warning: {message}")

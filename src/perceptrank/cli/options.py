@@ -14,6 +14,8 @@ from typing import Annotated, Any, get_origin
 
 import typer
 
+from perceptrank.cli.files import Reads, What, Writes, roles_of
+
 DEFAULT_RECORD = ["ndcg@10", "ap"]
 
 
@@ -38,13 +40,14 @@ Files = Annotated[
     typer.Argument(
         help="LETOR text (plain or compressed, '-' for standard input), a store, or Parquet; folders and patterns too."
     ),
+    Reads(What.data),
 ]
-Model = Annotated[str, typer.Argument(help="Model that 'perceptrank learn' has saved.")]
+Model = Annotated[str, typer.Argument(help="Model that 'perceptrank learn' has saved."), Reads()]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads to use; by default all processors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 SimulationSeed = Annotated[int, typer.Option(min=0, help="Seed of the simulation.")]
-MeansPlot = Annotated[Path | None, typer.Option(help="Image file to draw the running means into.")]
+MeansPlot = Annotated[Path | None, typer.Option(help="Image file to draw the running means into."), Writes()]
 Record = Annotated[list[str] | None, typer.Option(help="Measure to record; may be repeated.")]
 Measure = Annotated[str | None, typer.Option(help="Measure that the learner learns for, such as ndcg@10 or ap.")]
 Pairs = Annotated[
@@ -68,12 +71,14 @@ class LearnerSettings:
 
     def given(self, **others: Any) -> dict[str, Any]:
         """Return the settings that are given, with others that a command has options for."""
+        from perceptrank.cli.errors import leave_alone
         from perceptrank.cli.making import parse_settings
 
         one_scaling = self.scaling[0] if self.scaling and len(self.scaling) == 1 else self.scaling
         flags = {"measure": self.measure, "scaling": one_scaling or None, "average": self.average} | others
         given = {name: value for name, value in flags.items() if value is not None}
         free = parse_settings(self.pairs or [])
+        leave_alone(free)
         if twice := sorted(set(given) & set(free)):
             raise ValueError(f"{', '.join(twice)} is given twice, by an option of its own and by --set")
         return given | free
@@ -120,6 +125,7 @@ def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
 
     call.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {one.name: one.annotation for one in parameters}
+    call.roles = roles_of(call.__annotations__)  # type: ignore[attr-defined]
     return call
 
 

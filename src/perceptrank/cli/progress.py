@@ -6,6 +6,8 @@ from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from perceptrank.cli.tables import console
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -59,13 +61,12 @@ class ProgressBar:
 
 
 def _make_progress() -> "Progress":
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
     )
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    return Progress(*columns, console=console(stderr=True), transient=True)

@@ -1,7 +1,6 @@
 """The command `rank`."""
 
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
@@ -9,9 +8,11 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 import perceptrank as pr
+from perceptrank.cli.files import Writes
 from perceptrank.cli.options import Model
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
+from perceptrank.cli.streams import standard_output
 
 if TYPE_CHECKING:
     from perceptrank.kernels.arrays import Floats
@@ -23,7 +24,7 @@ _DOCID = re.compile(r"docid\s*=\s*(\S+)")
 def rank(
     *,
     model: Model,
-    out: Annotated[Path | None, typer.Option(help="File to write; by default standard output.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write; by default standard output."), Writes()] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Only so many documents of each query.")] = None,
     tag: Annotated[str, typer.Option(help="Name of the run, the last column.")] = "perceptrank",
     reading: Reading,
@@ -46,8 +47,7 @@ def rank(
                 file.write(_lines(block, ranker.scores(block), tag, top).encode())
 
     if out is None:
-        write(sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        write(standard_output())
     else:
         with replaced_file(out) as file:
             write(file)

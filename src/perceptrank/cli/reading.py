@@ -1,11 +1,11 @@
 """Files, or standard input, as blocks of judged queries."""
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perceptrank.cli.options import Dialect, Files, Qid
+from perceptrank.cli.streams import standard_input
 
 if TYPE_CHECKING:
     from perceptrank.stream.blocks import Blocks
@@ -22,10 +22,8 @@ class Reading(Dialect):
     comments: bool = False
     whole: bool = False
 
-    def blocks(
-        self, bar: Callable[[int, int], object], *, first: int = 0, every: int | None = None
-    ) -> Iterator["QueryStream"]:
-        """Yield the queries from number `first` on, block by block, and tell the bar how far it is.
+    def blocks(self, bar: Callable[[int, int], object], *, every: int | None = None) -> Iterator["QueryStream"]:
+        """Yield the queries block by block, and tell the bar how far it is.
 
         With `every`, blocks end wherever so many queries, or a multiple of that, are complete.
         """
@@ -35,7 +33,7 @@ class Reading(Dialect):
         n_documents = stream.n_documents if isinstance(stream, Store) else 0  # other readers tell the bar themselves
         queries = documents = 0
         for block in _blocks_of(stream):
-            for start, stop in _cuts(queries, len(block), first, every):
+            for start, stop in _cuts(queries, len(block), every):
                 yield block if stop - start == len(block) else block[start:stop]
             queries += len(block)
             documents += block.n_documents
@@ -55,7 +53,7 @@ class Reading(Dialect):
             "n_threads": self.n_threads,
         }
         return open_sources(
-            [sys.stdin.buffer if one == "-" else one for one in self.files],
+            [standard_input() if one == "-" else one for one in self.files],
             whole=self.whole,
             comments=self.comments,
             progress=bar,
@@ -85,13 +83,13 @@ def _blocks_of(stream: "Blocks") -> Iterator["QueryStream"]:
         yield from [part] if isinstance(stream, Scan) else part.blocks()
 
 
-def _cuts(before: int, length: int, first: int, every: int | None) -> Iterator[tuple[int, int]]:
+def _cuts(before: int, length: int, every: int | None) -> Iterator[tuple[int, int]]:
     """Yield the bounds of the parts of a block that comes after so many queries.
 
-    >>> list(_cuts(10, 6, 0, None)), list(_cuts(10, 6, 11, 4)), list(_cuts(0, 6, 9, None))
-    ([(0, 6)], [(1, 2), (2, 6)], [])
+    >>> list(_cuts(10, 6, None)), list(_cuts(10, 6, 4))
+    ([(0, 6)], [(0, 2), (2, 6)])
     """
-    start = max(0, first - before)
+    start = 0
     while start < length:
         stop = length if every is None else min(length, start + every - (before + start) % every)
         yield start, stop

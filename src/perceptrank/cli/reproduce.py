@@ -1,6 +1,5 @@
 """The command `reproduce`."""
 
-import sys
 import time
 from enum import StrEnum
 from pathlib import Path
@@ -9,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perceptrank import __version__
+from perceptrank.cli.files import Reads, What, Writes
 from perceptrank.cli.options import AsJson, Threads
 from perceptrank.cli.progress import ProgressBar
+from perceptrank.cli.streams import complain
 from perceptrank.cli.tables import show
 
 if TYPE_CHECKING:
@@ -35,8 +36,10 @@ class Order(StrEnum):
 
 
 def reproduce(
-    data: Annotated[Path | None, typer.Option(help="Folder with data sets, each of which is run too.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with data sets, each of which is run too."), Reads(What.tree)
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the report."), Writes(What.report)] = Path("report"),
     quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and queries: a look in some seconds.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds: 10 unless given, 3 if quick.")] = None,
@@ -69,9 +72,9 @@ def reproduce(
         result = run(settings, n_threads=n_threads, progress=bars)
     page = write_report(result, out, __version__)
     for one in result.left_out:
-        print(f"not used: {one.name}: {one.reason}", file=sys.stderr)
+        complain(f"not used: {one.name}: {one.reason}")
     if data is not None and len(result.streams) == 1:
-        print(f"no data set was found below {data}", file=sys.stderr)
+        complain(f"no data set was found below {data}")
     if as_json:
         show(_rows(result), title="", as_json=True, extra=as_plain(result) | {"perceptrank": __version__})
         return

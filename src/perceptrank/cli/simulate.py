@@ -1,6 +1,5 @@
 """The command `simulate`."""
 
-import json
 import sys
 from enum import StrEnum
 from typing import Annotated, Any
@@ -9,8 +8,11 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.convert import Writing, write
+from perceptrank.cli.files import What, Writes
 from perceptrank.cli.options import AsJson, Overwrite, SimulationSeed, To
 from perceptrank.cli.progress import announce_compiling
+from perceptrank.cli.streams import say
+from perceptrank.cli.tables import print_json
 
 
 class Simulation(StrEnum):
@@ -21,7 +23,9 @@ class Simulation(StrEnum):
 
 
 def simulate(
-    destination: Annotated[str, typer.Argument(help="What to write: LETOR text, a store or Parquet, by its name.")],
+    destination: Annotated[
+        str, typer.Argument(help="What to write: LETOR text, a store or Parquet, by its name."), Writes(What.data)
+    ],
     kind: Annotated[Simulation, typer.Option(help="The paper's separable stream, or one shaped like MSLR-WEB.")] = (
         Simulation.separable
     ),
@@ -55,6 +59,6 @@ def simulate(
         blocks = pr.mslr_shaped(n_queries, noise=noise, seed=seed, **given).blocks()
     write(blocks, Writing(destination, to, overwrite=overwrite))
     if as_json:
-        print(json.dumps(report, indent=1), file=sys.stderr if destination == "-" else sys.stdout)
+        print_json(report, file=sys.stderr if destination == "-" else sys.stdout)
     elif destination != "-":
-        print(f"{destination}: {n_queries:,} queries, {kind.value}, seed {seed}")
+        say(f"{destination}: {n_queries:,} queries, {kind.value}, seed {seed}")

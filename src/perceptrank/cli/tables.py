@@ -1,9 +1,12 @@
 """Print results: a table for people, JSON for machines."""
 
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
+
+from perceptrank.io.names import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,16 +25,33 @@ def show(
 ) -> None:
     """Print rows as JSON, with the extra facts; or as a table under a title, of `shown` if that is better to read."""
     if as_json:
-        print(json.dumps({**(extra or {}), "rows": list(rows)}, indent=1, allow_nan=False))
+        print_json({**(extra or {}), "rows": list(rows)})
     else:
         console().print(make_table(shown or rows, title))
 
 
-def console() -> "Console":
-    """Return the console for tables: as wide as the terminal, or wide enough for all if it is none."""
+def print_json(value: Any, file: TextIO | None = None) -> None:
+    """Print a value as JSON; numbers that JSON does not know, NaN and infinity, are null."""
+    print(json.dumps(_finite(value), indent=1, allow_nan=False), file=file)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """Return a console that takes text as it is: as wide as the terminal, or wide enough for tables if it is none.
+
+    What users name their files is neither markup nor the code of an emoji.
+    """
     from rich.console import Console
 
-    return Console() if sys.stdout.isatty() else Console(width=_WIDTH_OF_FILES)
+    width = None if stderr or sys.stdout.isatty() else _WIDTH_OF_FILES
+    return Console(stderr=stderr, width=width, markup=False, emoji=False)
 
 
 def is_wide() -> bool:
@@ -42,15 +62,14 @@ def is_wide() -> bool:
 def make_table(rows: Sequence[Row], title: str) -> "Table":
     """Lay out rows as a table whose numbers stand to the right."""
     from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=printable(title), title_justify="left", box=SIMPLE_HEAD)
     for heading, value in rows[0].items():
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         table.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number or heading in _WHOLE)
     for row in rows:
-        table.add_row(*(escape(as_text(value)) for value in row.values()))
+        table.add_row(*(printable(as_text(value)) for value in row.values()))
     return table
 
 

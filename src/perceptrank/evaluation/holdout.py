@@ -8,6 +8,7 @@ from perceptrank.evaluation.protocols import Ranker
 from perceptrank.evaluation.trace import Trace
 from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.validation import as_scores
 
 
 def evaluate(ranker: Ranker, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike) -> Trace:
@@ -36,7 +37,9 @@ def evaluate(ranker: Ranker, stream: Blocks, measures: Iterable[MeasureLike] | M
     for block in as_blocks(stream, required=True):
         for measure in chosen:
             measure.check_grades(block.relevance)
-        scores = ranker.scores(block)
+        scores = as_scores(ranker.scores(block))
+        if len(scores) != block.n_documents:
+            raise ValueError(f"the ranker must score each of {block.n_documents} documents, got {len(scores)} scores")
         values = {one: one.per_query(scores, block.relevance, block.offsets, n_queries) for one in chosen}
         traces.append(Trace(values, np.zeros(len(block))))
         n_queries += len(block)

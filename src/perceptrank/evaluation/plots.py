@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.io.atomic import replaced_file
+from perceptrank.io.names import printable
 from perceptrank.kernels.arrays import Floats
 
 # Okabe and Ito's palette without its yellow, which is too light for lines.
@@ -90,8 +91,8 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
         axes.set_title(_literal(title), loc="left", fontsize=11)
         axes.set_xscale("log" if chart.log_x else "linear")
         axes.set_yscale("log" if chart.log_y else "linear")
-        axes.set_xlabel(chart.x_label)
-        axes.set_ylabel(chart.y_label)
+        axes.set_xlabel(_literal(chart.x_label))
+        axes.set_ylabel(_literal(chart.y_label))
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
         _label_ends(axes, ends)
@@ -102,7 +103,7 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
 
 def _metadata(kind: str, about: str) -> dict[str, str | None]:
     """Return the description, for formats that support it, and omit the date."""
-    described: dict[str, str | None] = {"Description": about} if about and kind in ("svg", "png") else {}
+    described: dict[str, str | None] = {"Description": printable(about)} if about and kind in ("svg", "png") else {}
     return described | ({"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else {})
 
 
@@ -126,8 +127,8 @@ def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
 
 
 def _literal(text: str) -> str:
-    """Escape dollar signs, which start mathematical text."""
-    return text.replace("$", r"\$")
+    """Escape dollar signs, which start mathematical text, and replace characters that XML cannot hold."""
+    return printable(text).replace("$", r"\$")
 
 
 def _format_value(value: float) -> str:

@@ -1,11 +1,14 @@
 """Write files atomically: to a temporary file that is flushed, then renamed."""
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_atomically(path: str | Path, text: str) -> None:
@@ -15,6 +18,36 @@ def write_atomically(path: str | Path, text: str) -> None:
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
+    """Resolve symbolic links; raise `OSError` unless a file can be created there now."""
+    target = _target(path)
+    handle, temporary = _temporary_file(target, path)
+    os.close(handle)
+    os.unlink(temporary)
+    return target
+
+
+@contextmanager
+def replaced_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a temporary file that replaces `path` on success and is removed on an error."""
+    target = _target(path)
+    handle, temporary = _temporary_file(target, path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException as error:
+        Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+            raise OSError(error.errno, f"cannot write {path}: {error.strerror}") from error
+        raise
+    flush_folder(target.parent)
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
     """Resolve symbolic links; raise `OSError` if the path cannot be a file."""
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
@@ -24,23 +57,12 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-@contextmanager
-def replaced_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a temporary file that replaces `path` on success and is removed on an error."""
-    target = check_writable(path)
-    handle, temporary = tempfile.mkstemp(prefix=".perceptrank-", dir=target.parent)
+def _temporary_file(target: Path, path: str | os.PathLike[str]) -> tuple[int, str]:
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        os.chmod(temporary, mode)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    flush_folder(target.parent)
+        return tempfile.mkstemp(prefix=".perceptrank-", dir=target.parent)
+    except OSError as error:
+        problem = f"cannot write {path}: no file can be created in {target.parent}: {error.strerror}"
+        raise OSError(error.errno, problem) from error
 
 
 def flush_folder(folder: Path) -> None:

@@ -32,7 +32,8 @@ _NUMBERS: Any = numba.core.bytecode.FunctionIdentity._unique_ids
 _SERIALIZE: Any = numba.core.serialize
 _RUNTIME: Any = sys.modules["numba.core.runtime._nrt_python"]
 
-_MAGIC = b"perceptrank kernel 1\n"
+# A file is magic, stamp, checksum of name and payload, payload.
+_MAGIC = b"perceptrank kernel 2\n"
 _STAMP_END = len(_MAGIC) + 32
 _HEADER_END = _STAMP_END + 4
 _SUFFIX = ".kernel"
@@ -93,8 +94,8 @@ class KernelCache:
         if content is None or content[:_STAMP_END] != _MAGIC + entry.stamp:
             return None
         payload = memoryview(content)[_HEADER_END:]
-        if zlib.crc32(payload).to_bytes(4, "big") != content[_STAMP_END:_HEADER_END]:
-            return None  # as after a crash of the machine
+        if checksum(entry.path, payload) != content[_STAMP_END:_HEADER_END]:
+            return None  # as after a crash of the machine; LLVM would end the process
         result = _link(target_context, *pickle.loads(payload))
         del self._missed[signature]
         return result
@@ -110,7 +111,7 @@ class KernelCache:
         payload = _SERIALIZE.dumps((next(_NUMBERS), *_symbols(result.library), parts))
         try:
             make_folder(entry.path.parent)
-            _write(entry.path, b"".join([_MAGIC, entry.stamp, zlib.crc32(payload).to_bytes(4, "big"), payload]))
+            _write(entry.path, b"".join([_MAGIC, entry.stamp, checksum(entry.path, payload), payload]))
         except OSError as error:
             reason = error.strerror or str(error)
             warn_uncached(
@@ -146,7 +147,7 @@ class KernelCache:
         tidies_all = not KernelCache._has_tidied
         KernelCache._has_tidied = True
         for path in list(entry.path.parent.iterdir()):
-            if path.name.startswith(own) and path.suffix == _SUFFIX:
+            if path.name.startswith(own) and path.suffix == _SUFFIX and path.is_file():
                 with open(path, "rb") as file:
                     if file.read(_STAMP_END) != _MAGIC + entry.stamp:
                         path.unlink(missing_ok=True)
@@ -155,6 +156,11 @@ class KernelCache:
                 age = now - max(status.st_atime, status.st_mtime)
                 if age > (_UNUSED_SECONDS if path.suffix == _SUFFIX else _ABANDONED_SECONDS):
                     path.unlink(missing_ok=True)
+
+
+def checksum(path: Path, payload: bytes | memoryview) -> bytes:
+    """Checksum of an entry; with its name, as machine code for other types of arguments has the same stamp."""
+    return zlib.crc32(payload, zlib.crc32(path.name.encode())).to_bytes(4, "big")
 
 
 def _symbols(library: Any) -> tuple[list[str], list[str]]:
@@ -198,12 +204,14 @@ def _is_defined(symbol: str) -> bool:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file at once, so that other processes see all of it or nothing."""
+    """Write a file at once, so that other processes, and those after a power cut, see all of it or nothing."""
     temporary = path.with_name(f"{path.name}.tmp.{uuid.uuid4().hex}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644)
     try:
         with open(descriptor, "wb") as file:
             file.write(content)
+            file.flush()
+            os.fsync(descriptor)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)

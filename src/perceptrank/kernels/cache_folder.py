@@ -72,16 +72,24 @@ def make_folder(folder: Path) -> None:
 
 
 def read_trusted(path: Path) -> bytes | None:
-    """Content of a file that belongs to the user or root and that nobody else can write; None if there is none."""
+    """Content of a file that belongs to the user or root and that nobody else can write; None if it cannot be read."""
+    # Opening a pipe must not wait for somebody to write to it.
+    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"))
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0))
+        descriptor = os.open(path, flags)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            if fault := _fault_of(status, _user()):
+                warn_uncached(f"{path} {fault}; delete it")
+                return None
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read()
+        finally:
+            os.close(descriptor)
     except OSError:
         return None
-    with open(descriptor, "rb") as file:
-        if fault := _fault_of(os.fstat(descriptor), _user()):
-            warn_uncached(f"{path} {fault}; delete it")
-            return None
-        return file.read()
 
 
 def _user() -> int | None:

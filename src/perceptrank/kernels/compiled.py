@@ -10,6 +10,7 @@ from numba.core.registry import CPUDispatcher
 
 from perceptrank.kernels.cache import KernelCache
 from perceptrank.kernels.cache_folder import CacheState, CacheWarning, cache_folder, cache_state
+from perceptrank.kernels.interrupts import InterruptsPostponed
 
 __all__ = [
     "CONFIG",
@@ -38,7 +39,16 @@ REORDERED_SUMS = {"reassoc", "nsz", "contract", "arcp"}
 NO_NAN = {"nnan", "nsz"}
 
 
-class _Helper(CPUDispatcher):
+class _Kernel(CPUDispatcher):
+    """A kernel whose compilation can be interrupted and started again."""
+
+    def compile(self, sig: Any) -> Any:
+        """Load or compile the kernel for a signature."""
+        with InterruptsPostponed():
+            return super().compile(sig)
+
+
+class _Helper(_Kernel):
     """A kernel without an entry for Python, which would be most of what there is to compile in a short one."""
 
     def __call__(self, *_: Any, **__: Any) -> Any:
@@ -53,8 +63,7 @@ def _compile(function: Kernel, *, allocates: bool = False, helps: bool = False, 
     is_jitted = extending.is_jitted(kernel)
     if is_jitted:  # not so with NUMBA_DISABLE_JIT
         kernel._cache = KernelCache(kernel)
-        if helps:
-            kernel.__class__ = _Helper
+        kernel.__class__ = _Helper if helps else _Kernel
     return cast(Kernel, kernel)
 
 

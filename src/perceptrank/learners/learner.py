@@ -28,6 +28,7 @@ from perceptrank.stream.validation import (
     read_only,
 )
 from perceptrank.transforms.parsing import make_scalings
+from perceptrank.transforms.scaling import checked
 
 Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
@@ -160,7 +161,7 @@ class Learner(SavedRanker):
 
     def _learn_scaling(self, state: State, X: Features, offsets: Ints) -> Features:
         for scaling in state.scalings:
-            X = read_only(scaling.learn_and_scale(X, offsets))
+            X = read_only(checked(scaling, scaling.learn_and_scale(X, offsets), X))
         return X
 
     def _learn_arrays(

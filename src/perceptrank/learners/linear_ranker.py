@@ -12,7 +12,7 @@ from perceptrank.learners.state import State
 from perceptrank.stream.grouping import group_rows
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_features, as_identifiers, column_names, describe_bad_feature, read_only
-from perceptrank.transforms.scaling import Scaling, ScalingLike
+from perceptrank.transforms.scaling import Scaling, ScalingLike, checked
 
 
 class LinearRanker(Guaranteed, Estimator):
@@ -71,7 +71,7 @@ class LinearRanker(Guaranteed, Estimator):
         for block in stream.blocks():
             X = block.X
             for scaling in self._transforms(state):
-                X = scaling.scale(X, block.offsets)
+                X = checked(scaling, scaling.scale(X, block.offsets), X)
             scores[start : start + block.n_documents] = self._scores(state, X)
             start += block.n_documents
         return scores

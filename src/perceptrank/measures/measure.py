@@ -24,7 +24,16 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.measures.discounts import discounts
 from perceptrank.measures.ranking import EMPTY, TIES, draw_ties
-from perceptrank.stream.validation import as_grades, as_scores, check_choice, check_seed, is_whole, read_only
+from perceptrank.stream.validation import (
+    ParameterError,
+    as_grades,
+    as_offsets,
+    as_scores,
+    check_choice,
+    check_seed,
+    is_whole,
+    read_only,
+)
 
 _NO_DRAWS: Floats = np.empty(0)
 
@@ -92,17 +101,25 @@ class Measure:
         """
         values, grades = as_ranked_query(scores, relevance)
         self.check_grades(grades)
-        return float(self.per_query(values, grades, np.array([0, len(values)]))[0])
+        return float(self._per_query(values, grades, np.array([0, len(values)]), 0)[0])
 
     def check_grades(self, relevance: Floats) -> None:
         """Raise if the measure is not defined for these grades."""
 
     def per_query(self, scores: Floats, relevance: Floats, offsets: Ints, first_round: int = 0) -> Floats:
-        """Return one value per query of validated arrays; NaN for a query that is left out.
+        """Return one value per query; NaN for a query that is left out.
 
-        Random tie-breaking depends on the seed and the number of the round alone; `first_round` is that of the first
-        query.
+        Rows ``offsets[q] : offsets[q + 1]`` belong to query q. Random tie-breaking depends on the seed and the number
+        of the round alone; `first_round` is that of the first query.
         """
+        values = as_scores(scores)
+        grades, bounds = as_grades(relevance, len(values)), as_offsets(offsets, len(values))
+        if not is_whole(first_round) or not 0 <= first_round < 2**62:
+            raise ParameterError("first_round", "must be a whole number >= 0", first_round)
+        return self._per_query(values, grades, bounds, int(first_round))
+
+    def _per_query(self, scores: Floats, relevance: Floats, offsets: Ints, first_round: int) -> Floats:
+        """Return one value per query of validated arrays."""
         if self.ties == "expected":
             from perceptrank.measures.expected import expected_pass as kernel
         else:
@@ -111,7 +128,7 @@ class Measure:
         if self.ties == "random":
             draws = np.empty(len(scores))
             draw_ties(self.seed, first_round, read_only(offsets), draws)
-        longest = int(np.diff(offsets).max())
+        longest = int(np.diff(offsets).max(initial=0))
         kernel(
             (self.code, TIES[self.ties], EMPTY[self.empty], self.seed, self.cutoff or 0, *self._settings()),
             (read_only(scores), read_only(relevance), read_only(offsets), discounts(longest), draws),

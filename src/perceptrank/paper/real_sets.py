@@ -11,6 +11,7 @@ import numpy as np
 
 from perceptrank.datasets.catalogue import datasets
 from perceptrank.io.letor.scan import scan_letor
+from perceptrank.io.names import printable
 from perceptrank.io.sources import format_of, has_data_suffix, open_sources
 from perceptrank.io.store_manifest import is_store
 from perceptrank.paper.trials import Source
@@ -53,7 +54,7 @@ def find_sets(root: Path) -> tuple[list[RealSet], list[LeftOut]]:
     sets: list[RealSet] = []
     left_out: list[LeftOut] = []
     folds_seen: set[Path] = set()
-    for folder, candidates in _folders(root, left_out):
+    for folder, candidates in data_folders(root, left_out):
         is_fold = _FOLD.fullmatch(folder.name) is not None
         if is_fold and folder.parent in folds_seen:
             left_out += [LeftOut(_relative_name(path, root), "another fold of the same queries") for path in candidates]
@@ -76,12 +77,12 @@ def find_sets(root: Path) -> tuple[list[RealSet], list[LeftOut]]:
     return sets, left_out
 
 
-def _folders(root: Path, left_out: list[LeftOut]) -> Iterator[tuple[Path, list[Path]]]:
+def data_folders(root: Path, left_out: list[LeftOut]) -> Iterator[tuple[Path, list[Path]]]:
     """Walk folders and the data files and stores in them; symbolic links are followed, and each folder visited once."""
     seen = set()
 
     def on_error(error: OSError) -> None:
-        left_out.append(LeftOut(as_text(Path(error.filename)), error.strerror or str(error)))
+        left_out.append(LeftOut(as_text(Path(error.filename)), error.strerror or printable(str(error))))
 
     for name, folders, files in os.walk(root, onerror=on_error, followlinks=True):
         folder = Path(name)
@@ -102,13 +103,13 @@ def _unreadable(path: Path) -> str | None:
         if format_of(path) == "letor":
             next(iter(scan_letor(path, n_threads=1)))
     except (OSError, ValueError, ImportError, StopIteration) as error:
-        return str(error) or "it is empty"
+        return printable(str(error)) or "it is empty"
     return None
 
 
 def as_text(path: Path) -> str:
-    """Convert a path to valid UTF-8 text."""
-    return os.fsencode(path).decode("utf-8", "replace")
+    """Convert a path to text that the report can hold."""
+    return printable(os.fspath(path))
 
 
 def _relative_name(path: Path, root: Path) -> str:
@@ -154,7 +155,7 @@ def real_source(
         shuffled=order == "shuffled",
         scaling=chosen,
         facts={
-            "file": one.path.name,
+            "file": as_text(Path(one.path.name)),
             "queries": len(stream),
             "queries_with_a_relevant_document": n_counted,
             "documents": stream.n_documents,

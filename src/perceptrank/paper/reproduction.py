@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perceptrank.evaluation.plots import Chart
+from perceptrank.io.names import printable
 from perceptrank.paper.contenders import CONTENDERS, MEASURES, RATES
 from perceptrank.paper.curves import running_mean_chart
 from perceptrank.paper.learning_rates import depends_on_rate, rate_chart
@@ -90,7 +91,7 @@ def reproduce(settings: Settings, *, n_threads: int | None = None, progress: Pro
             trials = run_trials(source, seeds, n_threads=n_threads, progress=advance(source, len(seeds)))
             results.append(_real(settings, trials, len(results)))
         except (ArithmeticError, ImportError, MemoryError, OSError, ValueError) as error:
-            left_out.append(LeftOut(one.name, str(error)))
+            left_out.append(LeftOut(one.name, printable(str(error))))
     return Reproduction(settings, results, left_out)
 
 

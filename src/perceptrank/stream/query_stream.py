@@ -18,12 +18,14 @@ from perceptrank.stream.validation import (
     as_features,
     as_grades,
     as_names,
+    as_offsets,
     check_finite,
     column_names,
     read_only,
 )
 
 BLOCK_BYTES = 16 * 2**20
+_ARRAYS = frozenset(("X", "relevance", "offsets", "qids", "comments"))
 
 
 class Query(NamedTuple):
@@ -102,15 +104,7 @@ class QueryStream:
         names = as_names(feature_names, features.shape[1])
         check_finite(features, names)
         grades = as_grades(relevance, features.shape[0]).copy()
-        bounds = np.asarray(offsets)
-        if bounds.dtype.kind not in "iu":
-            raise ValueError(f"offsets must be whole numbers, got {offsets!r}")
-        bounds = bounds.astype(np.int64)
-        if bounds.ndim != 1 or len(bounds) < 2 or bounds[0] != 0 or bounds[-1] != len(features):
-            raise ValueError(f"offsets must run from 0 to the number of documents ({len(features)}), got {offsets!r}")
-        if not (bounds[1:] > bounds[:-1]).all():
-            q = int(np.argmin(bounds[1:] > bounds[:-1]))
-            raise ValueError(f"offsets must increase, every query having a document, but not after query number {q}")
+        bounds = as_offsets(offsets, len(features)).copy()
         n_queries = len(bounds) - 1
         identifiers = np.arange(n_queries) if qids is None else np.asarray(qids)
         if identifiers.shape != (n_queries,):
@@ -126,12 +120,20 @@ class QueryStream:
         feature_names: tuple[str, ...] | None,
         comments: npt.NDArray[Any] | None,
     ) -> None:
-        self.X = read_only(X)
-        self.relevance = read_only(relevance)
-        self.offsets = read_only(offsets)
-        self.qids = read_only(qids)
-        self.feature_names = feature_names
-        self.comments = None if comments is None else read_only(comments)
+        vars(self).update(
+            X=read_only(X),
+            relevance=read_only(relevance),
+            offsets=read_only(offsets),
+            qids=read_only(qids),
+            feature_names=feature_names,
+            comments=None if comments is None else read_only(comments),
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Compiled code does not check again that the arrays fit together.
+        if name in _ARRAYS:
+            raise AttributeError(f"{name} of a stream cannot be replaced: make a new stream, as with_features does")
+        super().__setattr__(name, value)
 
     @classmethod
     def _trusted(

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.kernels.arrays import Features, Floats, Ints
 
 _CHECKED_ROWS_BYTES = 2**20
 _KEPT = (np.dtype(np.float32), np.dtype(np.float64))
@@ -98,8 +98,10 @@ def column_names(X: Any) -> list[str] | None:
 
 def as_features(X: Any) -> Features:
     """Convert X to a C-contiguous float32 or float64 matrix, without a copy if it is one."""
-    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _KEPT and X.flags.c_contiguous and X.shape[1]:
-        return X
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _KEPT and X.shape[1]:
+        flags = X.flags
+        if flags.c_contiguous and flags.aligned:
+            return X
     if hasattr(X, "toarray") and not hasattr(X, "__array__"):
         raise TypeError("X must be a dense array, got a sparse one; X.toarray() makes it dense")
     matrix = as_numbers("X", X)
@@ -109,7 +111,33 @@ def as_features(X: Any) -> Features:
     if matrix.shape[1] == 0:
         raise ValueError(f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
     keep = np.dtype(np.float32 if np.can_cast(matrix.dtype, np.float32) else np.float64)
-    return cast(Features, np.ascontiguousarray(matrix, dtype=keep))
+    return cast(Features, _as_laid_out(matrix, keep))
+
+
+def as_offsets(offsets: Any, n_documents: int) -> Ints:
+    """Convert offsets to int64: rising from 0 to the number of documents, so that every query has one."""
+    bounds = offsets if type(offsets) is np.ndarray else as_numbers("offsets", offsets)
+    if bounds.dtype.kind not in "iu":
+        raise ValueError(f"offsets must be whole numbers, got {offsets!r}")
+    if bounds.ndim != 1 or len(bounds) == 0 or bounds[0] != 0 or bounds[-1] != n_documents:
+        raise ValueError(f"offsets must run from 0 to the number of documents ({n_documents}), got {offsets!r}")
+    is_one_query = len(bounds) == 2 and n_documents > 0  # of which all is known by now
+    if not is_one_query and not (rises := bounds[1:] > bounds[:-1]).all():
+        q = int(np.argmin(rises))
+        raise ValueError(f"offsets must increase, every query having a document, but not after query number {q}")
+    return _as_laid_out(bounds, np.dtype(np.int64))
+
+
+def as_grouped(X: Any, offsets: Any) -> tuple[Features, Ints]:
+    """Convert features and the offsets of their queries; features are not checked to be finite."""
+    features = as_features(X)
+    return features, as_offsets(offsets, len(features))
+
+
+def _as_laid_out(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Convert to a contiguous array in the byte order and at the addresses that machine code expects."""
+    laid_out = np.ascontiguousarray(array, dtype=dtype)
+    return laid_out if laid_out.flags.aligned else laid_out.copy()
 
 
 def as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
@@ -120,8 +148,9 @@ def as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
         array = np.asarray(values)
         if array.dtype.kind in "OUS":
             array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} must hold numbers: {error}") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} must hold numbers: {error}") from None
     if array.dtype.kind == "c":
         raise ValueError(f"{name} must hold real numbers. Complex data not supported")
     if array.dtype.kind not in "biuf":
@@ -136,10 +165,9 @@ def as_grades(relevance: Any, n_documents: int) -> Floats:
         grades = grades[:, 0]
     if grades.shape != (n_documents,):
         raise ValueError(f"relevance must have one grade per document ({n_documents}), got shape {grades.shape}")
-    grades = np.ascontiguousarray(grades, dtype=np.float64)
-    bad = ~((grades >= 0) & np.isfinite(grades))
-    if bad.any():
-        i = int(np.argmax(bad))
+    grades = _as_laid_out(grades, np.dtype(np.float64))
+    if len(grades) and not (grades.min() >= 0 and grades.max() < np.inf):
+        i = int(np.argmax(~((grades >= 0) & np.isfinite(grades))))
         raise ValueError(f"relevance must be finite and not negative, got {grades[i]} at document {i}")
     return grades
 
@@ -265,7 +293,7 @@ def as_number(value: Any) -> float:
 
 def as_scores(scores: Any) -> Floats:
     """Convert scores to a finite float64 vector."""
-    values = np.ascontiguousarray(as_numbers("scores", scores), dtype=np.float64)
+    values = _as_laid_out(as_numbers("scores", scores), np.dtype(np.float64))
     if values.ndim != 1:
         raise ValueError(f"scores must be a vector, one per document, got {values.ndim} dimensions")
     if not np.isfinite(values).all():

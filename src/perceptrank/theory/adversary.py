@@ -134,6 +134,8 @@ def play(
     for t in range(rounds):
         X[t, 0, t + 1], X[t, 1, t + 1], X[t, 2:, 0] = radius, -radius, radius
         order = np.asarray(ranker.rank(X[t]))
+        if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(n_documents)):
+            raise ValueError(f"rank must return each of the {n_documents} row numbers once, got {order!r}")
         scores[t, order] = -np.arange(n_documents)
         chosen = 1 if order[0] == 0 else 0
         relevance[t, chosen] = 1

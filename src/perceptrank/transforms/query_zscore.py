@@ -4,7 +4,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, FloatRows, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.stream.validation import read_only
+from perceptrank.stream.validation import as_grouped, read_only
 from perceptrank.transforms.scaling import Scaling
 from perceptrank.transforms.standardizing import (
     check_overflow,
@@ -28,9 +28,10 @@ class QueryZScore(Scaling):
     name = "query-zscore"
 
     def scale(self, X: Features, offsets: Ints) -> Features:
-        """Return a scaled copy of validated features."""
+        """Return a scaled copy of the features of queries with these offsets."""
+        X, offsets = as_grouped(X, offsets)
         scaled = np.empty_like(X)
-        check_overflow(query_zscore_pass(read_only(X), read_only(offsets), scaled, np.empty((3, X.shape[1]))))
+        check_overflow(query_zscore_pass(read_only(X), read_only(offsets), scaled, np.empty((3, X.shape[1]))), X)
         return scaled
 
 

@@ -8,7 +8,7 @@ from perceptrank.io.model_file import finite_numbers
 from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.blocks import Blocks, as_blocks
-from perceptrank.stream.validation import as_features, read_only
+from perceptrank.stream.validation import as_grouped, read_only
 from perceptrank.transforms.scaling import Scaling
 from perceptrank.transforms.standardizing import (
     check_overflow,
@@ -79,7 +79,7 @@ class RunningStandardizer(Scaling):
         return self
 
     def scale(self, X: Features, offsets: Ints) -> Features:
-        """Return a scaled copy of validated features, without learning."""
+        """Return a scaled copy of the features of queries with these offsets, without learning."""
         return self._pass(X, offsets, learning=False)
 
     def learn_and_scale(self, X: Features, offsets: Ints) -> Features:
@@ -87,14 +87,14 @@ class RunningStandardizer(Scaling):
         return self._pass(X, offsets, learning=not self.frozen)
 
     def _pass(self, X: Features, offsets: Ints, *, learning: bool) -> Features:
-        X = as_features(X)
+        X, offsets = as_grouped(X, offsets)
         mean, squares = self._moments(X.shape[1])
         scaled = np.empty_like(X)
         count = running_pass(
             read_only(X), read_only(offsets), learning, self.count, mean, squares, scaled, np.empty((3, X.shape[1]))
         )
         if learning:
-            check_overflow(first_overflow(squares))
+            check_overflow(first_overflow(squares), X)
             self.count, self._mean, self._squares = count, mean, squares
         return scaled
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.validation import as_features
 
 
 class Scaling(ABC):
@@ -19,7 +20,7 @@ class Scaling(ABC):
 
     @abstractmethod
     def scale(self, X: Features, offsets: Ints) -> Features:
-        """Return a scaled copy of validated features."""
+        """Return a scaled copy of the features of queries with these offsets."""
 
     def learn_and_scale(self, X: Features, offsets: Ints) -> Features:
         """Learn from the features, if this transform learns, and return a scaled copy of them."""
@@ -40,6 +41,22 @@ class Scaling(ABC):
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+def checked(scaling: Scaling, scaled: Any, X: Features) -> Features:
+    """Return what a transform, perhaps of another package, has made of X; raise unless kernels can take it for X.
+
+    Values that are not finite are left to the kernels, which notice them.
+    """
+    name = type(scaling).__name__
+    try:
+        features = as_features(scaled)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} must return scaled features: {error}") from None
+    if features.shape != X.shape:
+        raise ValueError(f"{name} must return features of the shape it was given, {X.shape}, got {features.shape}")
+    return features
 
 
 ScalingLike: TypeAlias = str | Scaling | Sequence[str | Scaling] | None

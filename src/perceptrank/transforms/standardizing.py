@@ -6,6 +6,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.kernels.compiled import compiled, helper
+from perceptrank.stream.validation import describe_bad_feature
 
 
 @helper
@@ -54,7 +55,9 @@ def first_overflow(values: Floats) -> int:
     return -1
 
 
-def check_overflow(feature: int) -> None:
-    """Raise if a pass returned a feature that overflows, rather than -1."""
+def check_overflow(feature: int, X: Features | None = None) -> None:
+    """Raise if a pass over X returned a feature that overflows, or is not finite to begin with, rather than -1."""
     if feature >= 0:
+        if X is not None and not np.isfinite(X).all():
+            raise ValueError(describe_bad_feature(X, 0, None))
         raise ValueError(f"feature {feature} is too large to be scaled: its spread or its squares overflow")

@@ -1,0 +1,199 @@
+"""Files that a command reads and writes: what is read is never replaced, and what cannot be written is said at once.
+
+An option says what it is for where it is declared, by `Reads` and `Writes` in its annotation. Files are compared by
+identity, which sees through links, patterns, folders and redirected streams.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Identity = tuple[int, int]
+
+
+class What(Enum):
+    """Kinds of paths."""
+
+    file = "one file"
+    data = "judged queries: a file, a store, a folder or pattern of files, or a standard stream"
+    tree = "a folder with data sets anywhere below it"
+    report = "the folder of a report"
+
+
+class Reads(NamedTuple):
+    """An option that names what is read; the option `becomes` may replace it, since that happens in one step."""
+
+    what: What = What.file
+    becomes: str = ""
+    part: slice = slice(None)
+
+
+class Writes(NamedTuple):
+    """An option that names what is written."""
+
+    what: What = What.file
+    part: slice = slice(None)
+
+
+class _Input(NamedTuple):
+    """Something that is read: a file, a folder whose files are read, or a store."""
+
+    kind: str
+    identity: Identity
+    shown: str
+
+
+class _Output(NamedTuple):
+    """A path that is written, and the option that names it."""
+
+    option: str
+    path: str
+    what: What
+
+
+_STANDARD_OUTPUT = _Output("standard output", "-", What.data)
+
+
+def roles_of(annotations: Mapping[str, Any]) -> dict[str, list[Reads | Writes]]:
+    """Find what options are for, by their annotations."""
+    found = {
+        name: [one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, (Reads, Writes))]
+        for name, annotation in annotations.items()
+    }
+    return {name: roles for name, roles in found.items() if roles}
+
+
+def check_files(
+    roles: Mapping[str, Sequence[Reads | Writes]], given: Mapping[str, Any], plugins: Sequence[Path]
+) -> None:
+    """Raise if something that is to be written is read as well, is to be written twice, or cannot be written."""
+    from perceptrank.io.atomic import check_writable
+    from perceptrank.stream.validation import AdvisingValueError, Name
+
+    read = [(one, "") for path in plugins for one in _inputs(os.fspath(path), What.file)]
+    written: list[_Output] = []
+    for option, role in ((option, role) for option, several in roles.items() for role in several):
+        for value in _values(given.get(option))[role.part]:
+            if isinstance(role, Reads):
+                read += [(one, role.becomes) for one in _inputs(value, role.what)]
+            else:
+                written += [_Output(option, path, role.what) for path in _outputs(value, role.what)]
+    for output in [*written, _STANDARD_OUTPUT]:
+        identity = _identity_of("stdout") if output.path == "-" else _identity(output.path)
+        folders = [] if output.path == "-" else [_identity(one) for one in _real(output).parents]
+        for one, becomes in read:
+            if becomes != output.option and (harm := _harm(output, identity, folders, one)):
+                shown = "" if output.path == "-" else f" {output.path}"
+                raise AdvisingValueError(Name(output.option), f"{shown} would {harm}: name another file")
+    for output, other in combinations(written, 2):
+        if output.option != other.option and _are_one(output.path, other.path):
+            raise AdvisingValueError(Name(output.option), " and ", Name(other.option), " must be different files")
+    for output in written:
+        if output.what is What.file:
+            check_writable(output.path)
+
+
+def _values(value: Any) -> list[str]:
+    values = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
+    return [os.fspath(one) for one in values]
+
+
+def _inputs(value: str, what: What) -> Iterator[_Input]:
+    """List what is read; what is missing is left to the command to say."""
+    from perceptrank.io.paths import find_files
+    from perceptrank.io.store_manifest import is_store
+
+    path = Path(value)
+    if value == "-" and what is What.data:
+        yield from _known("file", _identity_of("stdin"), "standard input")
+    elif what is What.tree:
+        from perceptrank.paper.real_sets import data_folders
+
+        for _, candidates in data_folders(path, []):
+            for one in candidates:
+                yield from _inputs(os.fspath(one), What.data)
+    elif what is What.data and is_store(path):
+        yield from _known("store", _identity(path), value)
+        for one in path.iterdir():
+            yield from _known("file", _identity(one), os.fspath(one))
+    elif what is What.data:
+        if path.is_dir():
+            yield from _known("folder", _identity(path), value)
+        try:
+            found = find_files(value)
+        except (OSError, ValueError):
+            return
+        for file in found:
+            yield from _known("file", _identity(file), str(file))
+    else:
+        yield from _known("file", _identity(path), value)
+
+
+def _outputs(value: str, what: What) -> Iterator[str]:
+    if what is not What.report:
+        yield value
+        return
+    for name in ("report.html", "results.json"):
+        yield os.path.join(value, name)
+    for name in ("figures", "curves"):
+        folder = Path(value, name)
+        yield from (os.fspath(one) for one in (folder.iterdir() if folder.is_dir() else ()))
+
+
+def _harm(output: _Output, identity: Identity | None, folders: list[Identity | None], read: _Input) -> str:
+    """Say what writing to a path in these folders would do to something that is read; nothing if it does no harm."""
+    if identity == read.identity:
+        return f"replace {read.shown}, which is read"
+    if read.kind == "store" and read.identity in folders:
+        return f"change the store {read.shown}, which is read"
+    if read.kind == "folder" and read.identity in folders[:1] and _is_listed(output):
+        return f"be one of the files in {read.shown}, which are read"
+    return ""
+
+
+def _real(output: _Output) -> Path:
+    return Path(os.path.realpath(output.path))
+
+
+def _is_listed(output: _Output) -> bool:
+    """Tell if a new file will be found with the others of its folder: stores and hidden files are not."""
+    from perceptrank.io.sources import format_for
+
+    if _real(output).name.startswith((".", "_")):
+        return False
+    try:
+        return output.what is not What.data or format_for(output.path) != "store"
+    except ValueError:
+        return True
+
+
+def _are_one(path: str, other: str) -> bool:
+    identity = _identity(path)
+    return os.path.realpath(path) == os.path.realpath(other) or (identity is not None and identity == _identity(other))
+
+
+def _identity(path: Any) -> Identity | None:
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError, TypeError):
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _identity_of(stream: str) -> Identity | None:
+    """Identify the file that a standard stream is redirected to or from, None if it is no file."""
+    try:
+        status = os.fstat(getattr(sys, stream).fileno())
+    except (OSError, ValueError, AttributeError):
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
+def _known(kind: str, identity: Identity | None, shown: str) -> Iterator[_Input]:
+    if identity is not None:
+        yield _Input(kind, identity, shown)

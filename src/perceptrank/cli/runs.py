@@ -1,0 +1,105 @@
+"""Position of a model in a run, so that `learn --resume` goes on at the right query of the right files.
+
+A run is one pass over some files, which may be interrupted. The model file that `learn` writes has, beside the model,
+how many queries were learned before the run, and fingerprints of the first and the last query of the run. These are
+found again when resuming; where the queries come from, and how they are cut into files and blocks, does not matter.
+"""
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from perceptrank.stream.query_stream import QueryStream
+
+
+class Run:
+    """A run of which `position` queries are learned, by a model that had learned `first` queries before it.
+
+    `begins` and `ends` are the fingerprints of the first and the last query that is learned, empty if unknown; `origin`
+    is that of the model file that the run started from, empty if it started from nothing.
+    """
+
+    def __init__(self, first: int, position: int = 0, *, begins: str = "", ends: str = "", origin: str = "") -> None:
+        self.first, self.position, self.origin = first, position, origin
+        self._begins = begins
+        self._ends = {first + position: ends}
+
+    @classmethod
+    def of(cls, path: Path, n_queries: int) -> "Run":
+        """Return the run of a saved model that has learned from so many queries; warn if the file does not say."""
+        from perceptrank.io.model_file import read_model, whole_number
+
+        record = read_model(path).get("run")
+        if record is None:
+            warnings.warn(
+                f"{path} does not say which queries it has learned from: the first {n_queries:,} are skipped unseen",
+                stacklevel=2,
+            )
+            return cls(0, n_queries)
+        try:
+            first = whole_number("first", record["first"])
+            texts = {name: record[name] for name in ("begins", "ends", "origin")}
+            if first > n_queries or not all(isinstance(text, str) for text in texts.values()):
+                raise ValueError(f"got {json.dumps(record)[:200]}")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is damaged: its run is not valid: {error}") from None
+        return cls(first, n_queries - first, **texts)
+
+    def rest(self, blocks: "Iterator[QueryStream]", saved: Path | None) -> "Iterator[QueryStream]":
+        """Yield what is not learned yet of the blocks of a run; raise `ValueError` if it was learned from others."""
+        seen = 0
+        for block in blocks:
+            if seen == 0:
+                begins = fingerprint(block, 0)
+                self._check(begins, self._begins, block, 0, saved)
+                self._begins = begins
+            start = min(len(block), max(0, self.position - seen))
+            seen += len(block)
+            if start and seen - len(block) + start == self.position:
+                known = self._ends[self.first + self.position]
+                self._check(fingerprint(block, start - 1), known, block, start - 1, saved)
+            if start < len(block):
+                # Interrupted, a model has learned all of the block or nothing: both ends are kept.
+                count = self.first + seen
+                self._ends = {count - len(block) + start: self._last(), count: fingerprint(block, len(block) - 1)}
+                yield block[start:] if start else block
+        if seen < self.position:
+            raise ValueError(
+                f"{saved} has learned from {self.position:,} queries in this run, and the files have {seen:,}: "
+                "they are not those that the run began with"
+            )
+
+    def _last(self) -> str:
+        return self._ends[max(self._ends)]
+
+    def _check(self, found: str, known: str, block: "QueryStream", q: int, saved: Path | None) -> None:
+        if known and found != known:
+            which = "begins" if known == self._begins else "stopped"
+            raise ValueError(
+                f"{saved} was learned from other queries, or with other options of reading: the query that its run "
+                f"{which} with is not {block.qids[q]!s}, which stands there now; --from {saved} learns from all of "
+                "these queries"
+            )
+
+    def as_plain(self, n_queries: int) -> dict[str, Any]:
+        """Return the run as a model file has it, after so many queries in all."""
+        return {"first": self.first, "begins": self._begins, "ends": self._ends[n_queries], "origin": self.origin}
+
+
+def fingerprint(block: "QueryStream", q: int) -> str:
+    """Return a hash of a query: its name, grades and features."""
+    start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
+    features = block.X[start:stop]
+    found = hashlib.sha256(f"{block.qids[q]} {features.dtype} {features.shape}\n".encode(errors="surrogatepass"))
+    found.update(features.tobytes())
+    found.update(block.relevance[start:stop].tobytes())
+    return found.hexdigest()[:32]
+
+
+def fingerprint_of_file(path: Path) -> str:
+    """Return a hash of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:32]
