@@ -75,9 +75,16 @@ from .theory.surrogates import ListNet as ListNet
 from .theory.surrogates import MaxPair as MaxPair
 from .theory.surrogates import Slam as Slam
 from .theory.surrogates import Surrogate as Surrogate
+from .transforms.clip import Clip as Clip
+from .transforms.composition import Chain as Chain
+from .transforms.composition import Join as Join
 from .transforms.query_minmax import QueryMinMax as QueryMinMax
+from .transforms.query_normal import QueryNormal as QueryNormal
+from .transforms.query_rank import QueryRank as QueryRank
 from .transforms.query_zscore import QueryZScore as QueryZScore
 from .transforms.running import RunningStandardizer as RunningStandardizer
-from .transforms.scaling import Scaling as Scaling
+from .transforms.signed_log import SignedLog as SignedLog
+from .transforms.transform import Scaling as Scaling
+from .transforms.transform import Transform as Transform
 
 __version__: str

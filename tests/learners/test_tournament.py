@@ -55,12 +55,12 @@ def test_by_default_its_learners_learn_what_they_are_judged_by():
 
 
 def scaled_rivals():
-    return [pr.ListwisePerceptron(scaling=one) for one in (None, "query-zscore", ["query-minmax", "running"])]
+    return [pr.ListwisePerceptron(transform=one) for one in (None, "query-zscore", ["query-minmax", "running"])]
 
 
 @given(stream=streams(), outer=st.sampled_from([None, "query-minmax"]))
 def test_learners_may_scale_features_each_in_its_way(stream, outer):
-    tournament = pr.Tournament(scaled_rivals(), scaling=outer)
+    tournament = pr.Tournament(scaled_rivals(), transform=outer)
     trace = tournament.learn(stream, "ndcg@10")
     given = stream if outer is None else pr.QueryMinMax().transform(stream)
     learners = scaled_rivals()
@@ -73,7 +73,7 @@ def test_learners_may_scale_features_each_in_its_way(stream, outer):
     assert repr(tournament.leader) == repr(best)
     np.testing.assert_array_equal(tournament.scores(stream), best.scores(given))
     np.testing.assert_array_equal(tournament.predict(stream[0].X), best.predict(given[0].X))
-    assert len(tournament.scalings_) == (outer is not None) + len(best.scalings_)
+    assert len(tournament.transforms_) == (outer is not None) + len(best.transforms_)
 
 
 def test_the_default_copes_with_features_as_they_come():
@@ -85,10 +85,10 @@ def test_the_default_copes_with_features_as_they_come():
     alone = pr.ListwisePerceptron().learn(raw, "ndcg@10").mean("ndcg@10")
     tournament = pr.Tournament()
     assert tournament.learn(raw, "ndcg@10").mean("ndcg@10") > alone + 0.05
-    assert tournament.leader.scaling == "query-zscore"
+    assert tournament.leader.transform == "query-zscore"
 
 
-def test_an_interrupted_tournament_forgets_what_its_learners_scalings_saw():
+def test_an_interrupted_tournament_forgets_what_its_learners_transforms_saw():
     stream = pr.separable(30, seed=1).stream
     tournament, undisturbed = pr.Tournament(), pr.Tournament()
     tournament.learn(stream[:10])
@@ -199,10 +199,10 @@ def test_learners_set_before_learning_take_part_and_scaling_set_later_waits():
     tournament = pr.Tournament()
     tournament.learners = [pr.SlamPerceptron()]
     assert [type(one) for one in tournament.members] == [pr.SlamPerceptron]
-    scaled = pr.Tournament(scaling="running")
+    scaled = pr.Tournament(transform="running")
     scaled.learn(stream)
     before = scaled.predict(stream)
-    scaled.set_params(scaling="running")
+    scaled.set_params(transform="running")
     np.testing.assert_array_equal(scaled.predict(stream), before)
 
 

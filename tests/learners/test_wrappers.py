@@ -103,11 +103,11 @@ def test_rare_features_learn_faster(rate):
 
 
 def test_adagrad_takes_average_scaling_and_measure_from_its_learner():
-    inner = pr.SlamPerceptron("ap", average=True, scaling="running")
+    inner = pr.SlamPerceptron("ap", average=True, transform="running")
     learner = pr.AdaGrad(inner)
-    assert (learner.average, learner.scaling, learner.name) == (True, "running", "adagrad:slam")
+    assert (learner.average, learner.transform, learner.name) == (True, "running", "adagrad:slam")
     assert [str(measure) for measure in learner.learn(pr.separable(5).stream).measures] == ["ap"]
-    assert len(learner.scalings_) == 1
+    assert len(learner.transforms_) == 1
     assert inner.n_queries == 0
     with pytest.raises(ValueError, match="adagrad has no theorem"):
         learner.guarantee(radius=1.0, margin=1.0)
@@ -186,10 +186,10 @@ def test_bagging_refuses_what_cannot_be():
     many = pr.Bagging(pr.Opauc(), n_members=10**3)
     with pytest.raises(MemoryError, match="1000 members takes"):
         many.learn_one(np.ones((2, 3000)), [0, 1])
-    for scaled in (pr.RankNet(scaling="running"), pr.Tournament()):
+    for scaled in (pr.RankNet(transform="running"), pr.Tournament()):
         with pytest.raises(ValueError, match=r"must not scale features.*give scaling to Bagging"):
             pr.Bagging(scaled)
-    pr.Bagging(pr.RankNet(scaling=[]))
+    pr.Bagging(pr.RankNet(transform=[]))
     with pytest.raises(MemoryError, match="100000 members takes"):
         pr.Bagging(pr.Bagging(pr.RankNet(), n_members=10**4), n_members=10**5)
     with pytest.raises(MemoryError, match="members takes"):
@@ -269,13 +269,13 @@ def test_the_given_learner_is_copied(around, tmp_path):
         learner.set_params(learner__n_members=4)
 
 
-def test_scalings_of_another_width_are_refused(tmp_path):
+def test_transforms_of_another_width_are_refused(tmp_path):
     tournament = pr.Tournament()
     tournament.learn(pr.separable(5).stream)
     document = tournament.as_document()
-    other = pr.ListwisePerceptron(scaling="running")
+    other = pr.ListwisePerceptron(transform="running")
     other.learn_one([[1.0], [2.0]], [0, 1])
-    document["members"][2]["scalings"] = other.as_document()["scalings"]
+    document["members"][2]["transforms"] = other.as_document()["transforms"]
     with pytest.raises(ValueError, match="the scaling was learned from 1 features, got 20"):
         pr.Tournament.from_document(document)
 

@@ -10,7 +10,7 @@ from perceptrank.io.atomic import write_atomically
 from perceptrank.kernels.arrays import Floats
 
 FORMAT = "perceptrank model"
-VERSION = 1
+VERSION = 2
 
 
 def write_model(path: str | Path, document: dict[str, Any]) -> None:

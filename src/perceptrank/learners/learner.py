@@ -26,9 +26,10 @@ from perceptrank.stream.validation import (
     as_grades,
     describe_bad_feature,
     read_only,
+    warn_renamed,
 )
-from perceptrank.transforms.parsing import make_scalings
-from perceptrank.transforms.scaling import checked
+from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.transform import TransformLike, checked
 
 Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
@@ -63,7 +64,14 @@ class Learner(SavedRanker):
     wraps: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
 
+    former_names: ClassVar[dict[str, str]] = {"scaling": "transform"}
     _lock: RLock
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "scaling" in cls.parameter_names and "transform" not in cls.parameter_names:
+            warn_renamed(f"the parameter scaling of {cls.__name__}", "transform")
+            cls.transform = property(lambda self: self.scaling)  # type: ignore[assignment]
 
     def _start(self) -> None:
         """Check the parameters and forget everything; the last line of every constructor."""
@@ -73,7 +81,11 @@ class Learner(SavedRanker):
 
     def _initial_state(self) -> State:
         """Return the state before anything was learned."""
-        return State(make_scalings(self.scaling))
+        return State(make_transforms(self._own_transform()))
+
+    def _own_transform(self) -> TransformLike:
+        """Return the transforms that features go through first, as settings name them."""
+        return self.transform
 
     @abstractmethod
     def _pass(
@@ -151,7 +163,7 @@ class Learner(SavedRanker):
         for measure in recorded:
             measure.check_grades(stream.relevance)
         state.feature_names = stream.feature_names or state.feature_names
-        return Trace.concatenate(self._learn_block(state, block, recorded) for block in stream.blocks())
+        return Trace.concatenate(self._learn_block(state, block, recorded) for block in self._blocks(state, stream))
 
     def _learn_block(self, state: State, block: QueryStream, recorded: list[Measure]) -> Trace:
         first, predicted, masses = state.queries, np.empty(block.n_documents), np.empty(len(block))
@@ -159,17 +171,19 @@ class Learner(SavedRanker):
         values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
         return Trace(values, masses)
 
-    def _learn_scaling(self, state: State, X: Features, offsets: Ints) -> Features:
-        for scaling in state.scalings:
-            X = read_only(checked(scaling, scaling.learn_and_scale(X, offsets), X))
+    def _learn_transforms(self, state: State, X: Features, offsets: Ints) -> Features:
+        for transform in state.transforms:
+            X = read_only(checked(transform, transform.learn_and_apply(X, offsets), X))
         return X
 
     def _learn_arrays(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> None:
         """Learn a block of validated arrays; raise if a value is invalid or something overflows."""
-        X = self._learn_scaling(state, X, offsets)
+        n_inputs = X.shape[1]
+        X = self._learn_transforms(state, X, offsets)
         if not state.has_begun:
+            state.n_inputs = n_inputs
             self._begin(state, X.shape[1])
         done = self._pass(state, X, relevance, offsets, predicted, masses)
         if done < len(offsets) - 1:
@@ -180,7 +194,7 @@ class Learner(SavedRanker):
             raise AdvisingValueError(
                 f"scores or weights overflow at query number {state.queries + done}, counted from the first that was "
                 "ever learned: the features or the learning rate are too large; scale the features, for example with ",
-                Setting("scaling", "running"),
+                Setting("transform", "running"),
             )
         state.queries += done
 
@@ -230,9 +244,9 @@ class Learner(SavedRanker):
         return X, relevance
 
     @property
-    def _scales_features(self) -> bool:
+    def _transforms_features(self) -> bool:
         """True if the weights apply to transformed features."""
-        return bool(make_scalings(self.scaling))
+        return bool(make_transforms(self._own_transform()))
 
     def _room(self, n_features: int) -> int:
         """Return the approximate size of its state, in float64 numbers."""
@@ -261,14 +275,14 @@ class Learner(SavedRanker):
                 )
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        if "scaling" in parameters and not self._has_learned():
+        if "transform" in parameters and not self._has_learned():
             self._state = self._initial_state()
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is invalid."""
         if not isinstance(self.average, (bool, np.bool_)):
             raise ParameterError("average", "must be True or False", self.average)
-        make_scalings(self.scaling)
+        make_transforms(self.transform)
 
 
 @cache

@@ -1,5 +1,7 @@
 """Linear rankers: weights, the transforms before them, and scores."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,15 +13,24 @@ from perceptrank.learners.rounds import ROUNDS, UPDATES
 from perceptrank.learners.state import State
 from perceptrank.stream.grouping import group_rows
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.validation import as_features, as_identifiers, column_names, describe_bad_feature, read_only
-from perceptrank.transforms.scaling import Scaling, ScalingLike, checked
+from perceptrank.stream.validation import (
+    as_features,
+    as_identifiers,
+    column_names,
+    describe_bad_feature,
+    read_only,
+    warn_renamed,
+)
+from perceptrank.transforms.transform import Transform, TransformLike, checked
+
+TRANSFORMED_BYTES = 2**18
 
 
 class LinearRanker(Guaranteed, Estimator):
     """Score = transformed features . weights, and everything that can be read from a learned state."""
 
     average: bool = False
-    scaling: ScalingLike = None
+    transform: TransformLike = None
 
     _state: State
 
@@ -68,10 +79,10 @@ class LinearRanker(Guaranteed, Estimator):
         self._check_features(state, stream.n_features, stream.feature_names)
         scores = np.empty(stream.n_documents)
         start = 0
-        for block in stream.blocks():
+        for block in self._blocks(state, stream):
             X = block.X
-            for scaling in self._transforms(state):
-                X = checked(scaling, scaling.scale(X, block.offsets), X)
+            for transform in self._transforms(state):
+                X = checked(transform, transform.apply(X, block.offsets), X)
             scores[start : start + block.n_documents] = self._scores(state, X)
             start += block.n_documents
         return scores
@@ -117,8 +128,8 @@ class LinearRanker(Guaranteed, Estimator):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features."""
-        return len(self._learned().weights)
+        """Number of features, before the transforms."""
+        return self._learned().n_inputs
 
     @property
     def feature_names_in_(self) -> npt.NDArray[np.object_]:
@@ -146,23 +157,39 @@ class LinearRanker(Guaranteed, Estimator):
         return int(state.tally[UPDATES]) if state.has_begun else 0
 
     @property
-    def scalings_(self) -> list[Scaling]:
+    def transforms_(self) -> list[Transform]:
         """The transforms before the weights, with their statistics; freezing one takes effect, unless `learn` runs.
 
-        They follow `scaling` until something is learned; a later change of `scaling` applies from the next `fit`.
+        They follow `transform` until something is learned; a later change of `transform` applies from the next `fit`.
         """
         return self._transforms(self._state)
 
-    def _transforms(self, state: State) -> list[Scaling]:
+    @property
+    def scaling(self) -> TransformLike:
+        """The former name of `transform`."""
+        warn_renamed("scaling", "transform")
+        return self.transform
+
+    @property
+    def scalings_(self) -> list[Transform]:
+        """The former name of `transforms_`."""
+        warn_renamed("scalings_", "transforms_")
+        return self.transforms_
+
+    def _blocks(self, state: State, stream: QueryStream) -> Iterator[QueryStream]:
+        """Iterate over blocks that are small enough for their transformed features to stay in the cache."""
+        return stream.blocks(TRANSFORMED_BYTES) if self._transforms(state) else stream.blocks()
+
+    def _transforms(self, state: State) -> list[Transform]:
         """Return the transforms that features go through before they are scored."""
-        return state.scalings
+        return state.transforms
 
     def _check_features(self, state: State, n_features: int, names: tuple[str, ...] | None) -> None:
         """Raise if features do not match those that were learned."""
-        if state.has_begun and n_features != state.n_features:
+        if state.has_begun and n_features != state.n_inputs:
             raise ValueError(
                 f"X has {n_features} features, but {type(self).__name__} is expecting "
-                f"{state.n_features} features as input"
+                f"{state.n_inputs} features as input"
             )
         if names and state.feature_names and names != state.feature_names:
             pairs = zip(names, state.feature_names, strict=True)

@@ -1,5 +1,6 @@
 """Validate and convert user input to the arrays that kernels take."""
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -126,6 +127,11 @@ def as_offsets(offsets: Any, n_documents: int) -> Ints:
         q = int(np.argmin(rises))
         raise ValueError(f"offsets must increase, every query having a document, but not after query number {q}")
     return _as_laid_out(bounds, np.dtype(np.int64))
+
+
+def warn_renamed(old: str, new: str) -> None:
+    """Warn whoever called the caller that a name has changed."""
+    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=3)
 
 
 def as_grouped(X: Any, offsets: Any) -> tuple[Features, Ints]:

@@ -73,11 +73,11 @@ def rank_query(X: Features, start: int, stop: int, scratch: RankScratch, scores:
             rank_column(X, start, m, j, scratch, scores, first + j)
         return True
 
-    numbers = np.int32(1)
+    numbers = 1
     while numbers < m:
-        numbers *= np.int32(2)
-    numbers -= np.int32(1)
-    values = np.int32(LARGEST_KEY - numbers)
+        numbers *= 2
+    numbers -= 1
+    values = LARGEST_KEY - numbers
     for i in range(m, min(numbers + 1, keys.shape[0])):
         for lane in range(LANES):
             keys[i, lane] = LARGEST_KEY

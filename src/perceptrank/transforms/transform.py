@@ -9,6 +9,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.validation import as_features, as_grouped, warn_renamed
 
 
 class Transform(ABC):
@@ -29,7 +30,7 @@ class Transform(ABC):
 
     def transform(self, stream: QueryStream) -> QueryStream:
         """Return a copy of the stream with transformed features."""
-        X = self.apply(stream.X, stream.offsets)
+        X = checked(self, self.apply(stream.X, stream.offsets), stream.X)
         return stream.with_features(X, feature_names=self.output_names(stream.feature_names))
 
     @abstractmethod
@@ -81,9 +82,19 @@ class Transform(ABC):
         """Restore what `state` returned; raise if it is inconsistent."""
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Transform into columns of an array, from column `first` on."""
-        made = self.learn_and_apply(X, offsets) if learning else self.apply(X, offsets)
+        """Transform validated features into columns of an array, from column `first` on."""
+        made = checked(self, self.learn_and_apply(X, offsets) if learning else self.apply(X, offsets), X)
         outputs[:, first : first + made.shape[1]] = made
+
+    def scale(self, X: Features, offsets: Ints) -> Features:
+        """Return what `apply` does; the former name of it."""
+        warn_renamed("scale", "apply")
+        return self.apply(X, offsets)
+
+    def learn_and_scale(self, X: Features, offsets: Ints) -> Features:
+        """Return what `learn_and_apply` does; the former name of it."""
+        warn_renamed("learn_and_scale", "learn_and_apply")
+        return self.learn_and_apply(X, offsets)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -107,13 +118,55 @@ class WritingTransform(Transform):
         return self._apply(X, offsets, learning=True)
 
     def _apply(self, X: Features, offsets: Ints, *, learning: bool) -> Features:
+        X, offsets = as_grouped(X, offsets)
         outputs: Features = np.empty((len(X), self.n_outputs(X.shape[1])), X.dtype)
         self.write(X, offsets, outputs, 0, learning=learning)
         return outputs
 
     @abstractmethod
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Transform into columns of an array, from column `first` on."""
+        """Transform validated features into columns of an array, from column `first` on."""
+
+
+class Scaling(Transform):
+    """The former name of `Transform`, for subclasses that define `scale` and `learn_and_scale`."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        warn_renamed("Scaling", "Transform, with apply for scale and learn_and_apply for learn_and_scale")
+
+    @abstractmethod
+    def scale(self, X: Features, offsets: Ints) -> Features:
+        """Return a scaled copy of the features of queries with these offsets."""
+
+    def learn_and_scale(self, X: Features, offsets: Ints) -> Features:
+        """Learn from the features, if this transform learns, and return a scaled copy of them."""
+        return self.scale(X, offsets)
+
+    def apply(self, X: Features, offsets: Ints) -> Features:
+        """Return the scaled features of a block, without learning."""
+        return self.scale(X, offsets)
+
+    def learn_and_apply(self, X: Features, offsets: Ints) -> Features:
+        """Learn from each query of a block, if this transform learns, and return its scaled features."""
+        return self.learn_and_scale(X, offsets)
+
+
+def checked(transform: Transform, made: Any, X: Features) -> Features:
+    """Return what a transform, perhaps of another package, has made of X; raise unless kernels can take it.
+
+    Values that are not finite are left to the kernels, which notice them.
+    """
+    name = type(transform).__name__
+    try:
+        features = as_features(made)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} must return features: {error}") from None
+    shape = len(X), transform.n_outputs(X.shape[1])
+    if features.shape != shape:
+        raise ValueError(f"{name} must return features of shape {shape}, got {features.shape}")
+    return features
 
 
 TransformLike: TypeAlias = str | Transform | Sequence[str | Transform] | None

@@ -14,10 +14,10 @@ from perceptrank.learners.wrappers.wrapper import Ensemble, fresh
 from perceptrank.measures import AP, MeasureLike, parse
 from perceptrank.stream.validation import ParameterError, check_choice, check_seed
 from perceptrank.theory import theorems
-from perceptrank.transforms.scaling import Scaling, ScalingLike
+from perceptrank.transforms.transform import Transform, TransformLike
 
 STRATEGIES = ("leader", "hedge")
-_SCALINGS = (None, "query-zscore", "running")
+_TRANSFORMS = (None, "query-zscore", "running")
 
 
 class Tournament(Ensemble):
@@ -28,7 +28,7 @@ class Tournament(Ensemble):
     weights: the expected loss after T queries is at most that of the best of N learners plus sqrt(2 T ln N) +
     sqrt(ln N / 8), for every stream (`perceptrank.theory.bounds.hedge`).
 
-    It replaces tuning, for example of a learning rate or of the scaling.
+    It replaces tuning, for example of a learning rate or of the transform.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Tournament(Ensemble):
         The measure that learners are compared by.
     strategy : "leader" or "hedge"
         Rank with the best learner, or with a random one by exponential weights.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transform : str, Transform or list of them, optional
         Transforms that features go through first, shared by all learners, before their own.
     seed : int
         Seed of the draws of "hedge".
@@ -65,13 +65,13 @@ class Tournament(Ensemble):
         *,
         measure: MeasureLike = "ndcg@10",
         strategy: str = "leader",
-        scaling: ScalingLike = None,
+        transform: TransformLike = None,
         seed: int = 0,
     ) -> None:
         self.learners = learners
         self.measure = measure
         self.strategy = strategy
-        self.scaling = scaling
+        self.transform = transform
         self.seed = seed
         self._start()
 
@@ -105,7 +105,7 @@ class Tournament(Ensemble):
     def _templates(self) -> list[Learner]:
         if self.learners is None:
             learned = "ap" if isinstance(parse(self.measure), AP) else "ndcg"
-            return [ListwisePerceptron(learned, scaling=scaling) for scaling in _SCALINGS]
+            return [ListwisePerceptron(learned, transform=transform) for transform in _TRANSFORMS]
         return list(self.learners)
 
     def _check_parameters(self) -> None:
@@ -173,7 +173,7 @@ class Tournament(Ensemble):
         scores, moved = np.empty((len(members), len(relevance))), np.empty((len(members), n))
         values = np.empty((len(members), n))
         for place, member in enumerate(members):
-            scaled = member._learn_scaling(member._state, X, offsets)
+            scaled = member._learn_transforms(member._state, X, offsets)
             done = member._pass(member._state, scaled, relevance, offsets, scores[place], moved[place])
             if done < n:
                 return done
@@ -194,20 +194,20 @@ class Tournament(Ensemble):
 
     @property
     def coef_(self) -> Floats:
-        """The leader's weights, which `predict` uses on features transformed by `scalings_`."""
+        """The leader's weights, which `predict` uses on features transformed by `transforms_`."""
         return self._coefficients(super()._learned())
 
     def _coefficients(self, state: State) -> Floats:
         leader = self._leader(state)
         return leader._coefficients(leader._state)
 
-    def _transforms(self, state: State) -> list[Scaling]:
+    def _transforms(self, state: State) -> list[Transform]:
         """Return the tournament's transforms, then those of the leader."""
-        return state.scalings + self._leader(state)._state.scalings
+        return state.transforms + self._leader(state)._state.transforms
 
     @property
-    def _scales_features(self) -> bool:
-        return super()._scales_features or any(one._scales_features for one in self._state.members)
+    def _transforms_features(self) -> bool:
+        return super()._transforms_features or any(one._transforms_features for one in self._state.members)
 
     @property
     def n_rounds(self) -> int:
