@@ -46,6 +46,7 @@ deep: $(VENV)/dev
 	$(BIN)/pytest -n 2 --dist loadfile -m 'deep or not deep' --hypothesis-profile=deep --hypothesis-seed=$(SEED)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -n 2 --dist loadfile -m 'deep or not deep' tests
 	$(BIN)/python tests/fuzz_letor.py --seconds 120 --seed $(SEED)
+	$(BIN)/python tests/fuzz_files.py --seconds 120 --seed $(SEED)
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/speed.py
@@ -54,6 +55,7 @@ bench: $(VENV)/dev
 
 fuzz: $(VENV)/dev
 	$(BIN)/python tests/fuzz_letor.py --seconds 600 --seed $(SEED)
+	$(BIN)/python tests/fuzz_files.py --seconds 600 --seed $(SEED)
 
 $(VENV)/user: pyproject.toml
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)

@@ -354,6 +354,16 @@ def test_files_that_are_named_exist(name):
         assert heading in [one.replace(" ", "-") for one in headings], heading
 
 
+def test_tests_that_are_named_exist():
+    """Every promise of docs/reliability.md names tests that there are."""
+    defined = {
+        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    named = set(re.findall(r"`(test_\w+)`", DOCUMENTS["reliability.md"]))
+    assert len(named) > 30
+    assert named <= defined
+
+
 def test_the_rooms_are_drawn_as_they_are():
     drawing = DOCUMENTS["architecture.md"].split("## Rooms")[1].split("```")[1]
     rooms = re.findall(r"^(\w+)/", drawing, re.M)

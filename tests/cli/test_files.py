@@ -61,7 +61,6 @@ REFUSED = [
     "convert in.txt symbolic --to letor --overwrite",
     "convert many many/one.txt --overwrite",
     "convert many many/two.txt",
-    "convert in.store in.store --overwrite",
     "convert in.store in.store --append",
     "convert in.store in.store/00000000.X.npy --to letor --overwrite",
     "reproduce --quick --data . --out in.store",

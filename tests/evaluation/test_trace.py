@@ -1,9 +1,12 @@
+import tracemalloc
+import zipfile
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import perceptrank as pr
+from perceptrank import evaluation
 from perceptrank.evaluation.plots import Chart, Series, draw
 
 
@@ -72,19 +75,72 @@ def test_saved_and_loaded(trace, tmp_path):
 def test_files_that_are_no_traces(tmp_path):
     with pytest.raises(FileNotFoundError):
         pr.Trace.load(tmp_path / "nothing")
+    with pytest.raises(IsADirectoryError):
+        pr.Trace.load(tmp_path)
     path = tmp_path / "x.npz"
     for content in (b"", b"text", b"PK\x03\x04"):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="not a trace"):
+        with pytest.raises(pr.FormatError, match="not a trace"):
             pr.Trace.load(path)
     for arrays in (
+        {},
         {"a": np.ones(2)},
         {"masses": np.ones(2), "ap": np.ones(3)},
         {"masses": np.ones(2), "x": np.ones(2)},
+        {"masses": np.ones((2, 1))},
+        {"masses": np.ones(2, np.float32)},
+        {"masses": np.array([object()])},
     ):
         np.savez(path, **arrays)
-        with pytest.raises(ValueError, match="not a trace"):
+        with pytest.raises(pr.FormatError, match="not a trace"):
             pr.Trace.load(path)
+
+
+def test_every_damaged_byte_is_noticed_or_harmless(trace, tmp_path):
+    """zlib.error, NotImplementedError, RuntimeError and others came through; a checksum covers the values."""
+    path = tmp_path / "x.npz"
+    for save in (
+        trace.save,
+        lambda path: np.savez(path, **{"ndcg@10": trace.values("ndcg@10"), "masses": trace.masses}),
+    ):
+        save(path)
+        whole = path.read_bytes()
+        for i in range(0, len(whole), 3):
+            path.write_bytes(whole[:i] + bytes([whole[i] ^ (1 << i % 8)]) + whole[i + 1 :])
+            try:
+                found = pr.Trace.load(path)
+            except pr.FormatError as error:
+                assert str(path) in str(error)  # noqa: PT017
+            else:
+                np.testing.assert_array_equal(found.masses, trace.masses)
+
+
+def test_a_small_file_cannot_take_much_memory(tmp_path, monkeypatch):
+    """Nor can a header that declares more than there is."""
+    monkeypatch.setattr(evaluation.trace, "_LEAST_LIMIT", 2**20)
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, masses=np.zeros(2**20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(pr.FormatError, match=r"8388736 bytes .*the limit of 1048576; .*max_bytes=8388736 reads"):
+            pr.Trace.load(path)
+        header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (400000000,), }".ljust(117) + b"\n"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("masses.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+        with pytest.raises(pr.FormatError, match="an array of 400000000 numbers does not take 128 bytes"):
+            pr.Trace.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_limit_can_be_set(trace, tmp_path):
+    trace.save(tmp_path / "x.npz")
+    with pytest.raises(pr.FormatError, match="limit of 10"):
+        pr.Trace.load(tmp_path / "x.npz", max_bytes=10)
+    assert len(pr.Trace.load(tmp_path / "x.npz", max_bytes=1000)) == 4
+    with pytest.raises(ValueError, match="max_bytes must be a whole number > 0"):
+        pr.Trace.load(tmp_path / "x.npz", max_bytes=0)
 
 
 def test_concatenation(trace):

@@ -1,5 +1,7 @@
+import contextlib
 import json
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -115,24 +117,40 @@ def test_a_scaling_learned_beforehand_survives_in_a_model_that_has_learned_nothi
         (lambda d: d["transforms"][0].update(name="unknown"), "scaling must be one of"),
         (lambda d: d.update(feature_names=["a"]), "1 feature names for 20 features"),
         (lambda d: d.update(state=[]), "is damaged"),
+        (lambda d: d.update(state=7), "is damaged"),
+        (lambda d: d["state"].update(weights=7), "is damaged"),
+        (lambda d: d.update(parameters=[]), "is damaged"),
+        (lambda d: d.update(parameters=[["measure"]]), "is damaged"),
+        (lambda d: d.update(scalings=7), "is damaged"),
+        (lambda d: d.update(scalings=[[{}]]), "is damaged"),
+        (lambda d: d.update(scalings=json.loads("[" * 900 + "]" * 900)), "is damaged"),
+        (lambda d: d["transforms"][0].update(mean=7), "is damaged"),
+        (lambda d: d["transforms"][0].update(count=10**400), "is damaged"),
+        (lambda d: d["parameters"].update(learning_rate=[]), "is damaged: learning_rate"),
+        (lambda d: d["parameters"].update(measure=[]), "is damaged"),
+        (lambda d: d["parameters"].update(measure={}), "is damaged"),
+        (lambda d: d["parameters"].update(learning_rate=10**400), "is damaged: learning_rate"),
     ],
 )
 def test_damaged_files(model, change, message):
     document = json.loads(model.read_text())
     change(document)
     model.write_text(json.dumps(document))
-    with pytest.raises(ValueError, match=message) as error:
+    with pytest.raises(pr.FormatError, match=message) as error:
         pr.load(model)
-    assert str(model) in str(error.value)
+    assert str(error.value).startswith(str(model))
+    assert error.value.path == str(model)
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "null", "3", "not json", '{"format": 1}', "\x00\xff", "[" * 100_000]
+    "content",
+    ["", "{", "[]", "null", "3", "not json", '{"format": 1}', "\x00\xff", "[" * 100_000, '{"a":' * 100_000, "9" * 5000],
 )
 def test_files_that_are_not_models(tmp_path, content):
     path = tmp_path / "m.json"
     path.write_bytes(content.encode("latin-1"))
-    with pytest.raises(ValueError, match="is not a perceptrank model"):
+    with pytest.raises(pr.FormatError, match="is not a perceptrank model"):
         pr.load(path)
 
 
@@ -194,6 +212,17 @@ def test_places_that_cannot_be_written(tmp_path):
     ranker.save(tmp_path / ("n" * 250))
 
 
+@pytest.mark.parametrize("kind", [pr.UnevenMargins, pr.SlamPerceptron, pr.ListwisePerceptron])
+def test_steps_of_many_large_documents_can_be_saved_or_are_refused(kind, tmp_path):
+    ranker = kind(learning_rate=1e-200)
+    X = np.full((400, 2), 1e150)
+    X[0] = 0.0
+    with contextlib.suppress(ValueError):
+        ranker.learn_one(X, [1] + 399 * [0])
+    ranker.save(tmp_path / "m.json")
+    assert pr.load(tmp_path / "m.json").as_document() == ranker.as_document()
+
+
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):
     class Mine(pr.QueryZScore):
         name = "mine"
@@ -201,3 +230,20 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="cannot be saved"):
         pr.SlamPerceptron(transform=Mine()).save(tmp_path / "m.json")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("size", [1e100, 1e160, 1e300])
+def test_whatever_could_be_learned_can_be_saved(size, tmp_path):
+    """Squared lengths of steps beyond the largest float are refused on learning, however small the learning rate."""
+    ranker = pr.Perceptron(learning_rate=1e-200)
+    X = np.array([[size, 0.0], [0.0, size], [size, size]])
+    if size <= 1e100:
+        ranker.learn_one(X, [1, 0, 1])
+    else:
+        with pytest.raises(ValueError, match="overflow"):
+            ranker.learn_one(X, [1, 0, 1])
+    ranker.save(tmp_path / "m.json")
+    again = pr.load(tmp_path / "m.json")
+    assert again.as_document() == ranker.as_document()
+    assert again.learn_one(X / size, [1, 0, 1]) == ranker.learn_one(X / size, [1, 0, 1])
+    assert np.array_equal(again.weights, ranker.weights)

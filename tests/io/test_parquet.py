@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -11,7 +14,7 @@ from support.comparing import assert_same
 from support.strategies import EITHER_PRECISION, streams
 
 import perceptrank as pr
-from perceptrank.io import parquet_columns
+from perceptrank.io import parquet, parquet_columns, parquet_footer
 
 
 @given(data=streams(dtypes=EITHER_PRECISION), layout=st.sampled_from(["columns", "list"]), size=st.integers(1, 2000))
@@ -88,6 +91,9 @@ def test_documents_that_are_not_adjacent(tmp_path):
         ({"qid": pa.array([None, 1])}, "row 0: column 'qid' must not be missing"),
         ({"x": ["a", "b"]}, "must hold numbers, got string"),
         ({"x": [[1.0], [1.0, 2.0]]}, "one length"),
+        ({"qid": [[1], [2]]}, "'qid' must hold numbers or text, got list"),
+        ({"relevance": [[1], [2]]}, "relevance must hold numbers"),
+        ({"comment": [1, 2]}, "'comment' must hold text, got int64"),
         (
             {"x": pa.array([], pa.float64()), "qid": pa.array([], pa.int64()), "relevance": pa.array([], pa.int64())},
             "no documents",
@@ -97,10 +103,129 @@ def test_documents_that_are_not_adjacent(tmp_path):
 def test_bad_content(columns, message, tmp_path):
     path = tmp_path / "s.parquet"
     pq.write_table(pa.table({"qid": [1, 1], "relevance": [0, 1], "x": [1.0, 2.0]} | columns), path)
-    with pytest.raises(ValueError, match=message):
-        pr.read_parquet(path)
-    with pytest.raises(ValueError, match=message):
-        list(pr.scan_parquet(path))
+    kind = ValueError if message == "no documents" else pr.FormatError
+    with pytest.raises(kind, match=message):
+        pr.read_parquet(path, comments=True)
+    with pytest.raises(kind, match=message):
+        list(pr.scan_parquet(path, comments=True))
+
+
+@pytest.mark.parametrize("key", ["perceptrank", "pandas"])
+@pytest.mark.parametrize(
+    "content", ["[]", "3", "{", "[" * 100_000, '{"feature_names": [[]], "index_columns": 7}', "\\ud800"]
+)
+def test_metadata_that_are_something_else(key, content, tmp_path):
+    table = pa.table({"qid": [1, 1], "relevance": [0, 1], "x": [1.0, 2.0]})
+    pq.write_table(table.replace_schema_metadata({key: content}), tmp_path / "s.parquet")
+    with pytest.raises(pr.FormatError, match=r"s\.parquet is damaged: "):
+        pr.read_parquet(tmp_path / "s.parquet")
+
+
+def test_damaged_bytes(stream, tmp_path):
+    path = tmp_path / "s.parquet"
+    pr.write_parquet(stream, path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    n_errors = 0
+    for _ in range(40):
+        wrong = bytearray(whole)
+        for i in rng.integers(len(whole), size=4):
+            wrong[i] = rng.integers(256)
+        path.write_bytes(wrong)
+        try:
+            pr.read_parquet(path)
+        except pr.FormatError as error:
+            assert str(path) in str(error)  # noqa: PT017
+            n_errors += 1
+    assert n_errors > 10
+
+
+def few_bytes_for_many_rows(path, kind, n_rows=2**12, width=2**13):
+    """Write 134 MB of zeros in a file of a few kB: what is repeated takes hardly any space."""
+    zeros = pa.array(np.zeros(n_rows * width, np.float32))
+    columns = {"qid": pa.array(np.arange(n_rows) // 2), "relevance": pa.array(np.zeros(n_rows))}
+    if kind == "fixed":
+        columns["x"] = pa.FixedSizeListArray.from_arrays(zeros, width)
+    elif kind == "lists":
+        columns["x"] = pa.ListArray.from_arrays(pa.array(np.arange(0, len(zeros) + 1, width, dtype=np.int32)), zeros)
+    elif kind == "columns":
+        columns |= {f"x{j}": zeros[:n_rows] for j in range(width // 32)}
+    elif kind == "long ids":
+        columns |= {
+            "qid": pa.DictionaryArray.from_arrays(pa.array(np.arange(n_rows) % 2), pa.array(["a" * 2**15, "b"]))
+        }
+        columns |= {"x": zeros[:n_rows]}
+    table = pa.table(columns)
+    pq.write_table(table, path, store_schema=False, row_group_size=n_rows if kind != "lists" else n_rows // 4)
+
+
+READ_FIRST_BLOCKS = """
+import resource, sys
+import pyarrow.parquet
+import perceptrank as pr
+
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for path in sys.argv[1:]:
+    try:
+        size = next(iter(pr.scan_parquet(path, max_bytes=2**20))).X.nbytes
+    except pr.FormatError as error:
+        size = str(error)
+    print(size)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def test_memory_is_bounded_whatever_the_width(tmp_path):
+    paths = [tmp_path / kind for kind in ("fixed", "lists", "columns", "long ids")]
+    for path in paths:
+        few_bytes_for_many_rows(path, path.name)
+        assert path.stat().st_size < 200_000
+    printed = subprocess.check_output([sys.executable, "-c", READ_FIRST_BLOCKS, *map(str, paths)], text=True)
+    *sizes, ids, mebibytes = printed.splitlines()
+    assert max(map(int, sizes)) <= 4 * 2**20
+    assert "not adjacent" in ids
+    assert int(mebibytes) < 64
+
+
+def test_what_cannot_be_read_in_pieces_is_refused(tmp_path, monkeypatch):
+    """One list, or one page, may hold all that a row group unpacks to."""
+    n = 2**20
+    path = tmp_path / "s"
+    uneven = pa.LargeListArray.from_arrays(pa.array([0, n, n + 1]), pa.array(np.zeros(n + 1)))
+    tables = [
+        pa.table({"qid": [1, 1], "relevance": [0, 1], "x": uneven}),
+        pa.table({"qid": np.zeros(n), "relevance": np.zeros(n), "x": np.zeros(n)}),
+    ]
+    monkeypatch.setattr(parquet_columns, "_LEAST_LIMIT", 2**20)
+    for table in tables:
+        pq.write_table(table, path, use_dictionary=table is tables[0], compression="zstd")
+        for read in (pr.read_parquet, lambda path: next(iter(pr.scan_parquet(path)))):
+            with pytest.raises(pr.FormatError, match=r"a row group may unpack \d+ at once, .*smaller row groups"):
+                read(path)
+
+
+@pytest.mark.parametrize("n_groups", [1, 20])
+def test_lengths_of_lists_are_known_before_they_are_read(n_groups, tmp_path):
+    x = [[1.0, 2.0, 3.0]] * 10 + [[4.0]] * 10
+    columns = {"qid": [1] * 20, "relevance": [0] * 20, "true": [True] * 20, "x": x, "map": [{"a": 1}] * 20}
+    pq.write_table(pa.table(columns), tmp_path / "s", row_group_size=20 // n_groups)
+    counts = parquet_footer.count_values(str(tmp_path / "s"), "x")
+    assert counts == ([(20, 40)] if n_groups == 1 else [(1, 3)] * 10 + [(1, 1)] * 10)
+    whole = (tmp_path / "s").read_bytes()
+    length = int.from_bytes(whole[-8:-4], "little")
+    for end in range(0, length, 97):
+        (tmp_path / "t").write_bytes(whole[-8 - length : -8][:end] + end.to_bytes(4, "little") + b"PAR1")
+        with pytest.raises(ValueError, match="its footer is"):
+            parquet_footer.count_values(str(tmp_path / "t"), "x")
+
+
+def test_more_than_fits_in_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    pd.DataFrame({"qid": [1, 1], "relevance": [0, 1], "x": [1.0, 2.0]}).to_parquet(tmp_path / "s")
+    monkeypatch.setattr(parquet, "free_memory", lambda: 15)
+    with pytest.raises(MemoryError, match="scan_parquet reads block by block"):
+        pr.read_parquet(tmp_path / "s")
+    monkeypatch.setattr(parquet, "free_memory", lambda: 16)
+    assert len(pr.read_parquet(tmp_path / "s")) == 1
 
 
 def test_bad_arguments(stream, tmp_path):

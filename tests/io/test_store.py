@@ -238,7 +238,19 @@ def test_places_that_are_no_stores(stream, tmp_path):
         (lambda m: m.update(dtype="object"), "'object'"),
         (lambda m: m.update(feature_names=["x"]), "name each feature"),
         (lambda m: m.update(segments=[]), "no segments"),
-        (lambda m: m.pop("segments"), "KeyError"),
+        (lambda m: m.update(segments={"a": 1}), "no segments"),
+        (lambda m: m.update(segments=[1]), "is damaged"),
+        (lambda m: m.update(feature_names=3), "is damaged"),
+        (lambda m: m.pop("segments"), "'segments' is missing"),
+        (lambda m: m["segments"][0].pop("qids"), "'qids' is missing"),
+        (lambda m: m["segments"][0].update(qids="|O"), r"type of query ids '\|O'"),
+        (lambda m: m["segments"][0].update(qids="<U99"), r"qids\.npy with <U99 of shape \(3,\) cannot have \d+ bytes"),
+        (lambda m: m["segments"][0].update(qids=[]), "is damaged"),
+        (lambda m: m["segments"][0].update(documents=10**12), "cannot have 616 bytes"),
+        (lambda m: m["segments"][0]["files"]["X"].pop("sha256"), "'sha256' is missing"),
+        (lambda m: m["segments"][0]["files"]["X"].update(sha256="x"), "invalid checksum"),
+        (lambda m: m["segments"][0]["files"].pop("comments"), "lengths without comments"),
+        (lambda m: m["segments"][0]["files"].update({"/../x": {"bytes": 1, "sha256": ""}}), "unknown file"),
         (lambda m: m["segments"][0].update(name="../../etc"), "invalid segment name"),
         (lambda m: m["segments"][0].update(documents=-1), "whole number"),
         (lambda m: m["segments"][0]["files"].pop("X"), "lacks files"),
@@ -250,8 +262,46 @@ def test_a_manifest_that_is_wrong(stream, tmp_path, change, message):
     manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
     change(manifest)
     (tmp_path / "s" / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(pr.FormatError, match=message) as error:
         pr.open_store(tmp_path / "s")
+    assert error.value.path == str(tmp_path / "s" / "manifest.json")
+
+
+@pytest.mark.parametrize("content", [b"[]", b"null", b"[" * 100_000, b'{"a":' * 100_000, b"\xff", b""])
+def test_a_manifest_that_is_something_else(stream, tmp_path, content):
+    pr.write_store(stream, tmp_path / "s")
+    (tmp_path / "s" / "manifest.json").write_bytes(content)
+    with pytest.raises(pr.FormatError, match=r"manifest\.json is not the manifest of a store"):
+        pr.open_store(tmp_path / "s")
+
+
+@pytest.mark.parametrize("kind", ["X", "relevance", "offsets", "qids", "comments", "comment_lengths"])
+def test_every_byte_of_a_header_counts(stream, tmp_path, kind):
+    """`fortran_order: True` would permute the features; other flips made NumPy's parser raise whatever it raises."""
+    opened = pr.write_store(stream, tmp_path / "s")
+    path = tmp_path / "s" / f"00000000.{kind}.npy"
+    whole = path.read_bytes()
+    wrong = [whole.replace(b"'fortran_order': False", b"'fortran_order': True ")]
+    wrong += [whole[:i] + bytes([whole[i] ^ 1 << i % 8]) + whole[i + 1 :] for i in range(0, 256, 5)]
+    for content in wrong:
+        path.write_bytes(content)
+        with pytest.raises(pr.FormatError, match=r"\.npy is damaged: its header is not that of"):
+            opened.verify()
+        with pytest.raises(pr.FormatError, match=r"\.npy is damaged: its header is not that of"):
+            pr.open_store(tmp_path / "s", comments=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "message"),
+    [("comments", b"\xff", "not UTF-8"), ("comment_lengths", (2**62).to_bytes(8, "little"), "do not add up")],
+)
+def test_damaged_comments(stream, tmp_path, kind, content, message):
+    pr.write_store(stream, tmp_path / "s")
+    path = tmp_path / "s" / f"00000000.{kind}.npy"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:256] + content + whole[256 + len(content) :])
+    with pytest.raises(pr.FormatError, match=message):
+        pr.open_store(tmp_path / "s", comments=True)
 
 
 def test_files_that_are_damaged(stream, tmp_path):

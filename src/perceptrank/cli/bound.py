@@ -11,7 +11,7 @@ import typer
 import perceptrank as pr
 from perceptrank.cli.files import Writes
 from perceptrank.cli.making import make_learner, parse_rates
-from perceptrank.cli.options import AsJson
+from perceptrank.cli.options import AsJson, FormerScaling, Transforms, chosen_transforms
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
 from perceptrank.cli.tables import as_text, show
@@ -56,6 +56,8 @@ def bound(
         from perceptrank.evaluation.plots import check_drawable
 
         check_drawable(plot)
+    from perceptrank.transforms.parsing import make_transforms
+
     names_of_transforms = [one for one in chosen_transforms(transform, scaling) if one != "none"]
     if any(one.learns for one in make_transforms(names_of_transforms)):
         raise ValueError("transforms that learn change features as the stream goes on, so it has no margin of its own")
@@ -102,7 +104,7 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[
         if name not in with_theorem:
             raise ValueError(f"{name} has no theorem about rankings; {', '.join(with_theorem)} have")
         for rate in rates if name == "slam" and rates else [None]:
-            settings: dict[str, Any] = {"measure": measure, "average": False} | ({"transform": None} if has_setting(name, "transform") else {})
+            settings: dict[str, Any] = {"measure": measure, "average": False, "transform": None}
             settings |= {"learning_rate": rate} if rate is not None else {}
             learners[name if rate is None else f"{name} {rate:g}"] = make_learner(name, settings)
     return learners

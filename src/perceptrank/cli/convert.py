@@ -57,7 +57,7 @@ def convert(
             help="LETOR text (plain or compressed, '-' for standard input), stores or Parquet files, folders or "
             "patterns of them; and what to write.",
         ),
-        Reads(What.data, part=slice(-1)),
+        Reads(What.data, part=slice(-1), in_place=True),
         Writes(What.data, part=slice(-1, None)),
     ],
     to: Annotated[
@@ -82,6 +82,8 @@ def convert(
 ) -> None:
     """Convert between LETOR text, stores and Parquet, in memory that does not depend on the size.
 
+    A store converted to itself has its segments merged into one, comments included.
+
     Example: perceptrank convert MSLR-WEB10K/Fold1/train.txt train.store
     """
     if len(paths) < 2:
@@ -91,8 +93,11 @@ def convert(
     reading = Reading(files=sources, comments=comments, whole=whole, **asdict(dialect))
     writing = Writing(destination, to, append, overwrite, sparse, write_zero_based, layout.value)
     counted = _Counted()
-    with ProgressBar("converting") as bar:
-        write(counted.going_through(reading.blocks(bar)), writing)
+    if _is_compaction(sources, writing):
+        counted.count(_compact(destination))
+    else:
+        with ProgressBar("converting") as bar:
+            write(counted.going_through(reading.blocks(bar)), writing)
     seconds = time.perf_counter() - start
     report = {
         "destination": destination,
@@ -110,6 +115,24 @@ def convert(
             f"{destination} ({writing.format}): {added}{counted.n_queries:,} queries, "
             f"{counted.n_documents:,} documents, {counted.n_features} features, {seconds:.1f} s"
         )
+
+
+def _is_compaction(sources: list[str], writing: Writing) -> bool:
+    """Tell if one store is to be converted to itself; raise if it is to be added to itself, or together with others."""
+    from perceptrank.io.store_manifest import is_store
+
+    destination = Path(writing.destination)
+    if not (is_store(destination) and any(Path(one).exists() and destination.samefile(one) for one in sources)):
+        return False
+    if len(sources) > 1 or writing.append or writing.format != "store":
+        raise ValueError(f"{destination} would be changed, which is read: name another file")
+    return True
+
+
+def _compact(path: str) -> "QueryStream":
+    store = pr.open_store(path)
+    store.compact()
+    return store
 
 
 def write(blocks: "Iterator[QueryStream]", writing: Writing) -> None:
@@ -148,7 +171,10 @@ class _Counted:
 
     def going_through(self, blocks: "Iterator[QueryStream]") -> "Iterator[QueryStream]":
         for block in blocks:
-            self.n_queries += len(block)
-            self.n_documents += block.n_documents
-            self.n_features = block.n_features
+            self.count(block)
             yield block
+
+    def count(self, block: "QueryStream") -> None:
+        self.n_queries += len(block)
+        self.n_documents += block.n_documents
+        self.n_features = block.n_features

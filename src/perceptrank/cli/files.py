@@ -26,11 +26,15 @@ class What(Enum):
 
 
 class Reads(NamedTuple):
-    """An option that names what is read; the option `becomes` may replace it, since that happens in one step."""
+    """An option that names what is read.
+
+    The option `becomes` may replace it, since that happens in one step; with `in_place`, a store may be rewritten.
+    """
 
     what: What = What.file
     becomes: str = ""
     part: slice = slice(None)
+    in_place: bool = False
 
 
 class Writes(NamedTuple):
@@ -75,19 +79,21 @@ def check_files(
     from perceptrank.io.atomic import check_writable
     from perceptrank.stream.validation import AdvisingValueError, Name
 
-    read = [(one, "") for path in plugins for one in _inputs(os.fspath(path), What.file)]
+    read = [(one, Reads()) for path in plugins for one in _inputs(os.fspath(path), What.file)]
     written: list[_Output] = []
     for option, role in ((option, role) for option, several in roles.items() for role in several):
         for value in _values(given.get(option))[role.part]:
             if isinstance(role, Reads):
-                read += [(one, role.becomes) for one in _inputs(value, role.what)]
+                read += [(one, role) for one in _inputs(value, role.what)]
             else:
                 written += [_Output(option, path, role.what) for path in _outputs(value, role.what)]
     for output in [*written, _STANDARD_OUTPUT]:
         identity = _identity_of("stdout") if output.path == "-" else _identity(output.path)
         folders = [] if output.path == "-" else [_identity(one) for one in _real(output).parents]
-        for one, becomes in read:
-            if becomes != output.option and (harm := _harm(output, identity, folders, one)):
+        for one, role in read:
+            if role.becomes == output.option or (role.in_place and one.kind == "store" and one.identity == identity):
+                continue
+            if harm := _harm(output, identity, folders, one):
                 shown = "" if output.path == "-" else f" {output.path}"
                 raise AdvisingValueError(Name(output.option), f"{shown} would {harm}: name another file")
     for output, other in combinations(written, 2):

@@ -1,21 +1,29 @@
 """Traces: the measures of a learner, round by round."""
 
+import errno
 import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from perceptrank.evaluation.plots import draw_running_means
 from perceptrank.io.atomic import replaced_file
+from perceptrank.io.errors import FileFormatError, FormatError
+from perceptrank.io.npy_file import read_vector
 from perceptrank.kernels.arrays import Floats
 from perceptrank.measures import Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.frames import make_frame
-from perceptrank.stream.validation import check_positive_whole
+from perceptrank.stream.validation import Setting, check_positive_whole
 
 _MASSES = "masses"
+_LIMIT_PER_BYTE = 100  # an honest trace may be compressed a thousandfold, but then it is small
+_LEAST_LIMIT = 256 * 2**20
+_DAMAGE = (ValueError, TypeError, EOFError, RuntimeError, OverflowError, struct.error, zlib.error, zipfile.BadZipFile)
 
 
 class Trace:
@@ -139,12 +147,14 @@ class Trace:
             np.savez_compressed(file, **arrays | {_MASSES: self.masses})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Trace":
+    def load(cls, path: str | os.PathLike[str], *, max_bytes: int | None = None) -> "Trace":
         """Read a trace written by `save`.
 
         Parameters
         ----------
         path : path
+        max_bytes : int, optional
+            Limit on the size of the arrays in memory; default 100 times the size of the file, at least 256 MiB.
 
         Returns
         -------
@@ -152,21 +162,29 @@ class Trace:
 
         Raises
         ------
-        FileNotFoundError
-            If there is no such file.
-        ValueError
-            If it is not a trace, or is damaged.
+        FormatError
+            If it is not a trace, is damaged, or is larger than `max_bytes`.
+        OSError
+            If the file cannot be read.
         """
-        try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-                values = {parse(name): arrays[name] for name in arrays.files if name != _MASSES}
-                masses = arrays[_MASSES]
-        except (AttributeError, EOFError, KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
-            if isinstance(error, FileNotFoundError):
+        if max_bytes is not None:
+            check_positive_whole("max_bytes", max_bytes)
+        with open(path, "rb") as file:
+            limit = max_bytes or max(_LEAST_LIMIT, _LIMIT_PER_BYTE * os.fstat(file.fileno()).st_size)
+            try:
+                arrays = _read_arrays(path, file, limit)
+                masses = arrays.pop(_MASSES)
+                values = {parse(name): array for name, array in arrays.items()}
+            except FormatError:
                 raise
-            raise ValueError(f"{path} is not a trace, or is damaged: {error}") from None
-        if any(one.shape != masses.shape or one.dtype != np.float64 for one in (masses, *values.values())):
-            raise ValueError(f"{path} is not a trace: its arrays differ in length or type")
+            except KeyError as error:
+                raise FileFormatError(path, f" is not a trace: it has no {error}") from None
+            except (*_DAMAGE, OSError) as error:
+                if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # not about the content
+                    raise
+                raise FileFormatError(path, f" is not a trace, or is damaged: {error}") from None
+        if any(len(one) != len(masses) for one in values.values()):
+            raise FileFormatError(path, " is not a trace: its arrays differ in length")
         return cls(values, masses)
 
     def plot(self, path: str | Path, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> None:
@@ -223,3 +241,21 @@ def running_means(values: Floats) -> Floats:
     counts = np.cumsum(~np.isnan(values), axis=-1)
     sums = np.cumsum(np.nan_to_num(values), axis=-1)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _read_arrays(path: str | os.PathLike[str], file: IO[bytes], max_bytes: int) -> dict[str, Floats]:
+    """Read the float64 vectors of an .npz file, whose entries tell their sizes before they are decompressed."""
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        n_bytes = sum(entry.file_size for entry in entries)
+        if n_bytes > max_bytes:
+            problem = f" takes {n_bytes} bytes in memory, more than the limit of {max_bytes}; if you trust it, "
+            raise FileFormatError(path, problem, Setting("max_bytes", n_bytes), " reads it")
+        arrays = {}
+        for entry in entries:
+            if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError("it is encrypted, or compressed in another way than traces are")
+            with archive.open(entry) as packed:
+                arrays[entry.filename.removesuffix(".npy")] = read_vector(packed, entry.file_size)
+                packed.read(1)  # at its end, the checksum is compared
+        return arrays

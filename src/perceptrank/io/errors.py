@@ -1,5 +1,6 @@
 """Errors about the content of files."""
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -7,16 +8,16 @@ from perceptrank.stream.validation import AdvisingValueError, Part
 
 
 class FormatError(AdvisingValueError):
-    """Invalid content of a text file.
+    """A file that is not what it should be: invalid, damaged, or of another format.
 
-    The message is ``path:line:column: problem``.
+    For text, the message is ``path:line:column: problem``.
 
     Attributes
     ----------
     path : str
         Path of the file, or ``<stream>`` for an open file without a name.
     line, column : int
-        Position of the error, both counted from 1.
+        Position of the error, both counted from 1; 0 in a file that is not read by lines.
     problem : str
         Rule that is broken, and the text found.
     """
@@ -28,6 +29,22 @@ class FormatError(AdvisingValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.line, self.column, *self.parts[1:])
+
+
+class FileFormatError(FormatError):
+    """Invalid content of a file that is not read by lines: part of a store, a Parquet file, a trace or a model.
+
+    >>> str(FileFormatError("m.json", " is not a model"))
+    'm.json is not a model'
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *problem: Part) -> None:
+        AdvisingValueError.__init__(self, os.fspath(path), *problem)
+        self.path, self.line, self.column = os.fspath(path), 0, 0
+        self.problem = "".join(str(part) for part in problem).lstrip(" ,:")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.parts
 
 
 def no_documents(files: Iterable[str]) -> ValueError:

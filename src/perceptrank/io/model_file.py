@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.io.atomic import write_atomically
+from perceptrank.io.errors import FileFormatError
 from perceptrank.kernels.arrays import Floats
 
 FORMAT = "perceptrank model"
@@ -27,21 +28,19 @@ def _plain(value: Any) -> Any:
 
 
 def read_model(path: str | Path) -> dict[str, Any]:
-    """Read a model document; raise `ValueError` if it is invalid or of a newer version."""
+    """Read a model document; raise `FormatError` if it is invalid or of a newer version."""
     try:
         document = json.loads(Path(path).read_bytes())
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a perceptrank model, or is truncated: {error}") from None
+        raise FileFormatError(path, f" is not a perceptrank model, or is truncated: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ValueError(f"{path} is not a perceptrank model")
+        raise FileFormatError(path, " is not a perceptrank model")
     version = document.get("version")
     if type(version) is not int or version < 1:
-        raise ValueError(f"{path} has no valid version, got {version!r}")
+        raise FileFormatError(path, f" has no valid version, got {version!r}")
     if version > VERSION:
-        raise ValueError(
-            f"{path} has version {version}, this perceptrank reads versions up to {VERSION}: "
-            "a newer perceptrank wrote it; upgrade to read it"
-        )
+        problem = f" has version {version}, this perceptrank reads versions up to {VERSION}: "
+        raise FileFormatError(path, problem, "a newer perceptrank wrote it; upgrade to read it")
     return document
 
 

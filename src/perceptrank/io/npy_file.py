@@ -1,16 +1,29 @@
-"""Append-only .npy files."""
+"""Files of arrays as .npy: written row by row, and mapped or read without evaluating their headers.
 
+NumPy's own reader parses a header as Python; here a header is compared with the one that the array must have.
+"""
+
+import errno
 import hashlib
+import math
 import os
+import re
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from perceptrank.io.errors import FileFormatError
+from perceptrank.kernels.arrays import Floats
+
+HEADER_BYTES = 256
 _MAGIC = b"\x93NUMPY\x01\x00"
-_HEADER_BYTES = 256
+_VECTOR_HEADER = re.compile(
+    rb"\{'descr': '([<>]f8)', 'fortran_order': False, 'shape': \((\d{1,15}),\), \} *\n"  # as NumPy writes it
+)
+_LARGEST_COPIED = 2**20
 
 
 class NpyFile:
@@ -33,9 +46,7 @@ class NpyFile:
         self._file.write(self._header())
 
     def _header(self) -> bytes:
-        described = {"descr": self._dtype.str, "fortran_order": False, "shape": (self._n_rows, *self._row_shape)}
-        text = repr(described).encode("latin-1").ljust(_HEADER_BYTES - len(_MAGIC) - 3) + b"\n"
-        return _MAGIC + len(text).to_bytes(2, "little") + text
+        return _header(self._dtype, (self._n_rows, *self._row_shape))
 
     def append(self, rows: npt.NDArray[Any]) -> None:
         """Append rows."""
@@ -63,8 +74,74 @@ class NpyFile:
                 os.fsync(file.fileno())
 
 
-def checksum(path: Path) -> str:
-    """Compute the SHA-256 of the data of a file written by `NpyFile`, without the header."""
-    with open(path, "rb") as file:
-        file.seek(_HEADER_BYTES)
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    described = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    text = repr(described).encode("latin-1").ljust(HEADER_BYTES - len(_MAGIC) - 3) + b"\n"
+    return _MAGIC + len(text).to_bytes(2, "little") + text
+
+
+def map_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], *, always: bool = False) -> npt.NDArray[Any]:
+    """Memory-map a file that `NpyFile` wrote, after checking its header and size.
+
+    Small arrays are read into memory, unless they are `always` to be mapped: each mapped file takes a descriptor.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    try:
+        with open(path, "rb") as file:
+            _check_header(path, file, dtype, shape)
+            if not always and size <= _LARGEST_COPIED:
+                raw = file.read(size + 1)
+                if len(raw) != size:
+                    raise FileFormatError(path, f" is damaged: it does not hold {size} bytes of data")
+                return np.frombuffer(raw, dtype).reshape(shape)
+            if os.fstat(file.fileno()).st_size != HEADER_BYTES + size:
+                raise FileFormatError(path, f" is damaged: it does not hold {size} bytes of data")
+            return np.asarray(np.memmap(file, dtype, "r", HEADER_BYTES, shape))
+    except OSError as error:
+        raise describe_os_error(path, error) from None
+
+
+def checksum(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """Compute the SHA-256 of the data of a file that `NpyFile` wrote, after checking its header."""
+    try:
+        with open(path, "rb") as file:
+            _check_header(path, file, dtype, shape)
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise describe_os_error(path, error) from None
+
+
+def _check_header(path: Path, file: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    if file.read(HEADER_BYTES) != _header(dtype, shape):
+        raise FileFormatError(path, f" is damaged: its header is not that of {dtype} of shape {shape} in C order")
+
+
+def describe_os_error(path: Path, error: OSError) -> OSError:
+    """Return an error of the system with advice, if it is a limit or a file that is gone."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        advice = "raise the limit (ulimit -n), or merge the segments of the store with Store.compact"
+        return OSError(f"too many files are open to read {path}: {advice}")
+    if error.errno == errno.ENOMEM:
+        return OSError(f"no memory to map {path}: merge the segments of the store with Store.compact, or free memory")
+    if error.errno == errno.ENOENT:
+        return FileNotFoundError(f"there is no file {path}: if the store was overwritten meanwhile, open it again")
+    return error
+
+
+def read_vector(file: IO[bytes], n_bytes: int) -> Floats:
+    """Read a float64 vector as NumPy writes it; raise `ValueError` unless it takes exactly these bytes."""
+    start = file.read(len(_MAGIC) + 2)
+    header = file.read(int.from_bytes(start[-2:], "little"))
+    described = _VECTOR_HEADER.fullmatch(header)
+    if not start.startswith(_MAGIC) or described is None:
+        raise ValueError("an array is not a vector of float64")
+    if len(start) + len(header) + 8 * int(described[2]) != n_bytes:
+        raise ValueError(f"an array of {int(described[2])} numbers does not take {n_bytes} bytes")
+    values = np.empty(int(described[2]), np.dtype(described[1].decode()))
+    target = values.view(np.uint8).data
+    while target:
+        n_read = file.readinto(target)  # type: ignore[attr-defined]
+        if not n_read:
+            raise ValueError("an array is truncated")
+        target = target[n_read:]
+    return values.astype(np.float64, copy=False)

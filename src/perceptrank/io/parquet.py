@@ -12,13 +12,14 @@ import numpy as np
 
 from perceptrank.io.atomic import replaced_file
 from perceptrank.io.block_assembly import BlockAssembler, RepeatedQueryError, as_id_array
-from perceptrank.io.errors import no_documents
+from perceptrank.io.errors import FileFormatError, no_documents
 from perceptrank.io.parquet_columns import COMMENT, METADATA, import_pyarrow, read_columns
 from perceptrank.io.paths import PathLike
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks
 from perceptrank.stream.frames import feature_columns
+from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
-from perceptrank.stream.validation import AdvisingValueError, Name, check_choice, check_positive_whole
+from perceptrank.stream.validation import Name, check_choice, check_positive_whole
 
 _ROW_GROUP_BYTES = 64 * 2**20
 
@@ -128,7 +129,7 @@ def scan_parquet(
         If a path does not exist or matches no file.
     ImportError
         If pyarrow (extra ``parquet``) is not installed.
-    ValueError
+    FormatError
         If a file is not Parquet, columns are missing or differ between files, or values are invalid; the message names
         the file and row.
     """
@@ -138,13 +139,13 @@ def scan_parquet(
     def start() -> Iterator[QueryStream]:
         queries = BlockAssembler(max_bytes, columns.names)
         for file in files:
-            for first_row, piece in columns.pieces(file):
+            for first_row, piece in columns.pieces(file, max_bytes):
                 try:
                     yield from queries.add(piece)
                 except RepeatedQueryError as error:
                     row = first_row + error.start
                     advice = Name("read_parquet"), " groups them"
-                    raise AdvisingValueError(f"{file}, row {row}: {error}; ", *advice) from None
+                    raise FileFormatError(file, f", row {row}: {error}; ", *advice) from None
         if queries.is_empty:
             raise no_documents(files)
         yield from queries.flush()
@@ -187,12 +188,17 @@ def read_parquet(
         If a path does not exist or matches no file.
     ImportError
         If pyarrow (extra ``parquet``) is not installed.
-    ValueError
+    FormatError
         If a file is not Parquet, columns are missing or differ between files, or values are invalid; the message names
         the file and row.
     """
     files, columns = read_columns(paths, qid, relevance, features, comments)
-    pieces = [piece for file in files for _, piece in columns.pieces(file)]
+    n_bytes = sum(columns.n_bytes(file) for file in files)
+    if n_bytes > free_memory():
+        raise MemoryError(
+            f"the features take {n_bytes / 1e9:.1f} GB, more than is available; scan_parquet reads block by block"
+        )
+    pieces = [piece for file in files for _, piece in columns.pieces(file, BLOCK_BYTES)]
     if not pieces:
         raise no_documents(files)
     ids = as_id_array([one for piece in pieces for one in piece.qids])

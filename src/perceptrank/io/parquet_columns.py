@@ -3,18 +3,24 @@
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
 
 from perceptrank.io.block_assembly import Piece
+from perceptrank.io.errors import FileFormatError
+from perceptrank.io.parquet_footer import count_values
 from perceptrank.io.paths import PathLike, find_files
 from perceptrank.kernels.arrays import Features
-from perceptrank.stream.validation import AdvisingValueError, Setting, as_grades, as_identifiers, check_finite
+from perceptrank.stream.validation import Setting, as_grades, as_identifiers, check_finite
 
 METADATA = b"perceptrank"
 COMMENT = "comment"
 _READ_ROWS = 2**14
+_LEAST_BATCH = 4 * 2**20
+_LIMIT_PER_BYTE = 1000  # of the file: data that can be compressed further is hardly data
+_LEAST_LIMIT = 256 * 2**20
 
 
 def read_columns(
@@ -65,95 +71,136 @@ class Columns:
 
     def __init__(self, path: str, qid: str, relevance: str, features: Sequence[str] | None, comments: bool) -> None:
         pa, _ = import_pyarrow()
-        schema = open_parquet(path).schema_arrow
-        index = [one for one in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(one, str)]
+        with content_of(path):
+            schema = open_parquet(path).schema_arrow
+            index = _index_columns(schema)
+            written = _written_names(schema)
         self._qid, self._relevance, self._comments = qid, relevance, comments and COMMENT in schema.names
         self._width = 0
         others = [name for name in schema.names if name not in (qid, relevance, COMMENT, *index)]
         self._features = others if features is None else list(features)
         needed = [self._qid, self._relevance, *self._features, *([COMMENT] if self._comments else [])]
-        missing = [name for name in needed if name not in schema.names]
+        known = set(schema.names)
+        missing = [name for name in needed if name not in known]
         if missing:
-            raise AdvisingValueError(
-                f"{path} has no column {', '.join(map(repr, missing))}; it has {', '.join(schema.names)}. ",
+            raise FileFormatError(
+                path,
+                f" has no column {', '.join(map(repr, missing))}; it has {', '.join(schema.names)}. ",
                 *(ColumnSetting("qid"), ", ", ColumnSetting("relevance"), " and ", ColumnSetting("features")),
                 " name the columns",
             )
-        if len(set(schema.names)) < len(schema.names):
-            raise ValueError(f"{path} has two columns of the same name")
+        if len(known) < len(schema.names):
+            raise FileFormatError(path, " has two columns of the same name")
         if not self._features:
-            raise ValueError(f"{path} has no feature columns, only {', '.join(schema.names)}")
+            raise FileFormatError(path, f" has no feature columns, only {', '.join(schema.names)}")
+        if pa.types.is_nested(schema.field(qid).type):
+            raise FileFormatError(path, f": column {qid!r} must hold numbers or text, got {schema.field(qid).type}")
+        if self._comments and not _is_text(pa, schema.field(COMMENT).type):
+            raise FileFormatError(path, f": column {COMMENT!r} must hold text, got {schema.field(COMMENT).type}")
         types = [schema.field(name).type for name in self._features]
         self._is_list = len(types) == 1 and _is_list(pa, types[0])
-        list_type = types[0]
+        self._list_size = int(getattr(types[0], "list_size", 0)) if self._is_list else 0
         if self._is_list:
             types = [types[0].value_type]
         for name, kind in zip(self._features, types, strict=True):
             if not any(getattr(pa.types, f"is_{one}")(kind) for one in ("integer", "floating", "boolean", "decimal")):
-                problem = f"{path}: feature column {name!r} must hold numbers, got {kind}; choose columns with "
-                raise AdvisingValueError(problem, ColumnSetting("features"))
+                problem = f": feature column {name!r} must hold numbers, got {kind}; choose columns with "
+                raise FileFormatError(path, problem, ColumnSetting("features"))
         singles = all(
             not pa.types.is_decimal(kind) and np.can_cast(np.dtype(kind.to_pandas_dtype()), np.float32)
             for kind in types
         )
         self.dtype: np.dtype[Any] = np.dtype(np.float32 if singles else np.float64)
         # Columns name the features; metadata only tells that there are no names, or names the elements of a list.
-        written = json.loads((schema.metadata or {}).get(METADATA, b"{}"))
         self.names: tuple[str, ...] | None = None if self._is_list else tuple(self._features)
         numbered = tuple(f"f{j + 1}" for j in range(len(self._features)))
-        if self.names == numbered and written.get("feature_names", numbered) is None:
+        if self.names == numbered and written is None:
             self.names = None
-        names = written.get("feature_names")
-        if self._is_list and names is not None and len(names) == getattr(list_type, "list_size", -1):
-            self.names = tuple(names)
+        if self._is_list and written and len(written) == self._list_size:
+            self.names = written
 
     def check_like(self, other: "Columns", path: str) -> None:
         """Raise `ValueError` if the features differ from those of another file."""
         if self._features != other._features or self._is_list != other._is_list:
             odd = set(self._features) ^ set(other._features)
             difference = f"{', '.join(sorted(odd)[:3])} in one only" if odd else "the same in a different order"
-            raise ValueError(f"{path} has different feature columns from the files before it: {difference}")
+            raise FileFormatError(path, f" has different feature columns from the files before it: {difference}")
         if self.names != other.names:
             self.names = other.names = tuple(self._features)
 
-    def pieces(self, path: str) -> Iterator[tuple[int, Piece]]:
-        """Read a file; yield (number of the first row, rows)."""
+    def pieces(self, path: str, max_bytes: int) -> Iterator[tuple[int, Piece]]:
+        """Read a file in pieces with at most so many bytes of features, or one row; yield (its first row, rows)."""
         first_row = 0
-        file = open_parquet(path)
         names = [self._qid, self._relevance, *self._features, *([COMMENT] if self._comments else [])]
-        for batch in file.iter_batches(batch_size=_READ_ROWS, columns=names):
-            if len(batch) == 0:
-                continue
-            for name in names:
-                if batch.column(name).null_count:
-                    row = first_row + batch.column(name).is_null().to_pylist().index(True)
-                    raise ValueError(f"{path}, row {row}: column {name!r} must not be missing")
-            try:
-                X = self._matrix(batch)
-                self._width = self._width or X.shape[1]
-                if self._width != X.shape[1]:
-                    raise ValueError(f"feature lists must have one length, got {self._width} and {X.shape[1]}")
-                check_finite(X, self.names)
-                grades = as_grades(batch.column(self._relevance).to_numpy(zero_copy_only=False), len(batch))
-            except ValueError as error:
-                raise ValueError(f"{path}, rows from {first_row} on: {error}") from None
-            ids = as_identifiers(batch.column(self._qid).to_numpy(zero_copy_only=False))
-            starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
-            comments = np.array(batch.column(COMMENT).to_pylist(), dtype=object) if self._comments else None
-            yield first_row, Piece(X, grades, comments, starts.tolist(), ids[starts].tolist())
-            first_row += len(batch)
+        with content_of(path):
+            texts = [self._qid, *([COMMENT] if self._comments else [])]
+            file = open_parquet(path, read_dictionary=texts)  # a long text that repeats is kept once
+            n_rows = self._rows_at_once(path, file, max_bytes)
+            batches = file.iter_batches(batch_size=n_rows, columns=names)
+        while True:
+            with content_of(path, f", rows from {first_row} on"):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                columns = dict(zip(names, batch.select(names).columns, strict=True))
+                for name, column in columns.items():
+                    if column.null_count:
+                        row = first_row + column.is_null().to_pylist().index(True)
+                        raise FileFormatError(path, f", row {row}: column {name!r} must not be missing")
+                piece = self._piece(columns) if len(batch) else None
+            if piece is not None:
+                yield first_row, piece
+                first_row += len(batch)
 
-    def _matrix(self, batch: Any) -> Features:
+    def _piece(self, columns: dict[str, Any]) -> Piece:
+        X = self._matrix([columns[name] for name in self._features])
+        self._width = self._width or X.shape[1]
+        if self._width != X.shape[1]:
+            raise ValueError(f"feature lists must have one length, got {self._width} and {X.shape[1]}")
+        check_finite(X, self.names)
+        grades = as_grades(columns[self._relevance].to_numpy(zero_copy_only=False), len(X))
+        ids = as_identifiers(columns[self._qid].to_numpy(zero_copy_only=False))
+        starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
+        comments = columns[COMMENT].to_numpy(zero_copy_only=False) if self._comments else None
+        return Piece(X, grades, comments, starts.tolist(), ids[starts].tolist())
+
+    def n_bytes(self, path: str) -> int:
+        """Return the size that the features of a file will have in memory, as far as its metadata tell."""
+        with content_of(path):
+            return int(open_parquet(path).metadata.num_rows) * self._row_bytes(self._count_listed(path))
+
+    def _count_listed(self, path: str) -> list[tuple[int, int]]:
+        """Return (rows, values) of every row group if there are lists of any length, else nothing."""
+        return count_values(path, self._features[0]) if self._is_list and not self._list_size else []
+
+    def _row_bytes(self, listed: list[tuple[int, int]]) -> int:
+        """Return the size of a row's features; of lists of any length, the largest mean of a row group."""
+        width = self._list_size if self._is_list else len(self._features)
+        means = [-(-n_values // max(1, n_rows)) for n_rows, n_values in listed]
+        return max([1, width, *means]) * self.dtype.itemsize
+
+    def _rows_at_once(self, path: str, file: Any, max_bytes: int) -> int:
+        """Choose the number of rows to decode at once; raise if row groups hold far more than the file has bytes."""
+        listed = self._count_listed(path)
+        packed = os.path.getsize(path)
+        unpacked = [int(file.metadata.row_group(i).total_byte_size) for i in range(file.metadata.num_row_groups)]
+        unpacked += [n_values * self.dtype.itemsize for _, n_values in listed]  # one list may have all values
+        if max(unpacked, default=0) > max(_LEAST_LIMIT, _LIMIT_PER_BYTE * packed):
+            problem = f": of {packed} bytes, a row group may unpack {max(unpacked)} at once, which is not read; "
+            raise FileFormatError(path, problem, "write the file with smaller row groups")
+        return int(min(_READ_ROWS, max(1, max(max_bytes, _LEAST_BATCH) // self._row_bytes(listed))))
+
+    def _matrix(self, columns: list[Any]) -> Features:
+        n_rows = len(columns[0])
         if self._is_list:
-            column = batch.column(self._features[0])
-            values = column.flatten().to_numpy(zero_copy_only=False)
-            lengths = set(column.value_lengths().to_pylist())
+            values = columns[0].flatten().to_numpy(zero_copy_only=False)
+            lengths = set(columns[0].value_lengths().to_pylist())
             if len(lengths) != 1 or 0 in lengths:
                 raise ValueError(f"feature lists must have one length, not 0, got {sorted(lengths)}")
-            return cast(Features, np.ascontiguousarray(values.reshape(len(batch), -1), dtype=self.dtype))
-        X = np.empty((len(batch), len(self._features)), self.dtype)
-        for j, name in enumerate(self._features):
-            X[:, j] = batch.column(name).to_numpy(zero_copy_only=False)
+            return cast(Features, np.ascontiguousarray(values.reshape(n_rows, -1), dtype=self.dtype))
+        X = np.empty((n_rows, len(columns)), self.dtype)
+        for j, column in enumerate(columns):
+            X[:, j] = column.to_numpy(zero_copy_only=False)
         return X
 
 
@@ -161,13 +208,48 @@ def _is_list(pa: Any, kind: Any) -> bool:
     return bool(pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def open_parquet(path: str) -> Any:
-    """Open a Parquet file; raise `ValueError` if it is not one."""
-    pa, parquet = import_pyarrow()
+def _is_text(pa: Any, kind: Any) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _index_columns(schema: Any) -> list[str]:
+    """Return the columns that pandas wrote its index to."""
+    described = schema.pandas_metadata
+    columns = [] if described is None else described.get("index_columns", [])
+    return [one for one in columns if isinstance(one, str)]
+
+
+def _written_names(schema: Any) -> tuple[str, ...] | None:
+    """Return the feature names in our metadata: None if it says that there are none, () if it does not say."""
+    described = json.loads((schema.metadata or {}).get(METADATA, b"{}"))
+    names = described.get("feature_names", ())
+    if names is not None and not all(type(one) is str for one in names):
+        raise ValueError("its metadata must have a list of feature_names, or null")
+    return None if names is None else tuple(names)
+
+
+def open_parquet(path: str, **options: Any) -> Any:
+    """Open a Parquet file; raise `FormatError` if it is not one."""
+    _, parquet = import_pyarrow()
+    with content_of(path, " is not a Parquet file, or is damaged"):
+        return parquet.ParquetFile(path, **options)
+
+
+@contextmanager
+def content_of(path: str, where: str = " is damaged") -> Iterator[None]:
+    """Raise `FormatError` for whatever pyarrow, or the checks of values, raise about the content of a file."""
+    pa, _ = import_pyarrow()
     try:
-        return parquet.ParquetFile(path)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} is not a Parquet file, or is damaged: {error}") from None
+        yield
+    except (FileFormatError, ImportError):
+        raise
+    except OSError as error:
+        if error.errno is not None:  # an error of the system, not of pyarrow about what it read
+            raise
+        raise FileFormatError(path, f"{where}: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, pa.ArrowException) as error:
+        raise FileFormatError(path, f"{where}: {error}") from None
 
 
 def import_pyarrow() -> tuple[Any, Any]:

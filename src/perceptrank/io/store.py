@@ -11,16 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.io.npy_file import checksum
 from perceptrank.io.paths import PathLike
-from perceptrank.io.store_manifest import MANIFEST, OWN_FILE, locked, read_manifest, remove_unlisted, segment_file
+from perceptrank.io.store_locks import locked
+from perceptrank.io.store_manifest import MANIFEST, OWN_FILE, read_manifest, remove_unlisted, verify_segments
+from perceptrank.io.store_reading import OpenSegments
 from perceptrank.io.store_segments import add_segment, map_segment
-from perceptrank.kernels.arrays import Ints
+from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
-from perceptrank.stream.validation import AdvisingExistsError, Setting
-
-_MAX_MAPPED_EAGERLY = 16
+from perceptrank.stream.validation import AdvisingExistsError, Setting, read_only
 
 
 def open_store(path: PathLike, *, comments: bool = False) -> "Store":
@@ -41,7 +40,7 @@ def open_store(path: PathLike, *, comments: bool = False) -> "Store":
     ------
     FileNotFoundError
         If there is no such folder.
-    ValueError
+    FormatError
         If it is not a store, or is damaged.
     """
     return Store(Path(path).absolute(), comments)
@@ -124,7 +123,7 @@ class Store(QueryStream):
     ------
     FileNotFoundError
         If there is no such folder.
-    ValueError
+    FormatError
         If it is not a store, or is damaged.
     """
 
@@ -134,20 +133,11 @@ class Store(QueryStream):
         self._open()
 
     def _open(self) -> None:
-        manifest = read_manifest(self.path)
-        while True:  # retried if another process has overwritten the store
-            try:
-                eager = range(len(manifest["segments"]) if len(manifest["segments"]) <= _MAX_MAPPED_EAGERLY else 0)
-                mapped = [map_segment(self.path, manifest, number, self._with_comments) for number in eager]
-                break
-            except ValueError:
-                if (newer := read_manifest(self.path)) == manifest:
-                    raise
-                manifest = newer
-        self._manifest = manifest
-        self.feature_names = None if manifest["feature_names"] is None else tuple(manifest["feature_names"])
-        self._segments: list[QueryStream | None] = [*mapped] or [None] * len(manifest["segments"])
-        self._first_queries: Ints = np.cumsum([0] + [one["queries"] for one in manifest["segments"]])
+        self._segments = OpenSegments(self.path, self._with_comments)
+        self._manifest = self._segments.manifest
+        names = self._manifest["feature_names"]
+        self.feature_names = None if names is None else tuple(names)
+        self._first_queries: Ints = np.cumsum([0] + [one["queries"] for one in self._manifest["segments"]])
         for name in ("X", "relevance", "offsets", "qids", "comments"):
             self.__dict__.pop(name, None)
 
@@ -155,18 +145,31 @@ class Store(QueryStream):
         """Concatenate the arrays of the whole stream on first access."""
         if name not in ("X", "relevance", "offsets", "qids", "comments"):
             raise AttributeError(f"'Store' object has no attribute {name!r}")
-        only_small = self.n_segments > 1 and name != "X"
         if self.n_segments == 1:
-            whole = self._segment(0)
-        elif only_small:  # without concatenating the features
-            narrow = (one.with_features(np.zeros((one.n_documents, 1), np.float32)) for one in self._all_segments())
-            whole = QueryStream.concatenate(narrow)
-        else:
-            whole = QueryStream.concatenate(self._all_segments())
-        self._set(whole.X, whole.relevance, whole.offsets, whole.qids, self.feature_names, whole.comments)
-        if only_small:
+            whole = self._segments[0]
+            self._set(whole.X, whole.relevance, whole.offsets, whole.qids, self.feature_names, whole.comments)
+        elif name == "X":
+            vars(self)["X"] = read_only(self._copy_features(self._parts(0, self.n_queries), self.n_documents))
+        else:  # without copying the features
+            whole = _without_features(self._parts(0, self.n_queries))
+            self._set(whole.X, whole.relevance, whole.offsets, whole.qids, self.feature_names, whole.comments)
             del self.X
         return self.__dict__[name]
+
+    def _parts(self, start: int, stop: int) -> Iterator[QueryStream]:
+        """Yield the queries of a range segment by segment, without keeping them mapped."""
+        segments = self._segments
+        for number, first in enumerate(self._first_queries[:-1].tolist()):
+            if start < self._first_queries[number + 1] and stop > first:
+                yield segments[number][max(0, start - first) : stop - first]
+
+    def _copy_features(self, parts: Iterator[QueryStream], n_documents: int) -> Features:
+        X = np.empty((n_documents, self.n_features), self._manifest["dtype"])
+        row = 0
+        for part in parts:
+            X[row : row + part.n_documents] = part.X
+            row += part.n_documents
+        return X
 
     def __repr__(self) -> str:
         segments = "1 segment" if self.n_segments == 1 else f"{self.n_segments} segments"
@@ -192,16 +195,6 @@ class Store(QueryStream):
         """Number of features."""
         return int(self._manifest["n_features"])
 
-    def _all_segments(self) -> Iterator[QueryStream]:
-        return (self._segment(number) for number in range(self.n_segments))
-
-    def _segment(self, number: int) -> QueryStream:
-        segment = self._segments[number]
-        if segment is None:
-            segment = map_segment(self.path, self._manifest, number, self._with_comments)
-            self._segments[number] = segment
-        return segment
-
     def blocks(self, max_bytes: int = BLOCK_BYTES) -> Iterator[QueryStream]:
         """Iterate over consecutive blocks of whole queries, memory-mapped.
 
@@ -214,24 +207,28 @@ class Store(QueryStream):
         ------
         QueryStream
         """
-        for segment in self._all_segments():
-            yield from segment.blocks(max_bytes)
+        segments = self._segments  # an append or a compaction meanwhile is for the next iteration
+        for number in range(len(segments)):
+            yield from segments[number].blocks(max_bytes)
 
     def __getitem__(self, index: Any) -> Any:
         """Select one query by its number, or several by a slice or an array of numbers or booleans."""
         if isinstance(index, (int, np.integer)):
             q = range(self.n_queries)[index]
             number = int(np.searchsorted(self._first_queries, q, side="right")) - 1
-            return self._segment(number)[q - int(self._first_queries[number])]
+            return self._segments[number][q - int(self._first_queries[number])]
         if isinstance(index, slice) and index.step in (None, 1):
             start, stop, _ = index.indices(self.n_queries)
-            parts = []
-            for number, first in enumerate(self._first_queries[:-1].tolist()):
-                if start < self._first_queries[number + 1] and stop > first:
-                    parts.append(self._segment(number)[max(0, start - first) : max(0, stop - first)])
-            if not parts:
-                return self._segment(0)[:0]
-            return parts[0] if len(parts) == 1 else QueryStream.concatenate(parts)
+            first = int(np.searchsorted(self._first_queries, start, side="right")) - 1
+            if start >= stop:
+                return self._segments[0][:0]
+            if stop <= self._first_queries[first + 1]:
+                return next(self._parts(start, stop))
+            whole = _without_features(self._parts(start, stop))
+            X = self._copy_features(self._parts(start, stop), whole.n_documents)
+            return QueryStream._trusted(
+                X, whole.relevance, whole.offsets, whole.qids, self.feature_names, whole.comments
+            )
         return super().__getitem__(index)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -260,10 +257,54 @@ class Store(QueryStream):
             add_segment(self.path, _with_comments(stream), manifest, None)
         self._open()
 
+    def compact(self) -> None:
+        """Merge all segments into one, atomically, after verifying them.
+
+        Other processes that have the store open keep what they opened; appends wait. If a reader still needs the old
+        segments, their files stay until the next write.
+
+        Raises
+        ------
+        FormatError
+            If a file is damaged; the store stays as it is.
+        ValueError
+            If query ids of different segments cannot be stored together, such as dates and numbers.
+
+        Examples
+        --------
+        >>> import tempfile, perceptrank as pr
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = pr.write_store(pr.QueryStream.from_arrays([[1.0], [2.0]], [0, 1]), folder)
+        ...     store.append(pr.QueryStream.from_arrays([[3.0], [4.0]], [1, 0]))
+        ...     store.compact()
+        ...     store.n_segments, store.X.ravel().tolist()
+        (1, [1.0, 2.0, 3.0, 4.0])
+        """
+        with locked(self.path):
+            manifest = read_manifest(self.path)
+            n_segments = len(manifest["segments"])
+            if n_segments > 1:
+                verify_segments(self.path, manifest)  # what is copied gets new checksums
+                segments = (map_segment(self.path, manifest, number, True) for number in range(n_segments))
+                add_segment(self.path, segments, None, None)
+            self._open()  # which lets go of the old segments
+            remove_unlisted(self.path)
+
     def verify(self) -> None:
-        """Compare the checksums of all files with the manifest; raise `ValueError` if one differs."""
-        for segment in self._manifest["segments"]:
-            for kind, expected in segment["files"].items():
-                path = segment_file(self.path, segment["name"], kind)
-                if checksum(path) != expected["sha256"]:
-                    raise ValueError(f"{path} is damaged: its checksum is not the one in {MANIFEST}")
+        """Compare headers and checksums of all files with the manifest; raise `FormatError` if one differs."""
+        verify_segments(self.path, self._manifest)
+
+
+def _without_features(parts: Iterator[QueryStream]) -> QueryStream:
+    """Concatenate copies of everything but the features, which have no columns."""
+    return QueryStream.concatenate(
+        QueryStream._trusted(
+            np.empty((part.n_documents, 0), np.float32),
+            np.array(part.relevance),
+            np.array(part.offsets),
+            np.array(part.qids),
+            None,
+            part.comments,
+        )
+        for part in parts
+    )

@@ -1,14 +1,17 @@
 """The manifest of a store: the JSON file that lists its segments and their files."""
 
 import json
-import os
+import math
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from perceptrank.io.errors import FileFormatError
 from perceptrank.io.model_file import whole_number
+from perceptrank.io.npy_file import HEADER_BYTES, checksum
+from perceptrank.io.store_locks import is_held
 from perceptrank.stream.query_stream import QueryStream
 
 FORMAT = "perceptrank store"
@@ -16,7 +19,12 @@ VERSION = 1
 MANIFEST = "manifest.json"
 OWN_FILE = re.compile(r"(?:(\d{8})\.[a-z_A-Z]+\.npy|\.perceptrank-.*)")  # the latter: a manifest not yet complete
 
-_SEGMENT_NAME = re.compile(r"\d{8}")
+KINDS = ("X", "relevance", "offsets", "qids", "comments", "comment_lengths")
+
+_HELD = ".X.npy"
+_SEGMENT_NAME = re.compile(r"[0-9]{8}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_ID_TYPE = re.compile(r"[<>](i8|f8|U[1-9][0-9]{0,8}|M8\[([1-9][0-9]{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])")
 
 
 def is_store(path: Path) -> bool:
@@ -42,12 +50,12 @@ def new_manifest(stream: QueryStream) -> dict[str, Any]:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read the manifest and validate it, without opening the files; raise `ValueError` if it is inconsistent."""
+    """Read the manifest and validate it, without opening the files; raise `FormatError` if it is inconsistent."""
     path = folder / MANIFEST
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no store at {folder}")
     if not path.is_file():
-        raise ValueError(f"{folder} is not a store: it has no {MANIFEST}")
+        raise FileFormatError(folder, f" is not a store: it has no {MANIFEST}")
     try:
         manifest = json.loads(path.read_bytes())
         if manifest.get("format") != FORMAT:
@@ -61,60 +69,84 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         names = manifest["feature_names"]
         if names is not None and (len(names) != manifest["n_features"] or not all(type(one) is str for one in names)):
             raise ValueError("its feature_names do not name each feature")
-        if not manifest["segments"]:
+        if not isinstance(manifest["segments"], list) or not manifest["segments"]:
             raise ValueError("it has no segments")
         for segment in manifest["segments"]:
-            _check_segment(folder, segment)
-    except (AttributeError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"{path} is not the manifest of a store, or is damaged: {error!r}") from None
-    except ValueError as error:
-        raise ValueError(f"{path} is not the manifest of a store, or is damaged: {error}") from None
+            _check_segment(folder, manifest, segment)
+    except KeyError as error:
+        raise FileFormatError(path, f" is not the manifest of a store, or is damaged: {error} is missing") from None
+    except (AttributeError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise FileFormatError(path, f" is not the manifest of a store, or is damaged: {error}") from None
     return dict(manifest)
 
 
-def _check_segment(folder: Path, segment: dict[str, Any]) -> None:
+def _check_segment(folder: Path, manifest: dict[str, Any], segment: dict[str, Any]) -> None:
+    """Check one segment's entry against the sizes of its files."""
     if not _SEGMENT_NAME.fullmatch(segment["name"]):
         raise ValueError(f"invalid segment name {segment['name']!r}")
     if whole_number("queries", segment["queries"]) < 1 or whole_number("documents", segment["documents"]) < 1:
         raise ValueError(f"segment {segment['name']} has no documents")
+    if not _ID_TYPE.fullmatch(segment["qids"]):
+        raise ValueError(f"invalid type of query ids {segment['qids']!r}")
     if not {"X", "relevance", "offsets", "qids"} <= set(segment["files"]):
         raise ValueError(f"segment {segment['name']} lacks files")
+    if ("comments" in segment["files"]) != ("comment_lengths" in segment["files"]):
+        raise ValueError(f"segment {segment['name']} has comments without their lengths, or lengths without comments")
     for kind, expected in segment["files"].items():
+        if kind not in KINDS:
+            raise ValueError(f"segment {segment['name']} has an unknown file, {kind!r}")
+        if not _SHA256.fullmatch(expected["sha256"]):
+            raise ValueError(f"invalid checksum {expected['sha256']!r}")
+        whole_number("bytes", expected["bytes"])
         path = segment_file(folder, segment["name"], kind)
         size = path.stat().st_size if path.is_file() else None
         if size != expected["bytes"]:
             found = "is missing" if size is None else f"has {size} bytes"
             raise ValueError(f"{path.name} {found}, {expected['bytes']} are expected")
+        dtype, shape = array_of(manifest, segment, kind)
+        if expected["bytes"] != HEADER_BYTES + math.prod(shape) * dtype.itemsize:
+            raise ValueError(f"{path.name} with {dtype} of shape {shape} cannot have {expected['bytes']} bytes")
+
+
+def array_of(manifest: dict[str, Any], segment: dict[str, Any], kind: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Return the type and shape that the array in a file of a segment must have."""
+    n_documents, n_queries = segment["documents"], segment["queries"]
+    if kind == "X":
+        return np.dtype(manifest["dtype"]), (n_documents, manifest["n_features"])
+    if kind == "qids":
+        return np.dtype(segment["qids"]), (n_queries,)
+    if kind == "offsets":
+        return np.dtype(np.int64), (n_queries + 1,)
+    if kind == "comments":
+        return np.dtype(np.uint8), (max(0, segment["files"][kind]["bytes"] - HEADER_BYTES),)
+    return np.dtype(np.int64 if kind == "comment_lengths" else np.float64), (n_documents,)
 
 
 def is_listed(folder: Path, name: str) -> bool:
     """Return True if there is a valid manifest that lists the segment."""
     try:
         return any(one["name"] == name for one in json.loads((folder / MANIFEST).read_bytes())["segments"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 
+def verify_segments(folder: Path, manifest: dict[str, Any]) -> None:
+    """Compare headers and checksums of all files with the manifest; raise `FormatError` if one differs."""
+    for segment in manifest["segments"]:
+        for kind, expected in segment["files"].items():
+            path = segment_file(folder, segment["name"], kind)
+            if checksum(path, *array_of(manifest, segment, kind)) != expected["sha256"]:
+                raise FileFormatError(path, f" is damaged: its checksum is not the one in {MANIFEST}")
+
+
 def remove_unlisted(folder: Path) -> None:
-    """Remove files that the manifest does not list: left by an interrupted write, or replaced."""
+    """Remove files that the manifest does not list: left by an interrupted write, or replaced.
+
+    If a reader still needs some of them, all stay until the next write.
+    """
     segments = read_manifest(folder)["segments"]
     listed = {segment_file(folder, one["name"], kind).name for one in segments for kind in one["files"]}
-    for path in folder.iterdir():
-        if OWN_FILE.fullmatch(path.name) and path.name not in listed:
+    unlisted = [path for path in folder.iterdir() if OWN_FILE.fullmatch(path.name) and path.name not in listed]
+    if not any(is_held(path) for path in unlisted if path.name.endswith(_HELD)):
+        for path in unlisted:
             path.unlink(missing_ok=True)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Lock a store against other writers, where the system has file locks."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from perceptrank.io.atomic import flush_folder, write_atomically
 from perceptrank.io.block_assembly import as_id_array
-from perceptrank.io.npy_file import NpyFile
-from perceptrank.io.store_manifest import MANIFEST, OWN_FILE, is_listed, new_manifest, segment_file
+from perceptrank.io.errors import FileFormatError
+from perceptrank.io.npy_file import NpyFile, map_array
+from perceptrank.io.store_manifest import MANIFEST, OWN_FILE, array_of, is_listed, new_manifest, segment_file
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
@@ -64,14 +65,14 @@ def _write_segment(
             return files[kind]
 
         for whole in as_blocks(stream, required=True):
-            if head is None:
-                head = new_manifest(whole)
-            _check_features(head, whole)
-            if not files:
-                opened("X", head["dtype"], head["n_features"])
-                opened("relevance", np.float64)
-                opened("offsets", np.int64).append(np.zeros(1, np.int64))
             for block in whole.blocks():
+                if head is None:
+                    head = new_manifest(block)
+                _check_features(head, block)
+                if not files:
+                    opened("X", head["dtype"], head["n_features"])
+                    opened("relevance", np.float64)
+                    opened("offsets", np.int64).append(np.zeros(1, np.int64))
                 if block.comments is not None and "comments" not in files:
                     opened("comments", np.uint8)
                     opened("comment_lengths", np.int64).append(np.zeros(n_documents, np.int64))
@@ -151,42 +152,40 @@ def _as_storable(qids: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 def map_segment(folder: Path, manifest: dict[str, Any], number: int, with_comments: bool) -> QueryStream:
-    """Memory-map a segment; raise `ValueError` if its files are damaged."""
+    """Memory-map a segment; raise `FormatError` if its files are damaged."""
     segment = manifest["segments"][number]
-    n, n_queries = segment["documents"], segment["queries"]
+    n = segment["documents"]
 
-    def mapped(kind: str, dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
-        path = segment_file(folder, segment["name"], kind)
-        try:
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
-            raise ValueError(f"{path} is damaged: {error}") from None
-        if array.shape != shape or array.dtype != np.dtype(dtype):
-            raise ValueError(
-                f"{path} is damaged: it holds {array.dtype} of shape {array.shape}, not {dtype} of {shape}"
-            )
-        return np.asarray(array)
+    def mapped(kind: str) -> npt.NDArray[Any]:
+        dtype, shape = array_of(manifest, segment, kind)
+        return map_array(segment_file(folder, segment["name"], kind), dtype, shape, always=kind == "X")
 
-    X: Features = mapped("X", manifest["dtype"], n, manifest["n_features"])
-    offsets: Ints = mapped("offsets", np.int64, n_queries + 1)
+    X: Features = mapped("X")
+    offsets: Ints = mapped("offsets")
     if offsets[0] != 0 or offsets[-1] != n or not (offsets[1:] > offsets[:-1]).all():
-        raise ValueError(
-            f"{segment_file(folder, segment['name'], 'offsets')} is damaged: offsets must rise from 0 to {n}"
-        )
+        path = segment_file(folder, segment["name"], "offsets")
+        raise FileFormatError(path, f" is damaged: offsets must rise from 0 to {n}")
     comments = None
-    if with_comments and "comments" not in segment["files"]:
-        if any("comments" in other["files"] for other in manifest["segments"]):
-            comments = np.full(n, "", object)
-    elif with_comments:
-        bounds = np.concatenate([[0], np.cumsum(mapped("comment_lengths", np.int64, n))]).tolist()
-        text = mapped("comments", np.uint8, bounds[-1]).tobytes()
-        comments = np.array([text[start:end].decode() for start, end in pairwise(bounds)], dtype=object)
+    if with_comments and "comments" in segment["files"]:
+        comments = _split_comments(
+            segment_file(folder, segment["name"], "comments"), mapped("comments"), mapped("comment_lengths")
+        )
+    elif with_comments and any("comments" in other["files"] for other in manifest["segments"]):
+        comments = np.full(n, "", object)
     names = manifest["feature_names"]
     return QueryStream._trusted(
-        X,
-        mapped("relevance", np.float64, n),
-        offsets,
-        mapped("qids", segment["qids"], n_queries),
-        None if names is None else tuple(names),
-        comments,
+        X, mapped("relevance"), offsets, mapped("qids"), None if names is None else tuple(names), comments
     )
+
+
+def _split_comments(path: Path, text: npt.NDArray[Any], lengths: Ints) -> npt.NDArray[Any]:
+    """Split concatenated comments; raise `FormatError` unless the lengths add up to them."""
+    n_bytes = len(text)
+    if (lengths < 0).any() or (lengths > n_bytes).any() or sum(lengths.tolist()) != n_bytes:
+        raise FileFormatError(path, f" is damaged: the lengths of comments do not add up to {n_bytes} bytes")
+    bounds = [0, *np.cumsum(lengths).tolist()]
+    raw = text.tobytes()
+    try:
+        return np.array([raw[start:end].decode() for start, end in pairwise(bounds)], dtype=object)
+    except UnicodeDecodeError as error:
+        raise FileFormatError(path, f" is damaged: a comment is not UTF-8: {error}") from None

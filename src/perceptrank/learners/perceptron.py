@@ -12,6 +12,7 @@ from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import (
     LARGEST_REACH,
+    LARGEST_SQUARED_NORM,
     MASS,
     ROUNDS,
     SQUARED_REACH,
@@ -62,7 +63,7 @@ def perceptron_pass(rule: PerceptronRule, block: Block, state: Iterates, record:
                     step[j] = -label * X[i, j]
                 length = squared_norm(step)
                 adapt(step, squares)
-                finite = take_step(weights, step, learning_rate)
+                finite = length <= LARGEST_SQUARED_NORM and take_step(weights, step, learning_rate)
                 tally[UPDATES] += 1.0
                 tally[SQUARED_REACH] += length
                 tally[SQUARED_STEPS] += length

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import perceptrank.learners
 from perceptrank.io import model_file
+from perceptrank.io.errors import FileFormatError
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.parameters import Parameter
 
@@ -241,12 +242,19 @@ def load(path: str | Path) -> Learner:
     ----------
     path : str or Path
         The model file.
+
+    Raises
+    ------
+    FormatError
+        If it is not a model, or is damaged, or its learner is unknown.
+    OSError
+        If it cannot be read.
     """
     document = model_file.read_model(path)
     try:
         return from_document(document)
     except UnknownAlgorithmError as error:
-        raise ValueError(f"{path} holds {error}") from None
+        raise FileFormatError(path, f" holds {error}") from None
     except _DAMAGE as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"{path} is damaged: {reason}") from None
+        raise FileFormatError(path, f" is damaged: {reason}") from None

@@ -92,7 +92,7 @@ def close_query(
             reach = 0.0
             for j in range(len(step)):
                 reach += (step[j] / mass) * (step[j] / mass)
-        if not reach <= LARGEST_SQUARED_NORM:
+        if not (reach <= LARGEST_SQUARED_NORM and length <= LARGEST_SQUARED_NORM):
             return False
         if len(squares) > 0:
             reach = adapt(step, squares) / mass / mass

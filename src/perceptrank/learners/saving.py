@@ -32,8 +32,9 @@ class SavedRanker(LinearRanker):
         parameters = self.get_params(deep=False)
         if isinstance(parameters.get("measure"), Measure):
             parameters["measure"] = str(parameters["measure"])
-        if "transform" in parameters:
-            parameters["transform"] = as_plain(self.transform)
+        for name in ("transform", "scaling"):  # the latter of learners of others
+            if name in parameters:
+                parameters[name] = as_plain(self.transform)
         return {
             "algorithm": self.algorithm,
             "parameters": parameters,
@@ -47,11 +48,12 @@ class SavedRanker(LinearRanker):
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
         """Restore the model that `as_document` converted; raise if the document is inconsistent."""
-        parameters = dict(document["parameters"])
+        parameters = {**document["parameters"]}  # raises for anything but a mapping
         if "scaling" in parameters and "transform" in cls.parameter_names:  # of version 1
             parameters["transform"] = parameters.pop("scaling")
-        if "transform" in parameters:
-            parameters["transform"] = from_plain(parameters["transform"])
+        for name in ("transform", "scaling"):
+            if name in parameters:
+                parameters[name] = from_plain(parameters[name])
         model = cls(**parameters)
         learned = model._state
         learned.queries = model_file.whole_number("queries", document["queries"])

@@ -48,7 +48,7 @@ class Composite(Learner):
         """Restore the model that `as_document` converted; raise if the document is inconsistent."""
         from perceptrank.learners.registry import from_document
 
-        parameters = dict(document["parameters"])
+        parameters = {**document["parameters"]}
         for name, value in parameters.items():
             if name == "learner":
                 parameters[name] = from_document(value)
