@@ -380,7 +380,7 @@ def test_commands_that_are_named_exist():
     n_found = 0
     for name, text in DOCUMENTS.items():
         lines = re.findall(r"^perceptrank ([^#\n]*)", text, re.M) + re.findall(r"`perceptrank ([^`]*)`", text)
-        for line in " · ".join(lines).split(" · "):
+        for line in (part for found in lines for part in found.split(" · ")):
             command, *words = re.sub(r"--plugin \S+|--debug", "", line).split()
             if command != "COMMAND":
                 assert command in commands, (name, line)

@@ -70,7 +70,7 @@ def finish(run, monkeypatch):
     return call
 
 
-@pytest.mark.parametrize("begins", ["from nothing", "from a model"])
+@pytest.mark.parametrize("begins", ["from a model", pytest.param("from nothing", marks=pytest.mark.deep)])
 def test_learning(tmp_path, kills, finish, begins):
     number, rng = kills
     text = tmp_path / "data.txt"

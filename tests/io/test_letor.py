@@ -22,7 +22,7 @@ from support.letor_cases import COMPRESS
 
 import perceptrank as pr
 from perceptrank.io import text as text_module
-from perceptrank.io.letor import lines as letor_lines
+from perceptrank.io.letor import settings as letor_settings
 from perceptrank.stream import memory
 
 kernel = pytest.mark.kernel
@@ -294,6 +294,14 @@ WRONG = {
     "id in both places": ("1 1:1 # 7\n1 qid:1 1:1 # 7", {}, 2, 3, "unexpected field 'qid:1': comments name"),
     "no id in a comment": ("1 1:1 # 7\n1 1:1 #  ", {}, 2, 10, "expected a comment that names the query, got nothing"),
     "no comment": ("1 1:1 # 7\n1 1:1", {}, 2, 6, "expected a comment that names the query, got nothing"),
+    "zero byte in an id": (
+        b"1 qid:a 1:1\n1 qid:a\0 1:1",
+        {},
+        2,
+        3,
+        "a query id must not have a zero byte, got 'qid:a\\x00'",
+    ),
+    "zero byte in a comment": (b"1 1:1 # 7\n1 1:1 #  7\0", {}, 2, 10, "a query id must not have a zero byte"),
     "no colon": ("1 qid:1 1:1 5", {}, 1, 13, "expected feature:value, got '5'"),
     "no id of a feature": ("1 qid:1 :1", {}, 1, 9, "expected feature:value, got ':1'"),
     "text as feature": ("1 qid:1 bm25:1", {}, 1, 9, "expected feature:value, got 'bm25:1'"),
@@ -699,7 +707,7 @@ def test_the_twin_itself():
 
 
 def test_the_limits_of_the_twin_are_those_of_the_reader():
-    assert letor_twin.LARGEST_UNDECLARED == letor_lines.LARGEST_UNDECLARED
+    assert letor_twin.LARGEST_UNDECLARED == letor_settings.LARGEST_UNDECLARED
 
 
 def test_a_name_for_no_feature_is_a_comment():
@@ -721,7 +729,7 @@ def test_sizes_of_queries_beside_the_text(tmp_path):
     with pytest.raises(ValueError, match="none can be skipped"):
         pr.read_letor(io.BytesIO(text), group=[2, 1], on_error="skip")
     sizes.write_text("2\nx\n")
-    with pytest.raises(ValueError, match="must hold whole numbers"):
+    with pytest.raises(ValueError, match=r"train.txt.query:2:1: sizes must be whole numbers, one per line, got 'x'"):
         pr.read_letor(io.BytesIO(text), group=sizes)
 
 

@@ -202,10 +202,10 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, ending, there)
         assert not there or path.read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("qid", ["", "a b", "a#b", "a\tb", "a\nb", "a\rb", "#"])
+@pytest.mark.parametrize("qid", ["", "a b", "a#b", "a\tb", "a\nb", "a\rb", "#", "a\0b"])
 def test_ids_that_could_not_be_read_back(qid):
     stream = pr.QueryStream.from_arrays(np.eye(2), [0, 1], qid=["x", qid])
-    with pytest.raises(ValueError, match="a query id must be text without spaces and without '#', got "):
+    with pytest.raises(ValueError, match="a query id must be text without spaces, zero bytes and '#', got "):
         written(stream)
 
 

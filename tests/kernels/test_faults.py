@@ -172,7 +172,7 @@ def interrupt(place, seed, rounds):
 
 
 def test_an_interrupted_compilation_starts_again(place):
-    counts = finish(interrupt(place, 0, 3))
+    counts = finish(interrupt(place, 0, 1))
     assert counts["in a callback"] == 1, "an interrupt must not be lost"
 
 

@@ -5,15 +5,17 @@ import gzip
 import io
 import lzma
 import random
+import warnings
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numpy as np
 import zstandard
 
 import perceptrank as pr
 from perceptrank.io import text as text_module
-from perceptrank.io.letor import lines as letor_lines
-from support import letor_twin
+from perceptrank.io.letor import settings as letor_settings
+from support import bombs, letor_twin
 
 NUMBERS = [
     *("0", "-0", "+0", "1", "+1", "-1", ".5", "-.5", "5.", "00012", "-0.0", "0.1", "1e-7", "1E3", "1e+2", "1e-400"),
@@ -35,12 +37,12 @@ LARGEST_ID = 3000
 @contextmanager
 def small_limits(chunk_bytes, largest_id=LARGEST_ID):
     """Read in chunks of so many bytes, and allow no larger id that is not declared, lest matrices become huge."""
-    before = text_module._CHUNK_BYTES, letor_lines.LARGEST_UNDECLARED
-    text_module._CHUNK_BYTES, letor_lines.LARGEST_UNDECLARED = chunk_bytes, largest_id
+    before = text_module._CHUNK_BYTES, letor_settings.LARGEST_UNDECLARED
+    text_module._CHUNK_BYTES, letor_settings.LARGEST_UNDECLARED = chunk_bytes, largest_id
     try:
         yield
     finally:
-        text_module._CHUNK_BYTES, letor_lines.LARGEST_UNDECLARED = before
+        text_module._CHUNK_BYTES, letor_settings.LARGEST_UNDECLARED = before
 
 
 def random_number(rng):
@@ -144,7 +146,7 @@ def mutated(rng, text):
 def expected(text, settings, skip=False):
     """What the twin makes of a text, or where it says that the text is wrong."""
     try:
-        return letor_twin.read(text, **settings, skip=skip, largest=letor_lines.LARGEST_UNDECLARED)
+        return letor_twin.read(text, **settings, skip=skip, largest=letor_settings.LARGEST_UNDECLARED)
     except letor_twin.WrongError as error:
         return error.place
 
@@ -200,3 +202,62 @@ def run_case(seed):
     with small_limits(chunk_bytes):
         found = disagreement(text, settings, **how)
     return text, settings, how | {"chunk_bytes": chunk_bytes}, found
+
+
+def hostile_file(rng):
+    """(data, text that it surely holds or None): LETOR text compressed, damaged, or far larger than its file."""
+    text, _ = random_case(rng)
+    kind = rng.choice([kind for kind in COMPRESS if kind != "plain"])
+    form = rng.choice(["intact", "members", "truncated", "mutated", "mutated", "long", "blocks", "window", "wide"])
+    if form == "intact":
+        return COMPRESS[kind](text), text
+    if form == "members":
+        cuts = sorted(rng.randrange(len(text) + 1) for _ in range(rng.randrange(4)))
+        pieces = [text[start:end] for start, end in pairwise([0, *cuts, len(text)])]
+        return bytes(rng.randrange(3)).join(COMPRESS[kind](piece) for piece in pieces) + bytes(rng.randrange(9)), text
+    if form == "truncated":
+        data = COMPRESS[kind](text)
+        return data[: rng.randrange(len(data))], None
+    if form == "mutated":
+        return mutated(rng, COMPRESS[kind](text * rng.choice([1, 1, 20]))), None
+    if form == "long":
+        unit = rng.choice([b"\n", b" ", b"\0", b"#\n", b"1 qid:1 1:1\n", b"x\n", b"#1:x\n", b"1 qid:1 1:1 "])
+        most = 10**5 if unit == b"1 qid:1 1:1\n" else 10**7  # the features of documents do take memory
+        return COMPRESS[kind](text + b"\n" + unit * rng.randrange(most)), None
+    if form == "blocks":
+        return bombs.zstd_blocks(
+            rng.randrange(1500), rng.choice([b"\n", b"\0", b" ", b"1"]), rng.randrange(10, 42)
+        ), None
+    if form == "window":
+        return bombs.xz_window(text, rng.randrange(41)), None
+    width = rng.choice([2**20, 2**20 - 1, rng.randrange(1, 2**20)])
+    unit = rng.choice([b"1 qid:1 %d:1\n" % width, b"1 qid:1 1:1\n", b"\n", b"x\n"])
+    return b"#%d:x\n" % width + unit * rng.randrange(3000) + b"1 qid:1 %d:1\n" % width, None
+
+
+def run_hostile_case(seed):
+    """(data, how it is read, what went wrong or None) of the file with this number; for a process with limits."""
+    rng = random.Random(seed)
+    data, text = hostile_file(rng)
+    how = {"n_threads": rng.choice([1, 2, 3]), "on_error": rng.choice(["raise", "skip"])}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = _outcomes(data, how)
+        plain = found if text is None else _outcomes(text, how)
+    return data, how, None if found == plain else f"{found}, expected {plain}"
+
+
+def _outcomes(data, how):
+    """What each reader makes of a file; errors other than those for files go through."""
+    outcomes = []
+    for reader in (pr.read_letor, lambda *a, **k: pr.QueryStream.concatenate(pr.scan_letor(*a, **k))):
+        try:
+            stream = reader(io.BytesIO(data), **how)
+            outcomes.append((stream.X.shape, hash(stream.X.tobytes()), stream.qids.tolist()))
+        except pr.FormatError as error:
+            outcomes.append(str(error))
+        except ValueError as error:
+            if not str(error).startswith("there are no documents"):
+                raise
+            outcomes.append(str(error))
+    return outcomes

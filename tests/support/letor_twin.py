@@ -116,7 +116,7 @@ def _read_line(number, line, base, limit, in_comment, dtype, clip):
     if tokens and tokens[0][1].startswith(b"qid:"):
         column, token = tokens.pop(0)
         name = token[4:]
-        if in_comment or not name:
+        if in_comment or not name or b"\0" in name:
             raise WrongError(number, column)
     elif not in_comment:
         raise WrongError(number, tokens[0][0] if tokens else len(body) + 1)
@@ -130,13 +130,15 @@ def _read_line(number, line, base, limit, in_comment, dtype, clip):
             raise WrongError(number, column + match.end())
     if not name:
         raise WrongError(number, len(line) + 1)
+    if b"\0" in name:  # of a comment; an array of text does not keep zero bytes at the end
+        raise WrongError(number, line.index(comment, len(body) + 1) + 1)
     return Document(number, grade + 0.0, values, _identifier(name), _decoded(comment))
 
 
 def _identifier(name):
     if len(name) <= 20 and _WHOLE.fullmatch(name) and -(2**63) <= int(name) < 2**63:
         return int(name)
-    return _decoded(name).rstrip("\0")  # an array of text does not keep zero bytes at the end
+    return _decoded(name)
 
 
 def _read_value(token, dtype, clip):

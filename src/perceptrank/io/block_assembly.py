@@ -45,29 +45,36 @@ class BlockAssembler:
     max_bytes : int
         Size of the features from which on a block is complete.
     feature_names : tuple of str, optional
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of documents that are held.
     """
 
     def __init__(self, max_bytes: int, feature_names: tuple[str, ...] | None = None) -> None:
         self.feature_names = feature_names
         self._max_bytes = max_bytes
         self._pieces: list[Piece] = []
-        self._n_rows = self._n_bytes = 0
+        self.n_rows = self._n_bytes = 0
         self._starts: list[int] = []
         self._qids: list[Any] = []
         self._seen: set[Any] = set()
 
     def add(self, piece: Piece) -> Iterator[QueryStream]:
         """Add a piece; yield a block if one is complete."""
+        if not len(piece.X):
+            return
         for start, qid in zip(piece.starts, piece.qids, strict=True):
             if self._qids and self._qids[-1] == qid:
                 continue
             if qid in self._seen:
                 raise RepeatedQueryError(qid, start)
             self._seen.add(qid)
-            self._starts.append(self._n_rows + start)
+            self._starts.append(self.n_rows + start)
             self._qids.append(qid)
         self._pieces.append(piece)
-        self._n_rows += len(piece.X)
+        self.n_rows += len(piece.X)
         self._n_bytes += piece.X.nbytes
         if self._n_bytes >= self._max_bytes and len(self._starts) > 1:
             yield self._take(self._starts[-1])
@@ -79,8 +86,8 @@ class BlockAssembler:
 
     def flush(self) -> Iterator[QueryStream]:
         """Yield the remaining queries, if any."""
-        if self._n_rows:
-            yield self._take(self._n_rows)
+        if self.n_rows:
+            yield self._take(self.n_rows)
 
     def _take(self, n_rows: int) -> QueryStream:
         """Remove the first rows, which are whole queries, and return them as a stream."""
@@ -88,7 +95,7 @@ class BlockAssembler:
         relevance = np.concatenate([piece.relevance for piece in self._pieces])
         texts = [piece.comments for piece in self._pieces if piece.comments is not None]
         comments: npt.NDArray[Any] | None = np.concatenate(texts) if len(texts) == len(self._pieces) else None
-        n_queries = len(self._starts) - (n_rows < self._n_rows)
+        n_queries = len(self._starts) - (n_rows < self.n_rows)
         offsets: Ints = np.array([*self._starts[:n_queries], n_rows], dtype=np.int64)
         stream = QueryStream._trusted(
             X[:n_rows],
@@ -102,7 +109,7 @@ class BlockAssembler:
             X[n_rows:].copy(), relevance[n_rows:].copy(), None if comments is None else comments[n_rows:].copy(), [], []
         )
         self._pieces = [left]
-        self._n_rows, self._n_bytes = len(left.X), left.X.nbytes
+        self.n_rows, self._n_bytes = len(left.X), left.X.nbytes
         self._starts, self._qids = [0] if len(left.X) else [], self._qids[n_queries:]
         return stream
 

@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, Protocol, cast
 
+from perceptrank.io.decompressors import ZSTD_MAGIC, GzipMember, ZstdMember
 from perceptrank.io.errors import FormatError
 
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
-_PIECE_BYTES = 2**16
+_PIECE_BYTES = 2**17
 
-_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+# What a window may take: as much as the zstd command allows, or more if the file is large in comparison.
+_WINDOW_BYTES, _WINDOW_SHARE, _LARGEST_WINDOW = 2**27, 64, 2**31
+
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", ZSTD_MAGIC: "zstd"}
 _NOT_TEXT = {
     b"PAR1": "a Parquet file (read_parquet reads it)",
     b"PK\x03\x04": "a zip archive (unpack it)",
@@ -38,71 +42,91 @@ class Readable(Protocol):
 class DecompressedFile:
     """Reads a binary file, decompressing it if its magic number is that of a known compression.
 
-    Raises `FormatError` for corrupt data, and for files that are known not to be LETOR text.
+    Memory is bounded whatever the file says: data is decompressed in pieces, and a window or dictionary that is large
+    in comparison with the file is refused. Raises `FormatError` for that, for corrupt data, and for files that are
+    known not to be LETOR text.
+
+    Parameters
+    ----------
+    file : binary file
+    name : str
+        Name for error messages.
+    n_bytes : int
+        Size of the file, 0 if it is unknown.
     """
 
-    def __init__(self, file: Readable, name: str) -> None:
+    def __init__(self, file: Readable, name: str, n_bytes: int = 0) -> None:
         self._file, self._name = file, name
-        self._ready = memoryview(file.read(_LONGEST_MAGIC))  # text, or data still to be decompressed
-        while len(self._ready) < _LONGEST_MAGIC and (more := file.read(1)):
-            self._ready = memoryview(bytes(self._ready) + more)
+        self._window_bytes = min(_LARGEST_WINDOW, max(_WINDOW_BYTES, _WINDOW_SHARE * n_bytes))
+        start = file.read(_LONGEST_MAGIC)
+        while len(start) < _LONGEST_MAGIC and (more := file.read(1)):
+            start += more
         for magic, kind in _NOT_TEXT.items():
-            if bytes(self._ready).startswith(magic):
+            if start.startswith(magic):
                 raise FormatError(name, 1, 1, f"this is {kind}, not LETOR text")
-        self._kind = next((kind for magic, kind in _MAGIC.items() if bytes(self._ready).startswith(magic)), None)
-        self._pending, self._ready = (bytes(self._ready), memoryview(b"")) if self._kind else (b"", self._ready)
-        self._decompressor = _new_decompressor(self._kind, name) if self._kind else None
+        self._kind = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "")
+        self._pending = start if self._kind else b""  # data still to be decompressed
+        self._ready = memoryview(b"" if self._kind else start)
+        self._member = self._new_member() if self._kind else None
 
     def readinto(self, view: memoryview, line: int) -> int:
         """Read into a view and return the number of bytes, 0 at the end of the file; `line` is for error messages."""
         if not self._ready:
-            if self._decompressor is None:
+            if self._member is None:
                 return self._file.readinto(view)
             try:
                 self._decompress()
-            except (zlib.error, lzma.LZMAError, OSError, ValueError, EOFError) as error:
-                raise FormatError(self._name, line, 1, f"the {self._kind} data is damaged: {error}") from None
+            except (zlib.error, lzma.LZMAError, ValueError, EOFError) as error:
+                raise self._damaged(error, line) from None
+            except OSError as error:
+                if error.errno is not None:
+                    raise  # the file cannot be read; bz2 has none for data that is damaged
+                raise self._damaged(error, line) from None
             except Exception as error:
                 if type(error).__name__ != "ZstdError":
                     raise
-                raise FormatError(self._name, line, 1, f"the {self._kind} data is damaged: {error}") from None
+                raise self._damaged(error, line) from None
         n = min(len(view), len(self._ready))
         view[:n] = self._ready[:n]
         self._ready = self._ready[n:]
         return n
 
+    def _damaged(self, error: Exception, line: int) -> FormatError:
+        if "emory" in str(error):  # xz: "Memory usage limit exceeded", zstd: "Frame requires too much memory"
+            limit = f"a window of more than {self._window_bytes >> 20} MiB"
+            return FormatError(self._name, line, 1, f"the {self._kind} data needs {limit}; decompress the file first")
+        return FormatError(self._name, line, 1, f"the {self._kind} data is damaged: {error}")
+
     def _decompress(self) -> None:
         """Decompress until there is some text, or the end of the file."""
         while not self._ready:
-            data = self._pending or self._file.read(_PIECE_BYTES)
-            self._pending = b""
-            decompressor: Any = self._decompressor
-            if decompressor.eof:  # concatenated members, possibly padded with zeros
-                data = data.lstrip(b"\0")
-                if not data:
-                    if self._at_end():
-                        return
+            member: Any = self._member
+            if member.eof:  # concatenated members, possibly padded with zeros
+                self._pending = (self._pending or self._file.read(_PIECE_BYTES)).lstrip(b"\0")
+                if not self._pending and not (more := self._file.read(_PIECE_BYTES)):
+                    return
+                if not self._pending:
+                    self._pending = more
                     continue
-                decompressor = self._decompressor = _new_decompressor(str(self._kind), self._name)
-            elif not data:
-                raise EOFError("it is truncated")
-            self._ready = memoryview(decompressor.decompress(data))
-            if decompressor.eof:
-                self._pending = decompressor.unused_data
+                member = self._member = self._new_member()
+            if member.needs_input and not self._pending:
+                self._pending = self._file.read(_PIECE_BYTES)
+                if not self._pending:
+                    raise EOFError("it is truncated")
+            data, self._pending = self._pending, b""
+            self._ready = memoryview(member.decompress(data, _PIECE_BYTES))
+            if member.eof:
+                self._pending = member.unused_data
 
-    def _at_end(self) -> bool:
-        self._pending = self._file.read(_PIECE_BYTES)
-        return not self._pending
-
-
-def _new_decompressor(kind: str, name: str) -> Any:
-    if kind == "gzip":
-        return zlib.decompressobj(wbits=31)
-    if kind == "bzip2":
-        return bz2.BZ2Decompressor()
-    if kind == "xz":
-        return lzma.LZMADecompressor(format=lzma.FORMAT_XZ)
-    return zstandard(name).ZstdDecompressor(max_window_size=2**31).decompressobj()
+    def _new_member(self) -> Any:
+        """Return a decompressor in the manner of `bz2.BZ2Decompressor`."""
+        if self._kind == "gzip":
+            return GzipMember()
+        if self._kind == "bzip2":
+            return bz2.BZ2Decompressor()
+        if self._kind == "xz":
+            return lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=self._window_bytes)
+        return ZstdMember(zstandard(self._name), self._window_bytes)
 
 
 def zstandard(name: str) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 
 from perceptrank.io.compression import DecompressedFile
 from perceptrank.io.errors import FormatError
-from perceptrank.io.letor.codes import NEWLINE
+from perceptrank.io.letor.codes import HASH, NEWLINE
+from perceptrank.io.letor.pairs import is_blank
 from perceptrank.io.letor.words import PADDING
 from perceptrank.io.paths import Source, display_name, size_in_bytes
 from perceptrank.kernels.arrays import Bytes
@@ -25,8 +26,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Chunk(NamedTuple):
     """Whole lines of a file: bytes `start` to `stop` of a buffer, the last one a newline.
 
-    `n_lines` lines, starting with number `first_line` (from 1) of file number `file`. `has_more` is True if another
-    chunk follows in the same buffer.
+    `n_lines` lines, at most `n_documents` of them documents, starting with number `first_line` (from 1) of file number
+    `file`. `has_more` is True if another chunk follows in the same buffer.
     """
 
     text: Bytes
@@ -34,20 +35,33 @@ class Chunk(NamedTuple):
     stop: int
     first_line: int
     n_lines: int
+    n_documents: int
     file: int
     has_more: bool = False
 
-    def parts(self, max_lines: int) -> Iterator["Chunk"]:
-        """Split into chunks of at most `max_lines` lines that share the buffer."""
-        if self.n_lines <= max_lines:
-            yield self
-            return
-        ends = np.flatnonzero(self.text[self.start : self.stop] == NEWLINE) + self.start + 1
-        for first in range(0, self.n_lines, max_lines):
-            last = min(first + max_lines, self.n_lines)
-            start = self.start if first == 0 else int(ends[first - 1])
-            stop = int(ends[last - 1])
-            yield Chunk(self.text, start, stop, self.first_line + first, last - first, self.file, last < self.n_lines)
+    @property
+    def n_bytes(self) -> int:
+        """Size of the text."""
+        return self.stop - self.start
+
+    def split(self, n_documents: int) -> tuple["Chunk", "Chunk | None"]:
+        """Split off the lines up to the last of `n_documents` documents, and return them and the rest, if any."""
+        if self.n_documents <= n_documents:
+            return self, None
+        stop, n_lines, n_found = _end_of_documents(self.text, self.start, self.stop, n_documents)
+        first = self._replace(stop=stop, n_lines=n_lines, n_documents=n_found, has_more=True)
+        if stop == self.stop:
+            return first._replace(has_more=self.has_more), None
+        left = self.n_lines - n_lines
+        rest = self._replace(start=stop, first_line=self.first_line + n_lines, n_lines=left, n_documents=left)
+        return first, rest
+
+    def parts(self, n_documents: int) -> Iterator["Chunk"]:
+        """Split into chunks of at most `n_documents` documents that share the buffer."""
+        rest: Chunk | None = self
+        while rest is not None:
+            part, rest = rest.split(n_documents)
+            yield part
 
 
 class TextReader:
@@ -77,7 +91,7 @@ class TextReader:
 
     def release(self, chunk: Chunk) -> None:
         """Reuse the buffer of a chunk that is no longer needed."""
-        if not chunk.has_more:
+        if not chunk.has_more and len(chunk.text) == _buffer_size(_CHUNK_BYTES):
             self._spare.append(chunk.text)
 
     def chunks(self) -> Iterator[Chunk]:
@@ -91,7 +105,7 @@ class TextReader:
 
     def _chunks_of(self, file: IO[bytes] | io.FileIO, number: int) -> Iterator[Chunk]:
         name = display_name(self.files[number])
-        source = DecompressedFile(_CountingFile(file, self), name)
+        source = DecompressedFile(_CountingFile(file, self), name, size_in_bytes(self.files[number]) or 0)
         line, size = 1, _CHUNK_BYTES
         kept = np.empty(0, np.uint8)
         while True:
@@ -122,18 +136,20 @@ class TextReader:
             if line == 1 and bytes(text[start : start + 3]) == _BYTE_ORDER_MARK:
                 start += 3
             n_lines = count_lines(text, start, end)
-            yield Chunk(text, start, end, line, n_lines, number)
+            yield Chunk(text, start, end, line, n_lines, n_lines, number)
             line += n_lines
             size = _CHUNK_BYTES
             while size <= len(kept):
                 size *= 2
 
     def _buffer(self, size: int) -> Bytes:
-        needed = size + 2 * PADDING + 1
-        while self._spare:
-            if len(spare := self._spare.pop()) >= needed:
-                return spare
-        return np.zeros(needed, np.uint8)
+        if size == _CHUNK_BYTES and self._spare:
+            return self._spare.pop()
+        return np.zeros(_buffer_size(size), np.uint8)
+
+
+def _buffer_size(n_bytes: int) -> int:
+    return n_bytes + 2 * PADDING + 1
 
 
 class _CountingFile:
@@ -173,3 +189,22 @@ def count_lines(text: Bytes, start: int, stop: int) -> int:
     for i in range(len(piece)):
         count += piece[i] == NEWLINE
     return count
+
+
+@compiled
+def _end_of_documents(text: Bytes, start: int, stop: int, n_documents: int) -> tuple[int, int, int]:
+    """Return the end of the last of the first `n_documents` documents, and the numbers of lines and documents up to it.
+
+    Lines without a document are not counted as one: a text may have far more of them.
+    """
+    pos = start
+    n_lines = n_found = 0
+    while pos < stop and n_found < n_documents:
+        while is_blank(text[pos]):
+            pos += 1
+        n_found += text[pos] != NEWLINE and text[pos] != HASH
+        while text[pos] != NEWLINE:
+            pos += 1
+        pos += 1
+        n_lines += 1
+    return pos, n_lines, n_found

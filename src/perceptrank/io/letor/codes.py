@@ -17,13 +17,15 @@
     INFINITE_VALUE,
     DUPLICATE,
     NO_COMMENT,
-) = range(15)
+    ZERO_BYTE,
+) = range(16)
 
 # Location of the query id in a line; with NOWHERE, all lines are one query.
 IN_FIELD, IN_COMMENT, NOWHERE = 0, 1, 2
 
-# Entries of `found`, the state of a pass. WIDEST is the largest column that has a value.
-N_ROWS, N_RUNS, N_LATE, N_BAD, N_SPARSE, WIDEST, ORDERED, ID_START, ID_END, LINE, ERROR, ERROR_AT, N_FOUND = range(13)
+# Entries of `found`, the state of a pass. WIDEST is the largest column that has a value, first on line WIDEST_LINE.
+N_ROWS, N_RUNS, N_LATE, N_BAD, N_SPARSE, WIDEST, ORDERED, ID_START, ID_END, LINE, WIDEST_LINE = range(11)
+N_FOUND = 11
 
 # Columns of `runs`: row and line where a query begins, and its id, as a number or as the span of its text.
 RUN_ROW, RUN_LINE, RUN_ID, RUN_START, RUN_END, N_RUN_COLUMNS = range(6)
@@ -31,7 +33,7 @@ RUN_ROW, RUN_LINE, RUN_ID, RUN_START, RUN_END, N_RUN_COLUMNS = range(6)
 # Columns of `late`: spans of numbers that the caller has to convert.
 LATE_START, LATE_END, N_LATE_COLUMNS = range(3)
 
-# Columns of `bad`: the skipped lines.
-BAD_LINE, BAD_AT, BAD_CODE, N_BAD_COLUMNS = range(4)
+# Columns of `bad`: the invalid lines, and where each begins and is invalid.
+BAD_LINE, BAD_START, BAD_AT, BAD_CODE, N_BAD_COLUMNS = range(5)
 
 NEWLINE, SPACE, HASH, COLON, MINUS, ZERO, NINE = (ord(one) for one in "\n #:-09")

@@ -1,7 +1,8 @@
 """Policies for invalid lines."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Literal, TypeAlias
 
 from perceptrank.io.errors import FormatError
@@ -29,17 +30,21 @@ class ErrorPolicy:
         self._shown: list[str] = []
         self.skips = on_error != "raise"
 
-    def add(self, *problems: FormatError) -> None:
-        """Raise the first error, pass all on, or count them."""
-        for problem in problems:
-            if self._on_error == "raise":
+    def add(self, problems: Iterable[FormatError], count: int) -> None:
+        """Raise the first of `count` errors, pass all on, or count them; no more are made than are looked at."""
+        if self._on_error == "raise":
+            for problem in problems:
                 raise problem
-            if callable(self._on_error):
+        elif callable(self._on_error):
+            for problem in problems:
                 self._on_error(problem)
-                continue
-            self._count += 1
-            if self._count <= _MAX_SHOWN:
-                self._shown.append(str(problem))
+        else:
+            self._count += count
+            self._shown += [str(problem) for problem in islice(problems, _MAX_SHOWN - len(self._shown))]
+
+    def add_one(self, problem: FormatError) -> None:
+        """Raise an error, pass it on, or count it."""
+        self.add([problem], 1)
 
     def warn_if_skipped(self) -> None:
         """Warn about skipped lines, if there are any."""

@@ -3,26 +3,20 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from perceptrank.io.errors import FormatError
 from perceptrank.io.letor.lines import LineParser, Parsed
+from perceptrank.io.letor.matrix import Rows
 from perceptrank.io.text import Chunk
-from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.kernels.processors import n_processors
 from perceptrank.stream.validation import check_positive_whole
 
 S = TypeVar("S")
 T = TypeVar("T")
 
+MOST_PENDING_BYTES = 32 * 2**20
 _ONE_THREAD_BYTES = 4 * 2**20
-
-
-class Rows(NamedTuple):
-    """Destination of a chunk's documents: a getter of the arrays, which may move until they are written, and a row."""
-
-    arrays: Callable[[], tuple[Features, Floats]]
-    first: int
 
 
 class Pool:
@@ -55,33 +49,30 @@ class Pool:
 
 
 class Job:
-    """A chunk that is being parsed."""
+    """A chunk that is being parsed into rows of a matrix."""
 
     def __init__(self, pool: Pool, parser: LineParser, chunk: Chunk, rows: Rows) -> None:
         self.chunk, self.rows = chunk, rows
-        self._pool, self._parser = pool, parser
+        self._parser = parser
         self._future = pool.submit(self._run)
 
     def _run(self) -> Parsed:
         return self._parser.parse(self.chunk, *self.rows.arrays(), self.rows.first)
 
     def result(self) -> Parsed:
-        """Return the parsed chunk, or raise its error."""
+        """Wait for the parsed chunk."""
         return self._future.result()
 
-    def width(self) -> int:
-        """Return the number of columns of the chunk; 0 if it has an error."""
-        return 0 if self._future.exception() is not None else self._future.result().width
 
-    def repeat_if_wider_than(self, width: int) -> None:
-        """Parse again if the rows, which had `width` columns, were too narrow for the chunk."""
-        if self.width() > width:
-            self._future = self._pool.submit(self._run)
+def in_order(
+    pool: Pool, chunks: Iterable[S], work: Callable[[S], T], n_bytes: Callable[[S], int]
+) -> Iterator[tuple[S, T]]:
+    """Yield (chunk, result) in order while a few chunks are pending; an error of the chunks is raised after them.
 
-
-def in_order(pool: Pool, chunks: Iterable[S], work: Callable[[S], T]) -> Iterator[tuple[S, T]]:
-    """Yield (chunk, result) in order while a few chunks are pending; errors are raised in the order of the text."""
+    `n_bytes` is the size of a chunk: fewer are pending if they are large.
+    """
     pending: deque[tuple[S, Future[T]]] = deque()
+    n_pending_bytes = 0
     failure: FormatError | None = None
     source = iter(chunks)
     while True:
@@ -93,10 +84,17 @@ def in_order(pool: Pool, chunks: Iterable[S], work: Callable[[S], T]) -> Iterato
             failure = error
             break
         pending.append((chunk, pool.submit(work, chunk)))
-        if len(pending) > pool.depth:
-            first, future = pending.popleft()
-            yield first, future.result()
-    for rest, future in pending:
-        yield rest, future.result()
+        n_pending_bytes += n_bytes(chunk)
+        del chunk
+        while pending and (len(pending) > pool.depth or n_pending_bytes > MOST_PENDING_BYTES):
+            n_pending_bytes -= n_bytes(pending[0][0])
+            yield _oldest(pending)
+    while pending:
+        yield _oldest(pending)
     if failure is not None:
         raise failure
+
+
+def _oldest(pending: "deque[tuple[S, Future[T]]]") -> tuple[S, T]:
+    chunk, future = pending.popleft()
+    return chunk, future.result()

@@ -1,49 +1,59 @@
-"""Parse chunks of LETOR text, and describe invalid lines."""
+"""Parse chunks of LETOR text."""
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from perceptrank.io.errors import FormatError
 from perceptrank.io.letor import codes
 from perceptrank.io.letor.pairs import name_columns
 from perceptrank.io.letor.parsing import parse_lines
+from perceptrank.io.letor.problems import decode, describe
+from perceptrank.io.letor.settings import LineSettings
 from perceptrank.io.text import Chunk
 from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, Words
-from perceptrank.stream.validation import (
-    Name,
-    ParameterError,
-    Part,
-    Setting,
-    check_choice,
-    check_positive,
-    check_positive_whole,
-)
 
-LARGEST, LARGEST_UNDECLARED = 10**8 - 1, 2**20
-GROUP = object()  # as `qid`: lines do not name their queries
-_SHOWN_BYTES = 40
-_HEADER = re.compile(rb"#(\d{1,7}):(.*)")
-_NON_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+# Blank lines, and comments that do not name a feature: a text may have far more of them than of any others.
+_PASSED_OVER = re.compile(rb"\s*+(?:#(?![0-9]{1,7}:)[^\n]*+\s*+)*+")
+
+
+class Widest(NamedTuple):
+    """Number of features, and the number of the file and the line that has the last of them."""
+
+    width: int = 0
+    file: int = 0
+    line: int = 1
 
 
 class Parsed(NamedTuple):
     """A parsed chunk.
 
-    `width` is the number of columns it needs; features beyond those of the matrix have not been stored. `starts`,
-    `lines` and `qids` have the row in the chunk, the line of the file and the id where each query begins.
+    `widest` is the number of columns it needs; features beyond those of the matrix have not been stored. `starts`,
+    `lines` and `qids` have the row in the chunk, the line of the file and the id where each query begins; the positions
+    of ids that are no numbers are in `text_at`, the ids in `texts`. `bad` is a table of the invalid lines, in which at
+    most `limit` features were allowed.
     """
 
     n_rows: int
-    width: int
+    widest: Widest
     is_dense: bool
     starts: Ints
     lines: Ints
-    qids: list[int | str]
+    qids: Ints
+    text_at: Ints
+    texts: list[str]
     comments: list[str] | None
-    problems: list[FormatError]
+    bad: IntRows
+    limit: int
+
+    def all_qids(self) -> list[int | str]:
+        """Return the query ids as numbers and text."""
+        qids: list[int | str] = self.qids.tolist()
+        for position, text in zip(self.text_at.tolist(), self.texts, strict=True):
+            qids[position] = text
+        return qids
 
 
 class _Found(NamedTuple):
@@ -56,39 +66,16 @@ class _Found(NamedTuple):
 
 
 class LineParser:
-    """Parses chunks of files of one dialect, given or detected.
+    """Parses chunks of files of one dialect, given or detected; `files` are names for error messages."""
 
-    The parameters are those of `read_letor`; `files` are names for error messages.
-    """
-
-    def __init__(
-        self,
-        files: list[str],
-        n_features: int | None,
-        zero_based: bool,
-        qid: object,
-        comments: bool,
-        dtype: npt.DTypeLike,
-        clip: float | None,
-        skip: bool,
-    ) -> None:
-        if qid != GROUP:
-            check_choice("qid", qid, ("auto", "field", "comment"))
-        self.dtype = np.dtype(dtype)
-        if self.dtype not in (np.float32, np.float64):
-            raise ParameterError("dtype", "must be float32 or float64", str(self.dtype))
-        self.n_features = None if n_features is None else check_positive_whole("n_features", n_features)
-        if self.n_features is not None and self.n_features > LARGEST:
-            raise ParameterError("n_features", f"must be at most {LARGEST}", n_features)
-        self.limit = self.n_features or LARGEST_UNDECLARED
-        self._files, self._comments, self._skip = files, comments, skip
-        self._base = 0 if zero_based else 1
-        self._bound = np.inf if clip is None else check_positive("clip", clip)
-        known = {"field": codes.IN_FIELD, "comment": codes.IN_COMMENT, GROUP: codes.NOWHERE}.get(qid)
-        self._where = dict.fromkeys(range(len(files)), known) if known is not None else {}
+    def __init__(self, files: list[str], settings: LineSettings) -> None:
+        self.files, self.settings = files, settings
+        self.last_named = Widest()
+        self._where = {} if settings.where is None else dict.fromkeys(range(len(files)), settings.where)
         self._names: dict[int, str] = {}
+        self._all_names: tuple[int, tuple[str, ...]] = 0, ()
         self._seen_headers: set[int] = set()
-        self._columns: dict[int, tuple[Words, Words]] = {}
+        self._columns: tuple[int, Words, Words] = 0, np.zeros(0, np.uint64), np.zeros(0, np.uint64)
         self._marks: list[Ints] = []  # scratch, each used by one thread at a time
 
     def detect_dialect(self, chunk: Chunk) -> Chunk:
@@ -98,78 +85,99 @@ class LineParser:
         return chunk
 
     def _detect_from(self, chunk: Chunk) -> None:
-        for number, line in enumerate(chunk.text[chunk.start : chunk.stop].tobytes().split(b"\n")):
-            stripped = line.strip()
-            if header := _HEADER.match(stripped):
-                self._name_feature(chunk, number, int(header[1]), _decode(header[2].strip()))
-            elif stripped and not stripped.startswith(b"#"):
+        text = chunk.text[chunk.start : chunk.stop].tobytes()
+        line, end = chunk.first_line, 0
+        while (start := _PASSED_OVER.match(text, end).end()) < len(text):  # type: ignore[union-attr]
+            line += text.count(b"\n", end, start)
+            end = text.index(b"\n", start)
+            fields, _, comment = text[start:end].partition(b"#")
+            if fields:
                 self._seen_headers.add(chunk.file)
-                fields, _, comment = stripped.partition(b"#")
-                in_comment = b" qid:" not in b" ".join(fields.split()[:2]) and bool(comment.strip())
+                in_comment = b" qid:" not in b" ".join(fields.split(None, 2)[:2]) and bool(comment.strip())
                 self._where.setdefault(chunk.file, codes.IN_COMMENT if in_comment else codes.IN_FIELD)
                 return
+            feature, _, name = comment.partition(b":")
+            self._name_feature(Widest(int(feature), chunk.file, line), decode(name.strip()))
 
-    def _name_feature(self, chunk: Chunk, number: int, feature: int, name: str) -> None:
-        column = feature - self._base
-        if not 0 <= column < self.limit:
+    def _name_feature(self, named: Widest, name: str) -> None:
+        column = named.width - self.settings.base
+        if not 0 <= column < self.settings.limit:
             return  # an ordinary comment
         if self._names.setdefault(column, name) != name:
-            problem = f"feature {feature} is named {name!r}, and was named {self._names[column]!r}"
-            raise FormatError(self._files[chunk.file], chunk.first_line + number, 1, problem)
+            problem = f"feature {named.width} is named {name!r}, and was named {self._names[column]!r}"
+            raise FormatError(self.files[named.file], named.line, 1, problem)
+        if column >= self.last_named.width:
+            self.last_named = named._replace(width=column + 1)
 
     def feature_names(self, width: int) -> tuple[str, ...] | None:
         """Return the names given by headers, and the id of a feature without a name; None without headers."""
         if not self._names:
             return None
-        return tuple(self._names.get(column, str(column + self._base)) for column in range(width))
+        n_named, names = self._all_names
+        if n_named != len(self._names) or len(names) != width:
+            base = self.settings.base
+            names = tuple(self._names.get(column, str(column + base)) for column in range(width))
+            self._all_names = len(self._names), names
+        return names
 
     @property
     def min_width(self) -> int:
         """Number of features known from `n_features` or the headers."""
-        return self.n_features or max(self._names, default=-1) + 1
+        return self.settings.n_features or self.last_named.width
 
-    def width_of(self, chunk: Chunk) -> int:
+    def widest(self, chunk: Chunk) -> Widest:
         """Return the number of columns of the valid lines of a chunk."""
-        nowhere = np.empty((chunk.n_lines, 0), self.dtype), np.empty(chunk.n_lines)
-        return int(self._run(chunk, *nowhere, 0, True, self.limit).found[codes.WIDEST]) + 1
+        nowhere = np.empty((chunk.n_documents, 0), self.settings.dtype), np.empty(chunk.n_documents)
+        return _widest(chunk, self._run(chunk, *nowhere, 0, True, self.settings.limit).found)
 
     def parse(
         self, chunk: Chunk, X: Features, relevance: Floats, first_row: int, *, limit: int | None = None
     ) -> Parsed:
-        """Parse a chunk into consecutive rows of X and relevance, at most one per line.
+        """Parse a chunk into consecutive rows of X and relevance.
 
-        An invalid line is an error unless it is to be skipped. With a `limit`, features beyond it are invalid: X cannot
-        be widened.
+        Unless invalid lines are to be skipped, the first one ends the parse. With a `limit`, features beyond it are
+        invalid: X cannot be widened.
         """
-        found, runs, comments, bad = self._run(chunk, X, relevance, first_row, self._skip, limit or self.limit)
-        if found[codes.ERROR] != codes.FINE:
-            line, pos, code = (int(found[k]) for k in (codes.LINE, codes.ERROR_AT, codes.ERROR))
-            raise self._error(chunk, line, pos, code, limit)
+        limit = limit or self.settings.limit
+        found, runs, comments, bad = self._run(chunk, X, relevance, first_row, self.settings.skip, limit)
+        text_at = np.flatnonzero(runs[:, codes.RUN_START] >= 0)
+        spans = runs[text_at, codes.RUN_START : codes.RUN_END + 1]
         return Parsed(
             n_rows=int(found[codes.N_ROWS]),
-            width=int(found[codes.WIDEST]) + 1,
+            widest=_widest(chunk, found),
             is_dense=found[codes.N_SPARSE] == 0,
             starts=runs[:, codes.RUN_ROW] - first_row,
             lines=runs[:, codes.RUN_LINE] + chunk.first_line,
-            qids=_decode_qids(chunk, runs),
-            comments=_decode_spans(chunk.text, comments) if self._comments else None,
-            problems=[self._error(chunk, line, pos, code, limit) for line, pos, code in bad.tolist()],
+            qids=runs[:, codes.RUN_ID].copy(),
+            text_at=text_at,
+            texts=_decode_spans(chunk.text, spans),
+            comments=_decode_spans(chunk.text, comments) if self.settings.comments else None,
+            bad=bad,
+            limit=limit,
         )
 
+    def problems(self, chunk: Chunk, parsed: Parsed) -> Iterator[FormatError]:
+        """Describe the invalid lines of a chunk, one at a time."""
+        for line, start, pos, code in parsed.bad.tolist():
+            problem = describe(chunk.text, pos, code, self.settings, parsed.limit)
+            yield FormatError(self.files[chunk.file], chunk.first_line + line, pos - start + 1, *problem)
+
     def _run(self, chunk: Chunk, X: Features, relevance: Floats, first_row: int, skip: bool, limit: int) -> _Found:
-        width = X.shape[1]
-        if width not in self._columns:
-            self._columns[width] = name_columns(width, self._base)
-        n = chunk.n_lines
+        width, words, masks = self._columns
+        if width != X.shape[1]:
+            width = X.shape[1]
+            words, masks = name_columns(width, self.settings.base)
+            self._columns = width, words, masks
+        n = chunk.n_documents
         runs = np.empty((n, codes.N_RUN_COLUMNS), np.int64)
-        comments = np.empty((n if self._comments else 0, 2), np.int64)
-        bad = np.empty((n if skip else 0, codes.N_BAD_COLUMNS), np.int64)
+        comments = np.empty((n if self.settings.comments else 0, 2), np.int64)
+        bad = np.empty((n if skip else 1, codes.N_BAD_COLUMNS), np.int64)
         late = np.empty((16, codes.N_LATE_COLUMNS), np.int64)
         values: dict[int, float] = {}
         try:
             marks = self._marks.pop()
         except IndexError:
-            marks = np.zeros(self.limit + 1, np.int64)
+            marks = np.zeros(self.settings.limit + 1, np.int64)
         found = np.zeros(codes.N_FOUND, np.int64)
         while True:
             parse_lines(
@@ -186,10 +194,11 @@ class LineParser:
                 np.array([values[pos] for pos in sorted(values)], dtype=np.float64),
                 bad,
                 marks,
-                *self._columns[width],
-                self._base,
+                words,
+                masks,
+                self.settings.base,
                 limit,
-                self._bound,
+                self.settings.bound,
                 self._where.get(chunk.file, codes.IN_FIELD),
                 found,
             )
@@ -203,69 +212,10 @@ class LineParser:
         n_rows, n_runs, n_bad = (int(found[k]) for k in (codes.N_ROWS, codes.N_RUNS, codes.N_BAD))
         return _Found(found, runs[:n_runs], comments[:n_rows], bad[:n_bad])
 
-    def _error(self, chunk: Chunk, line: int, pos: int, code: int, limit: int | None) -> FormatError:
-        before = chunk.text[chunk.start : pos].tobytes()
-        column = pos - chunk.start - before.rfind(b"\n")
-        token = re.split(rb"[\s#]", chunk.text[pos : pos + _SHOWN_BYTES + 1].tobytes())[0]
-        text = _decode(token) if len(token) <= _SHOWN_BYTES else token[:-1].decode(errors="ignore") + "…"
-        return FormatError(self._files[chunk.file], chunk.first_line + line, column, *self._problem(code, text, limit))
 
-    def _problem(self, code: int, token: str, limit: int | None) -> tuple[Part, ...]:
-        """Return the message of an error code, options that help as parts of their own."""
-        got = f"got {token!r}" if token else "got nothing"
-        infinite = _NON_FINITE.fullmatch(token) is not None
-        if code == codes.ID_BEYOND:
-            return "feature id too large: ", *self._rule_for_ids(token, limit), f", {got}"
-        if code == codes.NO_QUERY:
-            options = Setting("qid", "comment"), " or ", Setting("group")
-            return f"expected qid:ID after the grade, {got}; if it is elsewhere, use ", *options
-        if code == codes.STRAY_QUERY:
-            problem = f"unexpected field {token!r}: comments name the queries; if the field does, use "
-            return problem, Setting("qid", "field")
-        if code == codes.ID_ZERO:
-            return f"feature ids count from 1, {got}; if they count from 0 here, use ", Setting("zero_based", True)
-        if code == codes.INFINITE_VALUE:
-            kept: tuple[Part, ...] = () if self.dtype == np.float64 else (Setting("dtype", "float64"), " keeps it, ")
-            return f"a value must fit into {self.dtype}, {got}; ", *kept, Setting("clip"), " bounds it"
-        if code == codes.BAD_PAIR and token.startswith("qid:"):
-            return (f"qid: must come right after the grade and once, {got}",)
-        problems = {
-            codes.BAD_GRADE: f"a grade must be finite, {got}" if infinite else f"expected a grade, {got}",
-            codes.NEGATIVE_GRADE: f"a grade must not be negative, {got}",
-            codes.INFINITE_GRADE: f"a grade must be finite, {got}",
-            codes.EMPTY_QUERY: f"expected an id after 'qid:', {got}",
-            codes.BAD_PAIR: f"expected feature:value, {got}",
-            codes.BAD_VALUE: f"a value must be finite, {got}" if infinite else f"expected a number, {got}",
-            codes.DUPLICATE: f"a feature must occur once in a line, {got} again",
-            codes.NO_COMMENT: f"expected a comment that names the query, {got}",
-        }
-        return (problems[code],)
-
-    def _rule_for_ids(self, token: str, limit: int | None) -> tuple[Part, ...]:
-        if self.n_features is not None:
-            ids = f" ids go from {self._base} to {self.n_features - 1 + self._base}"
-            return "with ", Setting("n_features", self.n_features), ids
-        is_far = int(token.partition(":")[0]) - self._base >= LARGEST_UNDECLARED
-        last = (LARGEST_UNDECLARED if is_far or limit is None else limit) - 1 + self._base
-        return f"ids above {last} must be declared with ", Name("n_features")
-
-
-def _decode_qids(chunk: Chunk, runs: IntRows) -> list[int | str]:
-    """Return the query ids, as numbers or text."""
-    qids: list[int | str] = runs[:, codes.RUN_ID].tolist()
-    for pos in np.flatnonzero(runs[:, codes.RUN_START] >= 0).tolist():
-        start, end = runs[pos, codes.RUN_START], runs[pos, codes.RUN_END]
-        qids[pos] = _decode(chunk.text[start:end].tobytes())
-    return qids
+def _widest(chunk: Chunk, found: Ints) -> Widest:
+    return Widest(int(found[codes.WIDEST]) + 1, chunk.file, chunk.first_line + int(found[codes.WIDEST_LINE]))
 
 
 def _decode_spans(text: Bytes, spans: IntRows) -> list[str]:
-    return [_decode(text[start:end].tobytes()) for start, end in spans.tolist()]
-
-
-def _decode(text: bytes) -> str:
-    """Decode UTF-8, or Latin-1 if the text is not valid UTF-8."""
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        return text.decode("latin-1")
+    return [decode(text[start:end].tobytes()) for start, end in spans.tolist()]

@@ -1,84 +1,114 @@
 """A growable matrix that several threads fill."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.io.letor.jobs import Rows
-from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.io.growing import GrowingArray
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.memory import check_memory
 
-_SPARE = 1.03
+_FIRST_BYTES = 16 * 2**20
+_PART_BYTES = 32 * 2**20
+_FEWEST_DOCUMENTS = 8
+_GAP_BYTES = 4 * 2**20
+
+
+class Rows(NamedTuple):
+    """Rows of a matrix, from `first` on; `arrays` returns the features and the grades of all rows."""
+
+    arrays: Callable[[], tuple[Features, Floats]]
+    first: int
 
 
 class Matrix:
     """A growable matrix of features with a grade per row.
 
-    Memory is reserved ahead and touched only when it is written. While threads write, only `take` may be called:
-    everything else moves memory.
+    Threads write to rows that were taken for them. Rows are then filled in order: those that were written are moved
+    up to those that are filled already. What is reserved and not written takes no memory. While threads write, only
+    `take` and `fill` may be called: everything else moves memory.
     """
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
-        self.width = 0
-        self._flat: Features = np.empty(0, dtype)
-        self._relevance: Floats = np.empty(0)
-        self._n_rows = self._capacity = 0
+        self.width = self.n_filled = 0
+        self._flat, self._relevance = GrowingArray(dtype), GrowingArray(np.float64)
+        self._n_taken = self._capacity = 0
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of the features of a document."""
+        return self.width * self._flat.dtype.itemsize
+
+    @property
+    def documents_per_part(self) -> int:
+        """Number of documents for which rows may be taken at once."""
+        return max(_FEWEST_DOCUMENTS, _PART_BYTES // max(1, self.row_bytes))
 
     def take(self, n_rows: int) -> Rows:
         """Allot the next `n_rows` rows."""
-        self._n_rows += n_rows
-        return Rows(self._arrays, self._n_rows - n_rows)
+        self._n_taken += n_rows
+        return Rows(self._arrays, self._n_taken - n_rows)
 
     def _arrays(self) -> tuple[Features, Floats]:
-        return self._flat[: self._capacity * self.width].reshape(self._capacity, self.width), self._relevance
+        flat = self._flat.view()
+        return flat[: self._capacity * self.width].reshape(self._capacity, self.width), self._relevance.view()
+
+    def fill(self, first: int, n_rows: int) -> bool:
+        """Fill the next rows with `n_rows` rows from `first` on; return True if the gap left behind them is large."""
+        if first != self.n_filled:
+            for array in self._arrays():
+                array[self.n_filled : self.n_filled + n_rows] = array[first : first + n_rows]
+        self.n_filled += n_rows
+        gap = first + n_rows - self.n_filled
+        return gap > self.n_filled // 16 and gap * (self.row_bytes + 8) > _GAP_BYTES
+
+    def rewind(self) -> None:
+        """Take back all rows that are not filled."""
+        self._n_taken = self.n_filled
 
     def has_room(self, n_rows: int) -> bool:
-        """Return True if `n_rows` more rows fit without moving memory."""
-        return self._n_rows + n_rows <= self._capacity
+        """Return True if `n_rows` more rows can be taken without moving memory."""
+        return self._n_taken + n_rows <= self._capacity
 
     def make_room(self, n_rows: int, share: float) -> None:
-        """Reserve `n_rows` more rows, or `share` times all rows if that is more."""
-        needed = self._n_rows + n_rows
+        """Reserve `n_rows` more rows than are filled, and about `share` times as many as that, within bounds."""
+        self.rewind()
+        needed = self.n_filled + n_rows
         check_memory(needed, self.width, self._flat.dtype)
-        self._resize(max(needed, int(needed * max(share, 1.0) * _SPARE) + 1), self.width)
+        most = max(2 * needed, _FIRST_BYTES // max(1, self.row_bytes))
+        ahead = min(max(int(needed * share), needed + needed // 4), most)
+        try:
+            self._reserve(ahead, self.width)
+        except MemoryError:  # what is reserved ahead may exceed a limit of the process
+            self._reserve(needed, self.width)
 
     def widen(self, width: int) -> None:
-        """Grow to at least `width` columns, and by at least a quarter, to amortise the moves."""
-        old = self.width
-        if width <= old:
-            return
-        width = max(width, old + old // 4)
-        check_memory(self._n_rows, width, self._flat.dtype)
-        self._resize(self._capacity, width)
-        _widen_rows(self._flat, self._n_rows, old, width)
+        """Grow to at least `width` columns, and by at least an eighth, to amortise the moves; rows are taken back."""
+        self._widen(max(width, self.width + self.width // 8))
 
-    def _resize(self, capacity: int, width: int) -> None:
-        if self._flat.size == 0:
-            self._flat = np.empty(capacity * width, self._flat.dtype)
-        else:
-            self._flat.resize(capacity * width, refcheck=False)
-        if self._capacity == 0:
-            self._relevance = np.empty(capacity)
-        elif capacity != self._capacity:
-            self._relevance.resize(capacity, refcheck=False)
+    def _widen(self, width: int) -> None:
+        old = self.width
+        self.rewind()
+        check_memory(self.n_filled, width, self._flat.dtype)
+        self._reserve(self.n_filled, width)
+        _widen_rows(self._flat.view(), self.n_filled, old, width)
+
+    def _reserve(self, capacity: int, width: int) -> None:
+        self._flat.reserve(capacity * width)
+        self._relevance.reserve(capacity)
         self._capacity, self.width = capacity, width
 
-    def finish(self, parts: list[tuple[int, int]], width: int) -> tuple[Features, Floats]:
-        """Compact the parts, given as (first row, number of rows), to a matrix of `width` columns and its grades."""
-        self.widen(width)
-        X, relevance = self._arrays()
-        n_rows = 0
-        for first, count in parts:
-            if first != n_rows:
-                X[n_rows : n_rows + count] = X[first : first + count]
-                relevance[n_rows : n_rows + count] = relevance[first : first + count]
-            n_rows += count
-        del X, relevance
+    def finish(self, width: int) -> tuple[Features, Floats]:
+        """Return the filled rows, with `width` columns, and their grades."""
+        if width > self.width:
+            self._widen(width)
         if width < self.width:
-            _narrow_rows(self._flat, n_rows, self.width, width)
-        self._flat.resize(n_rows * width, refcheck=False)
-        self._relevance.resize(n_rows, refcheck=False)
-        return self._flat.reshape(n_rows, width), self._relevance
+            _narrow_rows(self._flat.view(), self.n_filled, self.width, width)
+        X = self._flat.finish(self.n_filled * width).reshape(self.n_filled, width)
+        return X, self._relevance.finish(self.n_filled)
 
 
 @compiled
@@ -97,3 +127,25 @@ def _narrow_rows(flat: Features, n_rows: int, width: int, narrower: int) -> None
     for i in range(n_rows):
         for k in range(narrower):
             flat[i * narrower + k] = flat[i * width + k]
+
+
+@compiled
+def permute_rows(X: Features, rows: Ints, spare: Features) -> None:
+    """Move row ``rows[i]`` to row i, in place; `spare` is one row, `rows` a permutation, which becomes the identity."""
+    width = X.shape[1]
+    for first in range(len(rows)):
+        if rows[first] == first:
+            continue
+        for k in range(width):
+            spare[0, k] = X[first, k]
+        to = first
+        source = rows[to]
+        while source != first:
+            for k in range(width):
+                X[to, k] = X[source, k]
+            rows[to] = to
+            to = source
+            source = rows[to]
+        for k in range(width):
+            X[to, k] = spare[0, k]
+        rows[to] = to

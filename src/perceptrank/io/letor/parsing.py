@@ -10,9 +10,8 @@ from perceptrank.io.letor.codes import (
     BAD_CODE,
     BAD_GRADE,
     BAD_LINE,
+    BAD_START,
     EMPTY_QUERY,
-    ERROR,
-    ERROR_AT,
     FINE,
     HASH,
     ID_END,
@@ -40,7 +39,9 @@ from perceptrank.io.letor.codes import (
     STRAY_QUERY,
     UNORDERED,
     WIDEST,
+    WIDEST_LINE,
     ZERO,
+    ZERO_BYTE,
 )
 from perceptrank.io.letor.decimals import NO_NUMBER, UNDECIDED, parse_number
 from perceptrank.io.letor.pairs import caller_value, ends_field, is_blank, parse_pairs
@@ -78,16 +79,17 @@ def parse_lines(
 ) -> None:
     """Parse the lines from start to stop into rows of X and relevance, from first_row on.
 
-    If `bad` is empty, the first invalid line ends the pass. Features beyond the width of X are validated but not
-    stored; found[WIDEST] reports them. `marks` has one entry per feature below the `limit`, and one more. `late`
-    receives the spans of numbers that the caller has to convert; it calls again with their values in `known`, at the
-    offsets `known_at`. Those that do not fit in `late` are only counted.
+    Invalid lines are left out and entered in `bad`; when it is full, the pass ends. Features beyond the width of X are
+    validated but not stored; found[WIDEST] reports them. `marks` has one entry per feature below the `limit`, and one
+    more. `late` receives the spans of numbers that the caller has to convert; it calls again with their values in
+    `known`, at the offsets `known_at`. Those that do not fit in `late` are only counted.
     """
     pos = start
     found[:] = 0
     found[WIDEST] = found[ID_START] = -1
     found[ORDERED] = 1
     while pos < stop:
+        begin = pos
         while is_blank(text[pos]):
             pos += 1
         if text[pos] != NEWLINE and text[pos] != HASH:
@@ -115,23 +117,24 @@ def parse_lines(
             )
             if code == FINE:
                 found[N_ROWS] += 1
+                if found[WIDEST] > widest:
+                    found[WIDEST_LINE] = found[LINE]
             else:
-                found[ERROR], found[ERROR_AT] = code, end
-                if len(bad) == 0:
-                    return
                 found[N_RUNS], found[ID_START], found[ID_END] = n_runs, id_start, id_end
                 found[WIDEST] = widest
                 bad[found[N_BAD], BAD_LINE] = found[LINE]
+                bad[found[N_BAD], BAD_START] = begin
                 bad[found[N_BAD], BAD_AT] = end
                 bad[found[N_BAD], BAD_CODE] = code
                 found[N_BAD] += 1
+                if found[N_BAD] == len(bad):
+                    return
                 end = pos
             pos = end
         while text[pos] != NEWLINE:
             pos += 1
         pos += 1
         found[LINE] += 1
-    found[ERROR] = FINE
 
 
 @compiled
@@ -177,8 +180,8 @@ def _parse_line(
             pos += 1
         if pos == begin:
             return EMPTY_QUERY, begin - 4
-        if where == IN_FIELD:
-            _enter_query(text, begin, pos, row, runs, found)
+        if where == IN_FIELD and not _enter_query(text, begin, pos, row, runs, found):
+            return ZERO_BYTE, begin - 4
     elif where == IN_FIELD:
         return NO_QUERY, pos
     pairs = pos
@@ -215,13 +218,17 @@ def _parse_line(
     if where == IN_COMMENT:
         if begin == end:
             return NO_COMMENT, begin
-        _enter_query(text, begin, end, row, runs, found)
+        if not _enter_query(text, begin, end, row, runs, found):
+            return ZERO_BYTE, begin
     return FINE, pos
 
 
 @compiled
-def _enter_query(text: Bytes, begin: int, end: int, row: int, runs: IntRows, found: Ints) -> None:
-    """Begin a run of rows if the query id, the text from begin to end, differs from that of the previous row."""
+def _enter_query(text: Bytes, begin: int, end: int, row: int, runs: IntRows, found: Ints) -> bool:
+    """Begin a run of rows if the query id, the text from begin to end, differs from that of the previous row.
+
+    Returns False for an id with a zero byte, which NumPy's arrays of text do not keep at the end.
+    """
     same = found[ID_START] >= 0 and found[ID_END] - found[ID_START] == end - begin
     if same:
         for k in range(end - begin):
@@ -229,7 +236,7 @@ def _enter_query(text: Bytes, begin: int, end: int, row: int, runs: IntRows, fou
                 same = False
                 break
     if same:
-        return
+        return True
     found[ID_START], found[ID_END] = begin, end
     run = found[N_RUNS]
     found[N_RUNS] += 1
@@ -248,3 +255,8 @@ def _enter_query(text: Bytes, begin: int, end: int, row: int, runs: IntRows, fou
     if is_number and number < _TOO_LARGE + np.uint64(first - begin):
         runs[run, RUN_ID] = -np.int64(number) if first > begin else np.int64(number)
         runs[run, RUN_START] = -1
+        return True
+    n_zeros = 0
+    for k in range(begin, end):
+        n_zeros += text[k] == 0
+    return n_zeros == 0

@@ -1,11 +1,6 @@
-"""Read LETOR text into memory.
-
-A few chunks are parsed at a time, by threads, into one matrix that grows in length and width; results are collected in
-the order of the text.
-"""
+"""Read LETOR text into memory."""
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -13,12 +8,14 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.io.block_assembly import as_id_array
 from perceptrank.io.errors import FormatError, no_documents
 from perceptrank.io.letor.error_policy import ErrorPolicy, OnError
-from perceptrank.io.letor.jobs import Job, Pool
-from perceptrank.io.letor.lines import GROUP, LineParser, Parsed
-from perceptrank.io.letor.matrix import Matrix
+from perceptrank.io.letor.filling import Filler
+from perceptrank.io.letor.jobs import Pool
+from perceptrank.io.letor.lines import LineParser
+from perceptrank.io.letor.matrix import permute_rows
+from perceptrank.io.letor.runs import JoinedRuns
+from perceptrank.io.letor.settings import GROUP, LineSettings
 from perceptrank.io.paths import PathLike, Source, display_name, find_files
 from perceptrank.io.text import TextReader
 from perceptrank.kernels.arrays import Features, Floats
@@ -27,7 +24,7 @@ from perceptrank.stream.query_stream import QueryStream
 
 Progress: TypeAlias = Callable[[int, int], object]
 
-_UNKNOWN_SHARE = 1.5  # growth of the matrix while the size of the text is unknown
+_LONGEST_SIZE = 18  # digits that fit in 64 bits
 
 
 def read_letor(
@@ -53,7 +50,8 @@ def read_letor(
         ``*`` or ``?`` for the files it matches. Files compressed with gzip, bzip2, xz or zstd (extra ``zstd``) are
         recognised by their content.
     n_features : int, optional
-        Number of features; a larger feature id is an error. Default the largest id found.
+        Number of features; a larger feature id is an error. Default the largest id found; features that take more than
+        1024 times the memory of their text, and more than 128 MiB, are an error then.
     zero_based : bool
         Count feature ids from 0. By default they count from 1, and an id 0 is an error.
     qid : {"auto", "field", "comment"}
@@ -108,92 +106,63 @@ def read_letor(
     if group is not None and policy.skips:
         raise ValueError("group counts documents, so none can be skipped: on_error must be 'raise'")
     where = qid if group is None else GROUP
-    parser = LineParser(
-        [display_name(file) for file in files], n_features, zero_based, where, comments, dtype, clip, policy.skips
-    )
-    reader = TextReader(files, policy.add)
-    matrix = Matrix(parser.dtype)
-    parts: list[tuple[int, Parsed]] = []
-    jobs: deque[Job] = deque()
-
-    def finish_oldest() -> None:
-        """Collect the oldest chunk; if it is wider than the matrix, widen that while no thread writes."""
-        if jobs[0].result().width > (width := matrix.width):
-            matrix.widen(max(job.width() for job in jobs))
-            for job in jobs:
-                job.repeat_if_wider_than(width)
-        job = jobs.popleft()
-        parsed = job.result()
-        policy.add(*parsed.problems)
-        parts.append((job.rows.first, parsed))
-        reader.release(job.chunk)
-
-    def finish_all() -> None:
-        while jobs:
-            finish_oldest()
-
+    settings = LineSettings(n_features, zero_based, where, comments, dtype, clip, policy.skips)
+    parser = LineParser([display_name(file) for file in files], settings)
+    reader = TextReader(files, policy.add_one)
     with Pool(n_threads, reader.n_bytes) as pool:
-        try:
-            for chunk in reader.chunks():
-                parser.detect_dialect(chunk)
-                if matrix.width == 0 or not matrix.has_room(chunk.n_lines):
-                    finish_all()
-                    if matrix.width == 0:
-                        matrix.widen(parser.min_width or parser.width_of(chunk))
-                    matrix.make_room(
-                        chunk.n_lines, reader.n_bytes / reader.n_read if reader.n_bytes else _UNKNOWN_SHARE
-                    )
-                jobs.append(Job(pool, parser, chunk, matrix.take(chunk.n_lines)))
-                if len(jobs) > pool.depth:
-                    finish_oldest()
-                if progress is not None:
-                    progress(reader.n_read, reader.n_bytes)
-        except FormatError:
-            finish_all()  # an error in an earlier line takes precedence
-            raise
-        finish_all()
+        filler = Filler(pool, parser, policy, reader)
+        chunks = map(parser.detect_dialect, reader.chunks())
+        failure: FormatError | None = None
+        while True:
+            try:
+                chunk = next(chunks)
+            except StopIteration:
+                break
+            except FormatError as error:
+                failure = error
+                break
+            filler.add(chunk)
+            if progress is not None:
+                progress(reader.n_read, reader.n_bytes)
+        filler.finish()
+        if failure is not None:  # an error in an earlier line takes precedence
+            raise failure
     policy.warn_if_skipped()
-    if not any(parsed.n_rows for _, parsed in parts):
-        raise no_documents(map(display_name, files))
-    width = max([1, parser.min_width, *(parsed.width for _, parsed in parts)])
-    X, relevance = matrix.finish([(first, parsed.n_rows) for first, parsed in parts], width)
-    stream = _join(X, relevance, [parsed for _, parsed in parts], parser.feature_names(width))
+    if filler.matrix.n_filled == 0:
+        raise no_documents(parser.files)
+    names = parser.feature_names(filler.width)
+    X, relevance = filler.matrix.finish(filler.width)
+    stream = _group(X, relevance, filler.runs.finish(len(X)), names)
     return stream if group is None else _regroup(stream, group)
 
 
 def _regroup(stream: QueryStream, group: npt.ArrayLike | PathLike) -> QueryStream:
     """Split a stream of one query into queries of the given sizes."""
-    sizes: npt.ArrayLike
-    if isinstance(group, (str, os.PathLike)):
-        try:
-            sizes = [int(line) for line in Path(group).read_text(encoding="utf-8").split()]
-        except ValueError as error:
-            raise ValueError(f"{group} must hold whole numbers, one per line: {error}") from None
-    else:
-        sizes = group
+    sizes = _read_sizes(group) if isinstance(group, (str, os.PathLike)) else group
     bounds = np.concatenate([[0], np.cumsum(as_sizes(sizes, stream.n_documents))])
     return QueryStream._trusted(
         stream.X, stream.relevance, bounds, np.arange(len(bounds) - 1), stream.feature_names, stream.comments
     )
 
 
-def _join(X: Features, relevance: Floats, parts: list[Parsed], feature_names: tuple[str, ...] | None) -> QueryStream:
-    """Join parsed chunks to a stream, grouping the documents of a query."""
-    starts: list[int] = []
-    qids: list[int | str] = []
-    n_rows = 0
-    for parsed in parts:
-        skipped = int(
-            bool(qids and parsed.qids and qids[-1] == parsed.qids[0])
-        )  # the query continues from the previous part
-        starts += (parsed.starts[skipped:] + n_rows).tolist()
-        qids += parsed.qids[skipped:]
-        n_rows += parsed.n_rows
-    comments = None
-    if parts[0].comments is not None:
-        comments = np.array([text for parsed in parts for text in parsed.comments or []], dtype=object)
-    rows, offsets, identities = group_runs(as_id_array(qids), np.array([*starts, n_rows], dtype=np.int64))
-    if rows is not None:
-        X, relevance = X[rows], relevance[rows]
-        comments = None if comments is None else comments[rows]
-    return QueryStream._trusted(X, relevance, offsets, identities, feature_names, comments)
+def _read_sizes(path: PathLike) -> list[int]:
+    sizes = []
+    for number, line in enumerate(Path(path).read_bytes().splitlines(), 1):
+        for size in line.split():
+            if not size.isdigit() or len(size) > _LONGEST_SIZE:
+                shown = ascii(size[:40])[1:]
+                raise FormatError(os.fspath(path), number, 1, f"sizes must be whole numbers, one per line, got {shown}")
+            sizes.append(int(size))
+    return sizes
+
+
+def _group(X: Features, relevance: Floats, runs: JoinedRuns, feature_names: tuple[str, ...] | None) -> QueryStream:
+    """Bring the documents of each query together, in place."""
+    qids, bounds, comments, all_differ = runs
+    if not all_differ:
+        rows, bounds, qids = group_runs(qids, bounds)
+        if rows is not None:
+            relevance = relevance[rows]
+            comments = None if comments is None else comments[rows]
+            permute_rows(X, rows, np.empty((1, X.shape[1]), X.dtype))
+    return QueryStream._trusted(X, relevance, bounds, qids, feature_names, comments)

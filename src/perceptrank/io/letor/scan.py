@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from perceptrank.io.block_assembly import BlockAssembler, Piece, RepeatedQueryError
 from perceptrank.io.errors import FormatError, no_documents
+from perceptrank.io.letor.density import DensityLimit
 from perceptrank.io.letor.error_policy import ErrorPolicy, OnError
 from perceptrank.io.letor.jobs import Pool, in_order
 from perceptrank.io.letor.lines import LineParser, Parsed
 from perceptrank.io.letor.reader import Progress
+from perceptrank.io.letor.settings import LineSettings
 from perceptrank.io.paths import Source, display_name, find_files, is_rereadable
 from perceptrank.io.text import Chunk, TextReader
 from perceptrank.kernels.arrays import Features, Floats
@@ -51,7 +53,8 @@ def scan_letor(
         recognised by their content.
     n_features : int, optional
         Number of features; a larger feature id is an error. By default, files whose first documents omit features are
-        read twice, first for the largest id; for an open file it is the largest id of the first documents.
+        read twice, first for the largest id; for an open file it is the largest id of the first documents. A block
+        whose features take more than 1024 times the memory of their text, and more than 128 MiB, is an error then.
     zero_based : bool
         Count feature ids from 0. By default they count from 1, and an id 0 is an error.
     qid : {"auto", "field", "comment"}
@@ -100,91 +103,128 @@ def scan_letor(
     check_positive_whole("max_bytes", max_bytes)
     if n_threads is not None:
         check_positive_whole("n_threads", n_threads)
-    settings = (zero_based, qid, comments, dtype, clip, ErrorPolicy(on_error).skips)
-    LineParser([], n_features, *settings)  # validates the settings now, not when the scan begins
+    settings = LineSettings(n_features, zero_based, qid, comments, dtype, clip, ErrorPolicy(on_error).skips)
 
     def start() -> Iterator[QueryStream]:
-        return _blocks(files, n_features, settings, ErrorPolicy(on_error), n_threads, progress, max_bytes)
+        return _blocks(files, settings, ErrorPolicy(on_error), n_threads, progress, max_bytes)
 
     return Scan(start, f"LETOR text in {', '.join(map(display_name, files))}")
 
 
+class _Work(NamedTuple):
+    """A part of the text, and the rows for its documents."""
+
+    chunk: Chunk
+    X: Features
+    relevance: Floats
+
+    @property
+    def n_bytes(self) -> int:
+        return self.chunk.n_bytes + self.X.nbytes
+
+
 def _blocks(
     files: list[Source],
-    n_features: int | None,
-    settings: tuple[Any, ...],
+    settings: LineSettings,
     policy: ErrorPolicy,
     n_threads: int | None,
     progress: Progress | None,
     max_bytes: int,
 ) -> Iterator[QueryStream]:
-    names = [display_name(file) for file in files]
-    reader = TextReader(files, policy.add)
+    parser = LineParser([display_name(file) for file in files], settings)
+    reader = TextReader(files, policy.add_one)
     chunks = reader.chunks()
     first = next(chunks, None)
     if first is None:
-        raise no_documents(names)
-    width = n_features or _find_width(files, first, LineParser(names, None, *settings), n_threads)
-    parser = LineParser(names, n_features, *settings)
+        raise no_documents(parser.files)
+    density = DensityLimit(parser, max_bytes)
+    width = settings.n_features or _find_width(files, first, parser, density, n_threads)
     queries = BlockAssembler(max_bytes)
+    n_text_bytes = 0  # of the documents in `queries`
 
-    def prepared(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Features, Floats]]:
+    def prepared(chunks: Iterable[Chunk]) -> Iterator[_Work]:
         """Split chunks and allocate their rows here, not in the threads, which would keep the memory."""
         for chunk in chunks:
             parser.detect_dialect(chunk)
-            for part in chunk.parts(_lines_per_part(width, parser)):
-                yield part, *_allocate(part, width, parser)
+            for part in chunk.parts(_documents_per_part(width, parser)):
+                yield _allocate(part, width, parser)
 
-    def parse(work: tuple[Chunk, Features, Floats]) -> Parsed:
+    def parse(work: _Work) -> Parsed:
         parsed = parser.parse(*work, 0)
-        return parser.parse(*work, 0, limit=width) if parsed.width > width else parsed
+        return parser.parse(*work, 0, limit=width) if parsed.widest.width > width else parsed
 
     with Pool(n_threads, reader.n_bytes) as pool:
-        for (chunk, X, relevance), parsed in in_order(pool, prepared(chain([first], chunks)), parse):
-            policy.add(*parsed.problems)
+        parts = in_order(pool, prepared(chain([first], chunks)), parse, lambda work: work.n_bytes)
+        del first
+        for (chunk, X, relevance), parsed in parts:
+            policy.add(parser.problems(chunk, parsed), len(parsed.bad))
             queries.feature_names = parser.feature_names(width)
             comments = None if parsed.comments is None else np.array(parsed.comments, dtype=object)
             n = parsed.n_rows
+            rows = _first_rows(X, n), _first_rows(relevance, n)
+            piece = Piece(*rows, comments, parsed.starts.tolist(), parsed.all_qids())
             try:
-                yield from queries.add(Piece(X[:n], relevance[:n], comments, parsed.starts.tolist(), parsed.qids))
+                for block in queries.add(piece):
+                    yield block
+                    n_text_bytes = 0
             except RepeatedQueryError as error:
-                line = int(parsed.lines[parsed.starts.tolist().index(error.start)])
+                line = int(parsed.lines[np.searchsorted(parsed.starts, error.start)])
                 advice = Name("read_letor"), " groups them"
-                raise FormatError(names[chunk.file], line, 1, f"{error}; ", *advice) from None
+                raise FormatError(parser.files[chunk.file], line, 1, f"{error}; ", *advice) from None
+            n_text_bytes += chunk.n_bytes
+            density.check(queries.n_rows, width, n_text_bytes)
             reader.release(chunk)
             if progress is not None:
                 progress(reader.n_read, reader.n_bytes)
     policy.warn_if_skipped()
     if queries.is_empty:
-        raise no_documents(names)
+        raise no_documents(parser.files)
     yield from queries.flush()
 
 
-def _lines_per_part(width: int, parser: LineParser) -> int:
-    """Return the number of lines whose rows take a moderate amount of memory."""
-    return max(1, _ROWS_BYTES // (width * parser.dtype.itemsize))
+def _documents_per_part(width: int, parser: LineParser) -> int:
+    """Return the number of documents whose rows take a moderate amount of memory."""
+    return max(1, _ROWS_BYTES // (width * parser.settings.dtype.itemsize))
 
 
-def _allocate(chunk: Chunk, width: int, parser: LineParser) -> tuple[Features, Floats]:
-    check_memory(chunk.n_lines, width, parser.dtype)
-    return np.empty((chunk.n_lines, width), parser.dtype), np.empty(chunk.n_lines)
+def _allocate(chunk: Chunk, width: int, parser: LineParser) -> _Work:
+    dtype = parser.settings.dtype
+    check_memory(chunk.n_documents, width, dtype)
+    return _Work(chunk, np.empty((chunk.n_documents, width), dtype), np.empty(chunk.n_documents))
 
 
-def _find_width(files: list[Source], first: Chunk, parser: LineParser, n_threads: int | None) -> int:
+def _first_rows(array: Any, n: int) -> Any:
+    """Return the first rows, without what was allocated for more if that is much."""
+    return array[:n] if 2 * n > len(array) else array[:n].copy()
+
+
+def _find_width(
+    files: list[Source], first: Chunk, parser: LineParser, density: DensityLimit, n_threads: int | None
+) -> int:
     """Find the number of features: that of the first chunk if its documents omit none, else that of all files.
 
     Open files cannot be read twice, so the first chunk decides.
     """
     parser.detect_dialect(first)
-    width = parser.width_of(first)
-    is_dense = width > 0 and all(
-        parser.parse(part, *_allocate(part, width, parser), 0).is_dense
-        for part in first.parts(_lines_per_part(width, parser))
-    )
-    if not is_dense and all(is_rereadable(file) for file in files):
+    density.see(parser.widest(first))
+    if not _decides_width(first, density.widest.width, parser) and all(is_rereadable(file) for file in files):
         reader = TextReader(files, lambda error: None)
         with Pool(n_threads, reader.n_bytes) as pool:
-            for chunk, chunk_width in in_order(pool, map(parser.detect_dialect, reader.chunks()), parser.width_of):
-                width = max(width, chunk_width)
+            chunks = map(parser.detect_dialect, reader.chunks())
+            for chunk, widest in in_order(pool, chunks, parser.widest, lambda chunk: chunk.n_bytes):
+                density.see(widest)
                 reader.release(chunk)
-    return max(1, width, parser.min_width)
+    return max(1, density.widest.width, parser.min_width)
+
+
+def _decides_width(first: Chunk, width: int, parser: LineParser) -> bool:
+    """Return True if the documents of the first chunk omit no feature, or one is invalid, so that no more are read."""
+    if width == 0:
+        return False
+    for part in first.parts(_documents_per_part(width, parser)):
+        parsed = parser.parse(*_allocate(part, width, parser), 0)
+        if len(parsed.bad) and not parser.settings.skip:
+            return True
+        if not parsed.is_dense:
+            return False
+    return True

@@ -19,7 +19,7 @@ from perceptrank.stream.query_stream import QueryStream
 _BUFFER_BYTES = 4 * 2**20
 _LINE_BREAK = re.compile(r"[\r\n]")
 _BLANKS = " \t\v\f"
-_NO_ID = re.compile(r"[\s#]|^$")
+_NO_ID = re.compile(r"[\s#\0]|^$")
 
 
 def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = False, zero_based: bool = False) -> None:
@@ -138,7 +138,7 @@ def _shortest(number: Any) -> bytes:
 def _id_field(qid: Any) -> bytes:
     text = str(qid)
     if _NO_ID.search(text):
-        raise ValueError(f"a query id must be text without spaces and without '#', got {qid!r}")
+        raise ValueError(f"a query id must be text without spaces, zero bytes and '#', got {qid!r}")
     return f" qid:{text}".encode()
 
 
