@@ -147,7 +147,7 @@ def test_measures_refuse_what_is_wrong(data, measure):
 def test_transforms_refuse_what_is_wrong(data, kind, learns):
     X, _, _ = data.draw(queries())
     X, bounds = data.draw(arrays(X)), data.draw(offsets(len(X)))
-    call = kind.learn_and_scale if learns else kind.scale
+    call = kind.learn_and_apply if learns else kind.apply
     scaled = result_or_none(lambda: call(kind(), X, bounds))
     if scaled is not None:
         assert np.array_equal(scaled, call(kind(), plain(X), np.array(bounds, np.int64)), equal_nan=True)
@@ -201,7 +201,7 @@ class Hostile(pr.Transform):
     def __init__(self, way):
         self._way = way
 
-    def scale(self, X, offsets):
+    def apply(self, X, offsets):
         return self._way(np.array(X, np.float64))
 
 
@@ -223,9 +223,9 @@ STREAM = pr.QueryStream.from_arrays([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]], [1, 0,
 @pytest.mark.parametrize(
     "make",
     [
-        lambda scaling: pr.ListwisePerceptron(transform=scaling),
-        lambda scaling: pr.Tournament([pr.Perceptron(), pr.ListwisePerceptron(transform=scaling)]),
-        lambda scaling: pr.Bagging(pr.ListwisePerceptron(), n_members=2, transform=["running", scaling]),
+        lambda scaling: pr.ListwisePerceptron(transforms=scaling),
+        lambda scaling: pr.Tournament([pr.Perceptron(), pr.ListwisePerceptron(transforms=scaling)]),
+        lambda scaling: pr.Bagging(pr.ListwisePerceptron(), n_members=2, transforms=["running", scaling]),
     ],
     ids=["listwise", "tournament", "bagging"],
 )
@@ -245,7 +245,7 @@ def test_what_a_transform_returns_is_checked(make, way):
 
 @pytest.mark.parametrize("way", UNUSUAL)
 def test_a_transform_may_return_any_form_of_matrix(way):
-    usual, unusual = pr.ListwisePerceptron(), pr.ListwisePerceptron(transform=Hostile(UNUSUAL[way]))
+    usual, unusual = pr.ListwisePerceptron(), pr.ListwisePerceptron(transforms=Hostile(UNUSUAL[way]))
     for ranker in (usual, unusual):
         ranker.learn(STREAM)
     assert np.array_equal(usual.weights, unusual.weights)
@@ -263,7 +263,7 @@ def test_no_learner_goes_on_with_what_is_not_a_number(name):
     with pytest.raises(ValueError, match=r"finite|overflow"):
         kind().learn_one(X, STREAM.relevance)
     with pytest.raises(ValueError, match=r"finite|overflow"):
-        kind(transform=Hostile(lambda X: X * np.nan)).learn(STREAM)
+        kind(transforms=Hostile(lambda X: X * np.nan)).learn(STREAM)
 
 
 def test_messages_say_what_is_wrong():

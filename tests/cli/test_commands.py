@@ -55,7 +55,9 @@ def test_learn_settings(run, files, stream, tmp_path):
     arguments = ["--algorithm", "slam", "--measure", "ap", "--learning-rate", 0.5, "--average"]
     arguments += ["--transform", "query-zscore", "--transform", "running", "--set", "margin=2", "--record", "ndcg@5"]
     run("learn", files, *arguments, "--save", model)
-    expected = pr.SlamPerceptron("ap", learning_rate=0.5, average=True, transform=["query-zscore", "running"], margin=2)
+    expected = pr.SlamPerceptron(
+        "ap", learning_rate=0.5, average=True, transforms=["query-zscore", "running"], margin=2
+    )
     expected.learn(stream)
     assert np.array_equal(pr.load(model).coef_, expected.coef_)
 
@@ -81,7 +83,7 @@ def test_stopped_and_resumed_is_never_stopped(run, tmp_path):
     recorded = pr.Trace.load(trace)
     pr.Trace.concatenate([recorded, recorded]).save(trace)  # the power went after the trace was saved
     run("learn", tmp_path / "whole.txt", *keeping, "--resume")
-    expected = pr.ListwisePerceptron(transform="running")
+    expected = pr.ListwisePerceptron(transforms="running")
     values = expected.learn(pr.read_letor(tmp_path / "whole.txt"), ["ndcg@10", "ap"])
     found = pr.load(model)
     assert np.array_equal(found.weights, expected.weights)
@@ -221,7 +223,7 @@ def test_adversary(run):
         (["learn", "FILES", "--measure", "nothing@3"], "nothing"),
         (["learn", "FILES", "--set", "x"], "name=value"),
         (["learn", "FILES", "--checkpoint", "5"], "need --save"),
-        (["learn", "FILES", "--transform", "big"], "transform must be one of"),
+        (["learn", "FILES", "--transform", "big"], "--transform must be one of"),
         (["evaluate", "nothing.json", "FILES"], "nothing.json"),
         (["compare", "FILES", "--learning-rate", "a:b"], "learning rates must be like"),
         (["compare", "FILES", "--algorithm", "none"], "algorithm must be one of"),

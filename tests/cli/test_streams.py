@@ -174,9 +174,9 @@ import perceptrank as pr
 class Mine(pr.NumpyLearner):
     \"\"\"A learner of a user.\"\"\"
     algorithm = "mine"
-    def __init__(self, size=1, learning_rate=1.0, *, average=False, transform=None):
+    def __init__(self, size=1, learning_rate=1.0, *, average=False, transforms=None):
         self.size = size
-        super().__init__(learning_rate, average=average, transform=transform)
+        super().__init__(learning_rate, average=average, transforms=transform)
     def check(self):
         if self.size < 0:
             raise ValueError(f"size must not be negative, got {self.size}")

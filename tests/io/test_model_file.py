@@ -15,7 +15,7 @@ from perceptrank.io import atomic
 
 @pytest.fixture
 def model(tmp_path):
-    ranker = pr.ListwisePerceptron(transform="running")
+    ranker = pr.ListwisePerceptron(transforms="running")
     ranker.learn(pr.separable(20, seed=1).stream)
     path = tmp_path / "model.json"
     ranker.save(path)
@@ -51,7 +51,7 @@ def test_an_untrained_model_and_a_measure_object_come_back(tmp_path):
 
 
 def test_a_frozen_scaling_stays_frozen(tmp_path):
-    ranker = pr.SlamPerceptron(transform=["query-minmax", pr.RunningStandardizer()])
+    ranker = pr.SlamPerceptron(transforms=["query-minmax", pr.RunningStandardizer()])
     stream = pr.separable(10).stream
     ranker.learn(stream)
     ranker.transforms_[1].freeze()
@@ -68,7 +68,7 @@ def test_a_scaling_learned_beforehand_is_used_and_not_changed():
     stream = pr.separable(10).stream
     scaler = pr.RunningStandardizer().learn(stream).freeze()
     before = scaler.state()
-    ranker = pr.SlamPerceptron(transform=scaler)
+    ranker = pr.SlamPerceptron(transforms=scaler)
     ranker.learn(stream)
     assert scaler.state() == before == ranker.transforms_[0].state()
 
@@ -76,18 +76,18 @@ def test_a_scaling_learned_beforehand_is_used_and_not_changed():
 def test_a_scaling_learned_beforehand_survives_in_a_model_that_has_learned_nothing(tmp_path):
     stream = pr.separable(10).stream
     scaler = pr.RunningStandardizer().learn(stream).freeze()
-    ranker = pr.SlamPerceptron(transform=["query-minmax", scaler])
+    ranker = pr.SlamPerceptron(transforms=["query-minmax", scaler])
     ranker.save(tmp_path / "m.json")
     found = pr.load(tmp_path / "m.json")
     assert found.transforms_ == ranker.transforms_
-    assert found.transform[1] == scaler
+    assert found.transforms[1] == scaler
     np.testing.assert_array_equal(found.fit(stream).weights, ranker.fit(stream).weights)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=99), "has version 99, this perceptrank reads versions up to 1: a newer"),
+        (lambda d: d.update(version=99), "has version 99, this perceptrank reads versions up to 2: a newer"),
         (lambda d: d.update(version="1"), "no valid version"),
         (lambda d: d.update(format="other"), "is not a perceptrank model"),
         (lambda d: d.update(algorithm="oracle"), "unknown algorithm 'oracle'"),
@@ -114,16 +114,16 @@ def test_a_scaling_learned_beforehand_survives_in_a_model_that_has_learned_nothi
         (lambda d: d.update(feature_names="abc"), "feature_names must be a list"),
         (lambda d: d["transforms"][0].update(frozen="false"), "frozen must be true or false"),
         (lambda d: d["transforms"][0].update(count=0), "count must be 0 if and only if"),
-        (lambda d: d["transforms"][0].update(name="unknown"), "scaling must be one of"),
+        (lambda d: d["transforms"][0].update(name="unknown"), "must be a transform of perceptrank"),
         (lambda d: d.update(feature_names=["a"]), "1 feature names for 20 features"),
         (lambda d: d.update(state=[]), "is damaged"),
         (lambda d: d.update(state=7), "is damaged"),
         (lambda d: d["state"].update(weights=7), "is damaged"),
         (lambda d: d.update(parameters=[]), "is damaged"),
         (lambda d: d.update(parameters=[["measure"]]), "is damaged"),
-        (lambda d: d.update(scalings=7), "is damaged"),
-        (lambda d: d.update(scalings=[[{}]]), "is damaged"),
-        (lambda d: d.update(scalings=json.loads("[" * 900 + "]" * 900)), "is damaged"),
+        (lambda d: d.update(transforms=7), "is damaged"),
+        (lambda d: d.update(transforms=[[{}]]), "is damaged"),
+        (lambda d: d.update(transforms=json.loads("[" * 900 + "]" * 900)), "is damaged"),
         (lambda d: d["transforms"][0].update(mean=7), "is damaged"),
         (lambda d: d["transforms"][0].update(count=10**400), "is damaged"),
         (lambda d: d["parameters"].update(learning_rate=[]), "is damaged: learning_rate"),
@@ -228,7 +228,7 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
         name = "mine"
 
     with pytest.raises(ValueError, match="cannot be saved"):
-        pr.SlamPerceptron(transform=Mine()).save(tmp_path / "m.json")
+        pr.SlamPerceptron(transforms=Mine()).save(tmp_path / "m.json")
     assert not list(tmp_path.iterdir())
 
 

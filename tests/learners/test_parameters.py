@@ -15,7 +15,7 @@ def test_parameters_can_be_read_set_and_shown(make):
     with pytest.raises(ValueError, match="has no parameter 'foo'"):
         learner.set_params(foo=1)
     before = learner.get_params()
-    for name, wrong in {"learning_rate": 0, "average": "yes", "transform": "none"}.items():
+    for name, wrong in {"learning_rate": 0, "average": "yes", "transforms": "none"}.items():
         if name not in learner.parameter_names:
             continue
         with pytest.raises(ValueError, match=name):
@@ -40,7 +40,7 @@ def test_a_changed_parameter_takes_effect():
     listwise = pr.ListwisePerceptron()
     listwise.set_params(relative_margin=None, margin=0.5)
     listwise.margin = None
-    listwise.transform = "running"
+    listwise.transforms = "running"
     listwise.learn_one([[1.0], [3.0]], [0, 1])
     assert listwise.transforms_[0].count == 2
 
@@ -48,7 +48,7 @@ def test_a_changed_parameter_takes_effect():
 WRONG = {
     "learning_rate": [-1, 10**400, 1j],
     "average": ["no"],
-    "transform": ["bogus", 5, [["running"]], (name for name in ["running"])],
+    "transforms": ["bogus", 5, [["running"]], (name for name in ["running"])],
 }
 
 
@@ -66,10 +66,10 @@ def test_a_wrong_parameter_is_refused_and_the_old_one_kept(make, stream):
 
 
 def test_a_refused_parameter_leaves_the_scaling_alone(stream):
-    learner = pr.ListwisePerceptron(transform="running")
+    learner = pr.ListwisePerceptron(transforms="running")
     learner.transforms_[0].learn(stream).freeze()
     before = bits(learner)
-    for name, wrong in {"margin": -1, "transform": "bogus"}.items():
+    for name, wrong in {"margin": -1, "transforms": "bogus"}.items():
         with pytest.raises(ValueError, match=name):
             setattr(learner, name, wrong)
         assert bits(learner) == before

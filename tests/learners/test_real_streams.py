@@ -13,9 +13,9 @@ def progressive(make, stream):
 
 def test_the_listwise_perceptron_is_ahead_of_the_papers_algorithms(real_stream):
     scaling = "query-zscore" if real_stream.n_features == 136 else None
-    ours = progressive(lambda: pr.ListwisePerceptron(transform=scaling), real_stream)
-    slam = progressive(lambda: pr.SlamPerceptron(transform=scaling), real_stream)
-    minimax = progressive(lambda: pr.MinimaxPerceptron(transform=scaling), real_stream)
+    ours = progressive(lambda: pr.ListwisePerceptron(transforms=scaling), real_stream)
+    slam = progressive(lambda: pr.SlamPerceptron(transforms=scaling), real_stream)
+    minimax = progressive(lambda: pr.MinimaxPerceptron(transforms=scaling), real_stream)
     assert ours > minimax
     assert ours > slam
 
@@ -24,5 +24,5 @@ def test_the_running_standardiser_makes_raw_features_usable(real_stream):
     if real_stream.n_features != 136:
         pytest.skip("this stream's features are scaled already")
     raw = progressive(pr.ListwisePerceptron, real_stream)
-    scaled = progressive(lambda: pr.ListwisePerceptron(transform="running"), real_stream)
+    scaled = progressive(lambda: pr.ListwisePerceptron(transforms="running"), real_stream)
     assert scaled > raw + 0.05

@@ -51,7 +51,7 @@ def routing():
 @every_kind
 def test_clone(kind, data):
     X, y, qid = data
-    ranker = kind(transform="query-zscore").fit(X, y, qid=qid)
+    ranker = kind(transforms="query-zscore").fit(X, y, qid=qid)
     copy = clone(ranker)
     assert copy.get_params() == ranker.get_params()
     assert not hasattr(copy, "coef_")
@@ -90,7 +90,7 @@ def test_grid_search_with_groups(kind, data, routing):
 
 def test_a_pipeline_scales_query_by_query(data, routing):
     X, y, qid = data
-    ranker = pr.MinimaxPerceptron(transform="query-zscore")
+    ranker = pr.MinimaxPerceptron(transforms="query-zscore")
     pipeline = make_pipeline(StandardScaler(), ranker).fit(X, y, qid=qid)
     scaled = pipeline[0].transform(X)
     np.testing.assert_array_equal(pipeline.predict(X, qid=qid), pipeline[-1].predict(scaled, qid=qid))

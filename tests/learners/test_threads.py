@@ -56,7 +56,7 @@ def test_blocks_of_two_threads_are_learned_one_after_the_other(make, n, stream, 
 
 
 def test_every_query_of_many_threads_counts_once(stream, hasty):
-    learner = pr.SlamPerceptron(transform="running")
+    learner = pr.SlamPerceptron(transforms="running")
 
     def learn():
         for query in stream:

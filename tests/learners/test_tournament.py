@@ -55,12 +55,12 @@ def test_by_default_its_learners_learn_what_they_are_judged_by():
 
 
 def scaled_rivals():
-    return [pr.ListwisePerceptron(transform=one) for one in (None, "query-zscore", ["query-minmax", "running"])]
+    return [pr.ListwisePerceptron(transforms=one) for one in (None, "query-zscore", ["query-minmax", "running"])]
 
 
 @given(stream=streams(), outer=st.sampled_from([None, "query-minmax"]))
 def test_learners_may_scale_features_each_in_its_way(stream, outer):
-    tournament = pr.Tournament(scaled_rivals(), transform=outer)
+    tournament = pr.Tournament(scaled_rivals(), transforms=outer)
     trace = tournament.learn(stream, "ndcg@10")
     given = stream if outer is None else pr.QueryMinMax().transform(stream)
     learners = scaled_rivals()
@@ -85,7 +85,7 @@ def test_the_default_copes_with_features_as_they_come():
     alone = pr.ListwisePerceptron().learn(raw, "ndcg@10").mean("ndcg@10")
     tournament = pr.Tournament()
     assert tournament.learn(raw, "ndcg@10").mean("ndcg@10") > alone + 0.05
-    assert tournament.leader.transform == "query-zscore"
+    assert tournament.leader.transforms == "query-zscore"
 
 
 def test_an_interrupted_tournament_forgets_what_its_learners_transforms_saw():
@@ -199,10 +199,10 @@ def test_learners_set_before_learning_take_part_and_scaling_set_later_waits():
     tournament = pr.Tournament()
     tournament.learners = [pr.SlamPerceptron()]
     assert [type(one) for one in tournament.members] == [pr.SlamPerceptron]
-    scaled = pr.Tournament(transform="running")
+    scaled = pr.Tournament(transforms="running")
     scaled.learn(stream)
     before = scaled.predict(stream)
-    scaled.set_params(transform="running")
+    scaled.set_params(transforms="running")
     np.testing.assert_array_equal(scaled.predict(stream), before)
 
 

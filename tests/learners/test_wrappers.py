@@ -103,9 +103,9 @@ def test_rare_features_learn_faster(rate):
 
 
 def test_adagrad_takes_average_scaling_and_measure_from_its_learner():
-    inner = pr.SlamPerceptron("ap", average=True, transform="running")
+    inner = pr.SlamPerceptron("ap", average=True, transforms="running")
     learner = pr.AdaGrad(inner)
-    assert (learner.average, learner.transform, learner.name) == (True, "running", "adagrad:slam")
+    assert (learner.average, learner.transforms, learner.name) == (True, "running", "adagrad:slam")
     assert [str(measure) for measure in learner.learn(pr.separable(5).stream).measures] == ["ap"]
     assert len(learner.transforms_) == 1
     assert inner.n_queries == 0
@@ -186,10 +186,9 @@ def test_bagging_refuses_what_cannot_be():
     many = pr.Bagging(pr.Opauc(), n_members=10**3)
     with pytest.raises(MemoryError, match="1000 members takes"):
         many.learn_one(np.ones((2, 3000)), [0, 1])
-    for scaled in (pr.RankNet(transform="running"), pr.Tournament()):
-        with pytest.raises(ValueError, match=r"must not scale features.*give scaling to Bagging"):
-            pr.Bagging(scaled)
-    pr.Bagging(pr.RankNet(transform=[]))
+    with pytest.raises(ValueError, match=r"transforms of their own.*give transforms to Bagging"):
+        pr.Bagging(pr.Tournament())
+    pr.Bagging(pr.RankNet(transforms=[]))
     with pytest.raises(MemoryError, match="100000 members takes"):
         pr.Bagging(pr.Bagging(pr.RankNet(), n_members=10**4), n_members=10**5)
     with pytest.raises(MemoryError, match="members takes"):
@@ -273,10 +272,10 @@ def test_transforms_of_another_width_are_refused(tmp_path):
     tournament = pr.Tournament()
     tournament.learn(pr.separable(5).stream)
     document = tournament.as_document()
-    other = pr.ListwisePerceptron(transform="running")
+    other = pr.ListwisePerceptron(transforms="running")
     other.learn_one([[1.0], [2.0]], [0, 1])
     document["members"][2]["transforms"] = other.as_document()["transforms"]
-    with pytest.raises(ValueError, match="the scaling was learned from 1 features, got 20"):
+    with pytest.raises(ValueError, match="the transform was learned from 1 features, got 20"):
         pr.Tournament.from_document(document)
 
 

@@ -45,7 +45,7 @@ SETTINGS = dict(LEARNERS)
 for name, kind in pr.algorithms().items():
     if "average" in kind.parameter_names:
         SETTINGS[f"{name} averaged"] = lambda kind=kind: kind(average=True)
-    SETTINGS[f"{name} scaled"] = lambda kind=kind: kind(transform=["query-minmax", "running"])
+    SETTINGS[f"{name} scaled"] = lambda kind=kind: kind(transforms=["query-minmax", "running"])
 for wrapper, takes in product(pr.wrappers().values(), ("lists", "pairs", "documents")):
     SETTINGS |= dict(list(all_wrapped(wrapper, takes).items())[-1:])
 SETTINGS |= {
@@ -62,9 +62,9 @@ SETTINGS |= {
         pr.Tournament.over(pr.ListwisePerceptron, relative_margin=[0.5, 1]), n_members=3
     ),
     "bagging of adagrad": lambda: pr.Bagging(pr.AdaGrad(pr.RankNet(average=True)), n_members=2, seed=4),
-    "bagging scaled": lambda: pr.Bagging(pr.SlamPerceptron(), transform="running"),
+    "bagging scaled": lambda: pr.Bagging(pr.SlamPerceptron(), transforms="running"),
     "adagrad norm": lambda: pr.AdaGrad(pr.ListwisePerceptron(), steps="norm"),
-    "adagrad scaled": lambda: pr.AdaGrad(pr.OnlineListNet(0.1, target="gains", transform="running"), steps="norm"),
+    "adagrad scaled": lambda: pr.AdaGrad(pr.OnlineListNet(0.1, target="gains", transforms="running"), steps="norm"),
     "listwise top": lambda: pr.ListwisePerceptron(violators="top", class_order="mean"),
     "listwise margin": lambda: pr.ListwisePerceptron("ndcg@3", margin=1.0, learning_rate=0.1, average=False),
     "listwise ap": lambda: pr.ListwisePerceptron("ap", class_order="index"),

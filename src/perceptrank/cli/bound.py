@@ -37,7 +37,7 @@ def bound(
         str | None, typer.Option(help="Rates for slam: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number).")
     ] = None,
     measure: Annotated[str, typer.Option(help="What is learned; what is lost is 1 minus it.")] = "ndcg@10",
-    transform: Transforms = None,
+    transforms: Transforms = None,
     scaling: FormerScaling = None,
     tolerance: Annotated[float, typer.Option(help="How exactly the margin is to be known, as a part of it.")] = 1e-3,
     plot: Annotated[Path | None, typer.Option(help="Image file to draw losses and bounds into."), Writes()] = None,
@@ -58,9 +58,10 @@ def bound(
         check_drawable(plot)
     from perceptrank.transforms.parsing import make_transforms
 
-    names_of_transforms = [one for one in chosen_transforms(transform, scaling) if one != "none"]
-    if any(one.learns for one in make_transforms(names_of_transforms)):
-        raise ValueError("transforms that learn change features as the stream goes on, so it has no margin of its own")
+    names_of_transforms = [one for one in chosen_transforms(transforms, scaling) if one != "none"]
+    for one in make_transforms(names_of_transforms):
+        if one.learns:
+            raise ValueError(f"{one.name} changes features as the stream goes on, so it has no margin of its own")
     chosen = pr.parse(measure)
     if (chosen.ties, chosen.empty) != ("worst", "skip"):
         raise ValueError(f"bounds are about the policies ties=worst and empty=skip, got {chosen}")
@@ -104,7 +105,7 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[
         if name not in with_theorem:
             raise ValueError(f"{name} has no theorem about rankings; {', '.join(with_theorem)} have")
         for rate in rates if name == "slam" and rates else [None]:
-            settings: dict[str, Any] = {"measure": measure, "average": False, "transform": None}
+            settings: dict[str, Any] = {"measure": measure, "average": False, "transforms": None}
             settings |= {"learning_rate": rate} if rate is not None else {}
             learners[name if rate is None else f"{name} {rate:g}"] = make_learner(name, settings)
     return learners

@@ -59,8 +59,9 @@ Pairs = Annotated[
 Transforms = Annotated[
     list[str] | None,
     typer.Option(
+        "--transform",
         help="What features go through first: auto, none, running, query-zscore, query-normal, query-rank, "
-        "query-minmax, clip or signed-log; side by side with +, one after the other if repeated."
+        "query-minmax, clip or signed-log; side by side with +, one after the other if repeated.",
     ),
 ]
 FormerScaling = Annotated[list[str] | None, typer.Option(hidden=True)]
@@ -83,7 +84,7 @@ class LearnerSettings:
     """Settings of learners. Those that are not given are None."""
 
     measure: Measure = None
-    transform: Transforms = None
+    transforms: Transforms = None
     scaling: FormerScaling = None
     average: Annotated[
         bool | None, typer.Option("--average/--no-average", help="Rank with the mean of all weights.")
@@ -97,8 +98,8 @@ class LearnerSettings:
 
         flags = {"measure": self.measure, "average": self.average} | others
         given = {name: value for name, value in flags.items() if value is not None}
-        if names := chosen_transforms(self.transform, self.scaling):
-            given["transform"] = None if names == ["none"] else names[0] if len(names) == 1 else names
+        if names := chosen_transforms(self.transforms, self.scaling):
+            given["transforms"] = None if names == ["none"] else names[0] if len(names) == 1 else names
         free = parse_settings(self.pairs or [])
         leave_alone(free)
         if twice := sorted(set(given) & set(free)):

@@ -95,7 +95,7 @@ class BufferedPairwise(CompiledLearner):
         Seed of the sampling.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: P. Kar, B. K. Sriperumbudur, P. Jain and H. C. Karnick, "On the Generalization Ability of Online Learning
@@ -124,14 +124,14 @@ class BufferedPairwise(CompiledLearner):
         margin: float = 1.0,
         seed: int = 0,
         average: bool = False,
-        transform: TransformLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.buffer_size = buffer_size
         self.margin = margin
         self.seed = seed
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:

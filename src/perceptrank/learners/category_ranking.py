@@ -101,7 +101,7 @@ class CategoryRanking(CompiledLearner):
         Factor of every step; rankings do not depend on it.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: K. Crammer and Y. Singer, "A New Family of Online Algorithms for Category Ranking".
@@ -127,13 +127,13 @@ class CategoryRanking(CompiledLearner):
         measure: MeasureLike = "ndcg",
         learning_rate: float = 1.0,
         average: bool = False,
-        transform: TransformLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.pairs = pairs
         self.measure = measure
         self.learning_rate = learning_rate
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> CategoryRankingRule:

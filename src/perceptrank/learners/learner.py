@@ -64,14 +64,16 @@ class Learner(SavedRanker):
     wraps: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
 
-    former_names: ClassVar[dict[str, str]] = {"scaling": "transform"}
+    # The name is not `transform`, since scikit-learn takes whatever has that for a transformer, and calls it.
+    other_names: ClassVar[dict[str, str]] = {"transform": "transforms", "scaling": "transforms"}
+    former_names: ClassVar[tuple[str, ...]] = ("scaling",)
     _lock: RLock
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if "scaling" in cls.parameter_names and "transform" not in cls.parameter_names:
-            warn_renamed(f"the parameter scaling of {cls.__name__}", "transform")
-            cls.transform = property(lambda self: self.scaling)  # type: ignore[assignment]
+        if "scaling" in cls.parameter_names and "transforms" not in cls.parameter_names:
+            warn_renamed(f"the parameter scaling of {cls.__name__}", "transforms")
+            cls.transforms = property(lambda self: self.scaling)  # type: ignore[assignment]
 
     def _start(self) -> None:
         """Check the parameters and forget everything; the last line of every constructor."""
@@ -85,7 +87,7 @@ class Learner(SavedRanker):
 
     def _own_transform(self) -> TransformLike:
         """Return the transforms that features go through first, as settings name them."""
-        return self.transform
+        return self.transforms
 
     @abstractmethod
     def _pass(
@@ -180,11 +182,9 @@ class Learner(SavedRanker):
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> None:
         """Learn a block of validated arrays; raise if a value is invalid or something overflows."""
-        n_inputs = X.shape[1]
-        X = self._learn_transforms(state, X, offsets)
         if not state.has_begun:
-            state.n_inputs = n_inputs
             self._begin(state, X.shape[1])
+        X = self._learn_transforms(state, X, offsets)
         done = self._pass(state, X, relevance, offsets, predicted, masses)
         if done < len(offsets) - 1:
             rows = slice(offsets[done], offsets[done + 1])
@@ -194,12 +194,15 @@ class Learner(SavedRanker):
             raise AdvisingValueError(
                 f"scores or weights overflow at query number {state.queries + done}, counted from the first that was "
                 "ever learned: the features or the learning rate are too large; scale the features, for example with ",
-                Setting("transform", "running"),
+                Setting("transforms", "running"),
             )
         state.queries += done
 
     def _begin(self, state: State, n_features: int) -> None:
-        """Initialise a state for so many features."""
+        """Initialise a state for so many features, before the transforms."""
+        state.n_inputs = n_features
+        for transform in state.transforms:
+            n_features = transform.n_outputs(n_features)
         state.begin(n_features, self.extra_state(n_features))
 
     def _twin(self) -> Self:
@@ -275,14 +278,14 @@ class Learner(SavedRanker):
                 )
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        if "transform" in parameters and not self._has_learned():
+        if "transforms" in parameters and not self._has_learned():
             self._state = self._initial_state()
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is invalid."""
         if not isinstance(self.average, (bool, np.bool_)):
             raise ParameterError("average", "must be True or False", self.average)
-        make_transforms(self.transform)
+        make_transforms(self.transforms)
 
 
 @cache

@@ -30,7 +30,7 @@ class LinearRanker(Guaranteed, Estimator):
     """Score = transformed features . weights, and everything that can be read from a learned state."""
 
     average: bool = False
-    transform: TransformLike = None
+    transforms: TransformLike = None
 
     _state: State
 
@@ -160,15 +160,29 @@ class LinearRanker(Guaranteed, Estimator):
     def transforms_(self) -> list[Transform]:
         """The transforms before the weights, with their statistics; freezing one takes effect, unless `learn` runs.
 
-        They follow `transform` until something is learned; a later change of `transform` applies from the next `fit`.
+        They follow `transforms` until something is learned; a later change of `transforms` applies from the next `fit`.
         """
         return self._transforms(self._state)
 
     @property
     def scaling(self) -> TransformLike:
-        """The former name of `transform`."""
-        warn_renamed("scaling", "transform")
-        return self.transform
+        """The former name of `transforms`."""
+        warn_renamed("scaling", "transforms")
+        return self.transforms
+
+    @scaling.setter
+    def scaling(self, transforms: TransformLike) -> None:
+        warn_renamed("scaling", "transforms")
+        self.transforms = transforms
+
+    @property
+    def transform(self) -> TransformLike:
+        """Not readable, so that scikit-learn does not take a ranker for a transformer; sets `transforms`."""
+        raise AttributeError("the transforms of a ranker are its attribute transforms")
+
+    @transform.setter
+    def transform(self, transforms: TransformLike) -> None:
+        self.transforms = transforms
 
     @property
     def scalings_(self) -> list[Transform]:

@@ -76,7 +76,7 @@ class OnlineListNet(CompiledLearner):
         Argument of the target's softmax: grades R, or gains 2^R - 1.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: Z. Cao, T. Qin, T.-Y. Liu, M.-F. Tsai, H. Li, "Learning to Rank: From Pairwise Approach to Listwise
@@ -101,12 +101,12 @@ class OnlineListNet(CompiledLearner):
         *,
         target: str = "grades",
         average: bool = False,
-        transform: TransformLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.target = target
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> ListNetRule:

@@ -16,7 +16,7 @@ from perceptrank.stream.validation import as_numbers, check_choice, check_positi
 from perceptrank.transforms.transform import TransformLike
 
 # Of parameters that the constructor of a subclass may leave out.
-_DEFAULTS: dict[str, Any] = {"learning_rate": 1.0, "average": False, "transform": None}
+_DEFAULTS: dict[str, Any] = {"learning_rate": 1.0, "average": False, "transforms": None}
 
 
 class NumpyLearner(Learner):
@@ -38,7 +38,7 @@ class NumpyLearner(Learner):
         Factor of every step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     >>> class PassiveAggressive(NumpyLearner):
@@ -59,10 +59,10 @@ class NumpyLearner(Learner):
     cost: ClassVar[str] = "that of its rule"
     returns: ClassVar[str] = "coefficients"
 
-    def __init__(self, learning_rate: float = 1.0, *, average: bool = False, transform: TransformLike = None) -> None:
+    def __init__(self, learning_rate: float = 1.0, *, average: bool = False, transforms: TransformLike = None) -> None:
         self.learning_rate = learning_rate
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def __init_subclass__(cls) -> None:

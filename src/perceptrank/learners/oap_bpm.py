@@ -23,7 +23,7 @@ class OapBpm(PRank):
         Seed of the draws.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: E. F. Harrington, "Online Ranking/Collaborative Filtering Using the Perceptron Algorithm".
@@ -48,14 +48,14 @@ class OapBpm(PRank):
         n_grades: int = 5,
         seed: int = 0,
         average: bool = False,
-        transform: TransformLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.n_members = n_members
         self.share = share
         self.n_grades = n_grades
         self.seed = seed
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> PRankRule:

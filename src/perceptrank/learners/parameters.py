@@ -19,7 +19,7 @@ def differ(one: Any, other: Any) -> bool:
         return True
 
 
-def _taking_former_names(construct: Callable[..., None]) -> Callable[..., None]:
+def _taking_other_names(construct: Callable[..., None]) -> Callable[..., None]:
     @wraps(construct)
     def constructed(self: "Parameterized", *given: Any, **parameters: Any) -> None:
         construct(self, *given, **self._renamed(parameters))
@@ -45,13 +45,14 @@ class Parameterized(ABC):
 
     parameter_names: ClassVar[tuple[str, ...]] = ()
 
-    former_names: ClassVar[dict[str, str]] = {}
+    other_names: ClassVar[dict[str, str]] = {}
+    former_names: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.parameter_names = tuple(inspect.signature(cls).parameters)
         if "__init__" in cls.__dict__:
-            cls.__init__ = _taking_former_names(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = _taking_other_names(cls.__init__)  # type: ignore[method-assign]
         for name in cls.parameter_names:
             setattr(cls, name, Parameter(name))
 
@@ -89,13 +90,16 @@ class Parameterized(ABC):
 
     @classmethod
     def _renamed(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Replace former names of parameters, with a warning."""
+        """Replace other names of parameters, with a warning if they are out of use."""
         renamed = {}
         for name, value in parameters.items():
             *outer, own = name.split("__")
-            if (new := cls.former_names.get(own)) and (outer or own not in cls.parameter_names):
-                warn_renamed(name, name := "__".join([*outer, new]))
-            renamed[name] = value
+            given = own
+            if (new := cls.other_names.get(own)) and (outer or own not in cls.parameter_names):
+                given = new
+                if own in cls.former_names:
+                    warn_renamed(own, new)
+            renamed["__".join([*outer, given])] = value
         return renamed
 
     def _with_nested(self, parameters: dict[str, Any]) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class Perceptron(CompiledLearner):
         Factor of every step; predictions do not depend on it.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: F. Rosenblatt, "The Perceptron: A Probabilistic Model for Information Storage and Organization in the
@@ -121,10 +121,10 @@ class Perceptron(CompiledLearner):
     kernel = perceptron_pass
     rows = 1, 0, 4
 
-    def __init__(self, learning_rate: float = 1.0, *, average: bool = False, transform: TransformLike = None) -> None:
+    def __init__(self, learning_rate: float = 1.0, *, average: bool = False, transforms: TransformLike = None) -> None:
         self.learning_rate = learning_rate
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> PerceptronRule:

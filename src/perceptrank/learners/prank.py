@@ -86,7 +86,7 @@ class PRank(CompiledLearner):
         Grades are 0 to n_grades - 1; larger ones count as the largest.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: K. Crammer and Y. Singer, "Pranking with Ranking".
@@ -111,10 +111,10 @@ class PRank(CompiledLearner):
     kernel = prank_pass
     rows = 1, 0, 1
 
-    def __init__(self, n_grades: int = 5, *, average: bool = False, transform: TransformLike = None) -> None:
+    def __init__(self, n_grades: int = 5, *, average: bool = False, transforms: TransformLike = None) -> None:
         self.n_grades = n_grades
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:

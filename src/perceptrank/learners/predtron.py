@@ -87,7 +87,7 @@ class Predtron(CompiledLearner):
         Factor of every step; rankings do not depend on it.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: P. Jain, N. Natarajan and A. Tewari, "Predtron: A Family of Online Algorithms for General Prediction
@@ -112,12 +112,12 @@ class Predtron(CompiledLearner):
         *,
         learning_rate: float = 1.0,
         average: bool = False,
-        transform: TransformLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> PredtronRule:

@@ -32,9 +32,9 @@ class SavedRanker(LinearRanker):
         parameters = self.get_params(deep=False)
         if isinstance(parameters.get("measure"), Measure):
             parameters["measure"] = str(parameters["measure"])
-        for name in ("transform", "scaling"):  # the latter of learners of others
+        for name in ("transforms", "scaling"):  # the latter of learners of others
             if name in parameters:
-                parameters[name] = as_plain(self.transform)
+                parameters[name] = as_plain(self.transforms)
         return {
             "algorithm": self.algorithm,
             "parameters": parameters,
@@ -49,9 +49,9 @@ class SavedRanker(LinearRanker):
     def from_document(cls, document: dict[str, Any]) -> Self:
         """Restore the model that `as_document` converted; raise if the document is inconsistent."""
         parameters = {**document["parameters"]}  # raises for anything but a mapping
-        if "scaling" in parameters and "transform" in cls.parameter_names:  # of version 1
-            parameters["transform"] = parameters.pop("scaling")
-        for name in ("transform", "scaling"):
+        if "scaling" in parameters and "transforms" in cls.parameter_names:  # of version 1
+            parameters["transforms"] = parameters.pop("scaling")
+        for name in ("transforms", "scaling"):
             if name in parameters:
                 parameters[name] = from_plain(parameters[name])
         model = cls(**parameters)

@@ -83,7 +83,7 @@ class SlamPerceptron(CompiledLearner):
         Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank".
@@ -108,14 +108,14 @@ class SlamPerceptron(CompiledLearner):
         margin: float = 1.0,
         class_order: str = "score",
         average: bool = False,
-        transform: TransformLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
         self.margin = margin
         self.class_order = class_order
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     @property

@@ -57,7 +57,7 @@ class SolarI(CompiledLearner):
         The aggressiveness parameter C, the largest multiple of x in a step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
@@ -76,10 +76,10 @@ class SolarI(CompiledLearner):
     kernel = solar_one_pass
     rows = 1, 0, 3
 
-    def __init__(self, limit: float = 0.001, *, average: bool = False, transform: TransformLike = None) -> None:
+    def __init__(self, limit: float = 0.001, *, average: bool = False, transforms: TransformLike = None) -> None:
         self.limit = limit
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> SolarOneRule:

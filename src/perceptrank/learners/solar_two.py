@@ -90,7 +90,7 @@ class SolarII(CompiledLearner):
         "full" takes time for every pair, and memory, quadratic in the number of features.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
@@ -116,12 +116,12 @@ class SolarII(CompiledLearner):
         *,
         covariance: str = "diagonal",
         average: bool = False,
-        transform: TransformLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.regularization = regularization
         self.covariance = covariance
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:

@@ -165,7 +165,7 @@ class StructuredNdcg(CompiledLearner):
         Factor of every step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     References: O. Chapelle, Q. Le and A. Smola, "Large Margin Optimization of Ranking Measures"; S. Chakrabarti,
@@ -189,12 +189,12 @@ class StructuredNdcg(CompiledLearner):
         *,
         learning_rate: float = 0.1,
         average: bool = False,
-        transform: TransformLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> StructuredNdcgRule:

@@ -103,7 +103,7 @@ class SvmMap(CompiledLearner):
         Factor of every step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: Y. Yue, T. Finley, F. Radlinski and T. Joachims, "A Support Vector Method for Optimizing Average
@@ -121,10 +121,10 @@ class SvmMap(CompiledLearner):
     kernel = svm_map_pass
     rows = 5, 5, 2
 
-    def __init__(self, learning_rate: float = 0.1, *, average: bool = False, transform: TransformLike = None) -> None:
+    def __init__(self, learning_rate: float = 0.1, *, average: bool = False, transforms: TransformLike = None) -> None:
         self.learning_rate = learning_rate
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> SvmMapRule:

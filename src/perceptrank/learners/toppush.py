@@ -75,7 +75,7 @@ class TopPush(CompiledLearner):
         Half the square of each hinge, or the hinge itself.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: N. Li, R. Jin and Z.-H. Zhou, "Top Rank Optimization in Linear Time".
@@ -98,12 +98,12 @@ class TopPush(CompiledLearner):
         *,
         loss: str = "squared",
         average: bool = False,
-        transform: TransformLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.loss = loss
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> TopPushRule:

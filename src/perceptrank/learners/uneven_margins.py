@@ -75,7 +75,7 @@ class UnevenMargins(CompiledLearner):
         Unit of the required differences in score.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: L. Shen and A. K. Joshi, "Ranking and Reranking with Perceptron".
@@ -93,12 +93,17 @@ class UnevenMargins(CompiledLearner):
     rows = 4, 1, 2
 
     def __init__(
-        self, learning_rate: float = 0.1, *, margin: float = 1.0, average: bool = False, transform: TransformLike = None
+        self,
+        learning_rate: float = 0.1,
+        *,
+        margin: float = 1.0,
+        average: bool = False,
+        transforms: TransformLike = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.margin = margin
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> UnevenMarginsRule:

@@ -30,13 +30,13 @@ def make_transforms(transform: TransformLike) -> list[Transform]:
     if transform is None:
         return []
     if not isinstance(transform, (str, Transform, list, tuple)):
-        raise ParameterError("transform", "must be a name, a Transform, or a list of these", transform)
+        raise ParameterError("transforms", "must be a name, a Transform, or a list of these", transform)
     parts = [transform] if isinstance(transform, (str, Transform)) else transform
     unknown = [name for part in parts for name in _unknown(part)]
     if unknown:
         known = ", ".join(map(repr, ["auto", *TRANSFORMS]))
         found = unknown[0] if len(unknown) == 1 else unknown
-        raise ParameterError("transform", f"must be one of {known}, several joined by '+', or a Transform", found)
+        raise ParameterError("transforms", f"must be one of {known}, several joined by '+', or a Transform", found)
     return [copy.deepcopy(part) if isinstance(part, Transform) else _named(part) for part in parts]
 
 
@@ -69,7 +69,7 @@ def from_plain(transform: Any) -> Any:
     if isinstance(transform, dict):
         kind = _kind(transform["name"])
         if kind is None:
-            raise ParameterError("transform", "must be a transform of perceptrank", transform["name"])
+            raise ParameterError("transforms", "must be a transform of perceptrank", transform["name"])
         made = kind.__new__(kind)
         made.restore(transform)
         return made

@@ -64,7 +64,7 @@ class ListwisePerceptron(CompiledLearner):
         Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     >>> ranker = ListwisePerceptron(measure="ap")
@@ -88,7 +88,7 @@ class ListwisePerceptron(CompiledLearner):
         learning_rate: float = 1.0,
         class_order: str = "score",
         average: bool = True,
-        transform: TransformLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.measure = measure
         self.violators = violators
@@ -97,7 +97,7 @@ class ListwisePerceptron(CompiledLearner):
         self.learning_rate = learning_rate
         self.class_order = class_order
         self.average = average
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     @property

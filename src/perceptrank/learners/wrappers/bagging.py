@@ -54,7 +54,7 @@ class Bagging(Wrapper, Ensemble):
         Number of members.
     seed : int
         Seed of the draws.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first, once for all members; by default those of the learner.
 
     Reference: N. C. Oza and S. Russell, "Online Bagging and Boosting".
@@ -71,12 +71,12 @@ class Bagging(Wrapper, Ensemble):
     cost = "N times that of its learner"
 
     def __init__(
-        self, learner: Learner, *, n_members: int = 10, seed: int = 0, transform: TransformLike = None
+        self, learner: Learner, *, n_members: int = 10, seed: int = 0, transforms: TransformLike = None
     ) -> None:
         self.learner = learner
         self.n_members = n_members
         self.seed = seed
-        self.transform = transform
+        self.transforms = transforms
         self._start()
 
     def _check_parameters(self) -> None:
@@ -86,7 +86,7 @@ class Bagging(Wrapper, Ensemble):
         if _without_transform(self.learner)._transforms_features:
             raise ValueError(
                 "learner must not be made of learners with transforms of their own, so that weights can be averaged, "
-                f"got {self.learner!r}; give transform to Bagging instead"
+                f"got {self.learner!r}; give transforms to Bagging instead"
             )
         check_room(f"{self.n_members} members", self._room(0))
 
@@ -94,7 +94,7 @@ class Bagging(Wrapper, Ensemble):
         return [self._make_member(number) for number in range(self.n_members)]
 
     def _own_transform(self) -> TransformLike:
-        return self._copy._own_transform() if self.transform is None else self.transform
+        return self._copy._own_transform() if self.transforms is None else self.transforms
 
     def _make_member(self, number: int) -> Learner:
         return fresh(_without_transform(self._copy), lambda seed: int(2**53 * noise(int(self.seed), seed, number)))
@@ -161,8 +161,8 @@ class Bagging(Wrapper, Ensemble):
 def _without_transform(learner: Learner) -> Learner:
     """Return an unlearned copy of a learner that takes features as they are."""
     settings = learner.get_params(deep=False)
-    if "transform" in settings:
-        settings["transform"] = None
+    if "transforms" in settings:
+        settings["transforms"] = None
     if isinstance(settings.get("learner"), Learner):
         settings["learner"] = _without_transform(settings["learner"])
     return type(learner)(**settings)

@@ -40,7 +40,7 @@ class Tournament(Ensemble):
         The measure that learners are compared by.
     strategy : "leader" or "hedge"
         Rank with the best learner, or with a random one by exponential weights.
-    transform : str, Transform or list of them, optional
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first, shared by all learners, before their own.
     seed : int
         Seed of the draws of "hedge".
@@ -65,13 +65,13 @@ class Tournament(Ensemble):
         *,
         measure: MeasureLike = "ndcg@10",
         strategy: str = "leader",
-        transform: TransformLike = None,
+        transforms: TransformLike = None,
         seed: int = 0,
     ) -> None:
         self.learners = learners
         self.measure = measure
         self.strategy = strategy
-        self.transform = transform
+        self.transforms = transforms
         self.seed = seed
         self._start()
 
@@ -105,7 +105,7 @@ class Tournament(Ensemble):
     def _templates(self) -> list[Learner]:
         if self.learners is None:
             learned = "ap" if isinstance(parse(self.measure), AP) else "ndcg"
-            return [ListwisePerceptron(learned, transform=transform) for transform in _TRANSFORMS]
+            return [ListwisePerceptron(learned, transforms=transforms) for transforms in _TRANSFORMS]
         return list(self.learners)
 
     def _check_parameters(self) -> None:

@@ -162,7 +162,7 @@ class Ensemble(Composite):
     def _begin(self, state: State, n_features: int) -> None:
         super()._begin(state, n_features)
         for one in state.members:
-            one._begin(one._state, n_features)
+            one._begin(one._state, state.n_features)
 
     @property
     def members(self) -> list[Learner]:
