@@ -49,6 +49,7 @@ from .learners.registry import load as load
 from .learners.registry import register as register
 from .learners.registry import unregister as unregister
 from .learners.registry import wrappers as wrappers
+from .learners.ridge import OnlineRidge as OnlineRidge
 from .learners.slam import SlamPerceptron as SlamPerceptron
 from .learners.solar_one import SolarI as SolarI
 from .learners.solar_two import SolarII as SolarII

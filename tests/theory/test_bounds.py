@@ -381,3 +381,67 @@ def test_losses_stop_on_a_long_separable_stream():
     ):
         values = learner.learn(data.stream, "ndcg").values("ndcg")
         assert (values[10_000:] == 1).all(), learner
+
+
+@given(
+    stream=streams(max_documents=20, max_features=8),
+    penalty=st.sampled_from([0.1, 3.0, 1000.0]),
+    target=st.sampled_from(["grades", "gains"]),
+    growth=st.sampled_from([0.0, 0.5, 5.0]),
+)
+def test_ridge(stream, penalty, target, growth):
+    """Both inequalities of Theorem R, after every query: in the quadratic forms of the proof, and in plain losses."""
+    d = stream.n_features
+    learner, twin = pr.OnlineRidge(penalty, target=target), twins.TwinRidge(d, penalty, target)
+    losses, forms = [], 0.0
+    for number, query in enumerate(stream):
+        X = query.X * (1 + growth * number * (np.arange(d) % 2))
+        weights = learner.weights if learner.n_rounds else np.zeros(d)
+        learner.learn_one(X, query.relevance)
+        new, before = twin.units == 0, twin.units.copy()
+        twin.learn_one(X, query.relevance)
+        if len(twin.queries) == len(losses):
+            continue
+        if twin.is_close_call:
+            return
+        Z, y = twin.queries[-1]
+        missed = y - Z @ weights
+        known = np.where(new, twin.units, before)  # the units before the query, and those of features new in it
+        used = known > 0
+        covered = penalty * np.diag(known**2) + sum(one.T @ one for one, _ in twin.queries[:-1])
+        shape = Z[:, used] @ np.linalg.solve(covered[np.ix_(used, used)], Z[:, used].T)
+        forms += missed @ np.linalg.solve(np.eye(len(y)) + shape, missed)
+        losses.append(missed @ missed)
+        best = twin.objective(twin.weights)
+        assert forms <= best * SLACK + 1e-9
+        used = twin.units > 0
+        doublings = np.log2(twin.units[used] / twin.first_units[used]).sum()
+        regret = bounds.ridge(
+            n_features=d,
+            n_documents=sum(len(one) for _, one in twin.queries),
+            penalty=penalty,
+            largest_loss=max(losses),
+            n_doublings=round(doublings),
+        )
+        assert sum(losses) <= (best + regret) * SLACK
+
+
+def test_the_identity_of_ridge_regression():
+    """While units stay as they are, the sum of the quadratic forms is the least objective itself: nothing is lost."""
+    rng = np.random.default_rng(0)
+    X, grades = np.tile([[1.0, 1], [1, -1], [-1, 1], [-1, -1]], (30, 1)), rng.integers(0, 4, size=120)
+    stream = pr.QueryStream.from_arrays(X, grades, group=[4] * 30)
+    learner, twin, forms = pr.OnlineRidge(5.0), twins.TwinRidge(2, 5.0), 0.0
+    inverse = np.eye(2) / 5.0
+    for query in stream:
+        weights = learner.weights if learner.n_rounds else np.zeros(2)
+        learner.learn_one(query.X, query.relevance)
+        n_before = len(twin.queries)
+        twin.learn_one(query.X, query.relevance)
+        if len(twin.queries) > n_before:
+            Z, y = twin.queries[-1]
+            missed = y - Z @ weights
+            forms += missed @ np.linalg.solve(np.eye(4) + Z @ inverse @ Z.T, missed)
+            inverse = np.linalg.inv(np.linalg.inv(inverse) + Z.T @ Z)
+    assert learner.units_.tolist() == [1.0, 1.0]
+    np.testing.assert_allclose(forms, twin.objective(learner.weights), rtol=1e-12)

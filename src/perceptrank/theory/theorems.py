@@ -63,3 +63,11 @@ def hedge() -> Theorem:
     return Theorem(
         "hedge: expected loss ≤ the best's + √(2 T ln N) + √(ln N / 8)", assumption="none; expectation over the draws"
     )
+
+
+def ridge() -> Theorem:
+    """Bound the squared loss of online ridge regression; `bounds.ridge` computes the regret."""
+    return Theorem(
+        "squared loss ≤ min over u of (its own + penalty) + E² d ln(1 + 2n/penalty)",
+        assumption="none; the loss of centred scores against centred targets, E² the largest of a query, n documents",
+    )
