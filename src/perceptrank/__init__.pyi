@@ -59,6 +59,7 @@ from .learners.toppush import TopPush as TopPush
 from .learners.uneven_margins import UnevenMargins as UnevenMargins
 from .learners.wrappers.adagrad import AdaGrad as AdaGrad
 from .learners.wrappers.bagging import Bagging as Bagging
+from .learners.wrappers.sum import Sum as Sum
 from .learners.wrappers.tournament import Tournament as Tournament
 from .measures import AP as AP
 from .measures import ERR as ERR

@@ -79,7 +79,7 @@ def test_a_feature_that_was_all_but_constant_comes_alive(seed, exponent):
 
 
 def test_a_hundred_thousand_queries_leave_no_error_behind():
-    """Against one fresh solve, with features of many sizes, two that are the same, and a penalty that hardly matters."""
+    """Against one fresh solve, with features of many sizes, two of them the same, and hardly a penalty."""
     rng, n = np.random.default_rng(1), 100_000
     X = rng.normal(size=(5 * n, 6))
     X[:, 3] = 2 * X[:, 0]

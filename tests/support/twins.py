@@ -297,7 +297,7 @@ class TwinRidge:
         if len(set(relevance)) == 1:
             return
         X = np.asarray(X, dtype=float)
-        Z = np.where((X == X[0]).all(axis=0), 0.0, X - X.mean(axis=0))
+        Z = np.where(np.ptp(X, axis=0) == 0, 0.0, X - X.mean(axis=0))
         self.queries.append((Z, self.targets(relevance)))
         for k in range(len(self.units)):
             columns = [Z[:, k] for Z, _ in self.queries if Z[:, k].any()]

@@ -49,8 +49,8 @@ class LinearRanker(Guaranteed, Estimator):
             identifiers = as_identifiers(qid)
             if identifiers.shape != (len(features),):
                 raise ValueError(f"qid must have one entry per document ({len(features)}), got {identifiers.shape}")
-        if len(features) == 0 or (not self._transforms(state) and group is None):
-            return self._scores(state, features)
+        if len(features) == 0 or (group is None and not self._has_transforms(state)):
+            return self._checked_scores(state, features, np.array([0, len(features)]))
         if qid is None:
             return self._scores_of(state, QueryStream.from_arrays(features, np.zeros(len(features)), group=group))
         rows, _, _ = group_rows(identifiers, len(features))
@@ -69,21 +69,29 @@ class LinearRanker(Guaranteed, Estimator):
         scores = np.empty(stream.n_documents)
         start = 0
         for block in stream.blocks():
-            X = block.X
-            for scaling in self._transforms(state):
-                X = checked(scaling, scaling.scale(X, block.offsets), X)
-            scores[start : start + block.n_documents] = self._scores(state, X)
+            scores[start : start + block.n_documents] = self._checked_scores(state, block.X, block.offsets)
             start += block.n_documents
         return scores
 
-    def _scores(self, state: State, X: Features) -> Floats:
-        weights = self._coefficients(state) if state.has_begun else np.zeros(X.shape[1])
-        scores = np.empty(X.shape[0])
-        if not score_rows(read_only(X), 0, len(X), weights, scores):
+    def _checked_scores(self, state: State, X: Features, offsets: Ints) -> Floats:
+        scores = self._block_scores(state, X, offsets)
+        if not np.isfinite(scores).all():
             if np.isfinite(X).all():
                 raise ValueError("scores overflow: the features are too large")
             raise ValueError(describe_bad_feature(X, 0, state.feature_names))
         return scores
+
+    def _block_scores(self, state: State, X: Features, offsets: Ints) -> Floats:
+        """Return the scores of the queries with these offsets, finite or not."""
+        X = transformed(self._transforms(state), X, offsets)
+        weights = self._coefficients(state) if state.has_begun else np.zeros(X.shape[1])
+        scores = np.empty(X.shape[0])
+        score_rows(read_only(X), 0, len(X), weights, scores)
+        return scores
+
+    def _has_transforms(self, state: State) -> bool:
+        """Tell whether features are transformed, so that a score may depend on the other documents of a query."""
+        return bool(self._transforms(state))
 
     def rank(self, X: npt.ArrayLike) -> Ints:
         """Return the row numbers of one query's documents, best first; equal scores keep the input order."""
@@ -171,6 +179,13 @@ class LinearRanker(Guaranteed, Estimator):
                 "The feature names should match those that were passed during fit: "
                 f"got {found!r} where {expected!r} was learned"
             )
+
+
+def transformed(scalings: list[Scaling], X: Features, offsets: Ints) -> Features:
+    """Return the features of queries with these offsets after all of some transforms, which learn nothing."""
+    for scaling in scalings if len(X) else []:
+        X = checked(scaling, scaling.scale(X, offsets), X)
+    return X
 
 
 def as_named_features(X: npt.ArrayLike) -> tuple[Features, tuple[str, ...] | None]:

@@ -217,14 +217,12 @@ def hedge(*, n_learners: int, n_queries: int) -> float:
     return math.sqrt(2 * check_positive_whole("n_queries", n_queries) * log) + math.sqrt(log / 8)
 
 
-def ridge(
-    *, n_features: int, n_documents: int, penalty: float, largest_loss: float, n_doublings: int = 0
-) -> float:
+def ridge(*, n_features: int, n_documents: int, penalty: float, largest_loss: float, n_doublings: int = 0) -> float:
     """Bound the regret of online ridge regression in its own loss, against every fixed ranker u and u's penalty.
 
     E^2 (d ln(1 + 2 n / penalty) + 2 k ln 2). The loss of a query is the sum of the squared differences between scores
-    and targets, both centred within the query; u's penalty is `penalty` times the sum of (unit u_j)^2 over the features,
-    with the units at the end. After V. Vovk, and K. S. Azoury and M. K. Warmuth.
+    and targets, both centred within the query; u's penalty is `penalty` times the sum of (unit_j u_j)^2, with the units
+    at the end. After V. Vovk, and K. S. Azoury and M. K. Warmuth.
 
     Parameters
     ----------

@@ -8,11 +8,12 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.linear_ranker import transformed
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.state import State
-from perceptrank.learners.wrappers.wrapper import Ensemble, fresh
+from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
 from perceptrank.measures import AP, MeasureLike, parse
-from perceptrank.stream.validation import ParameterError, check_choice, check_seed
+from perceptrank.stream.validation import check_choice, check_seed
 from perceptrank.theory import theorems
 from perceptrank.transforms.scaling import Scaling, ScalingLike
 
@@ -113,14 +114,8 @@ class Tournament(Ensemble):
         parse(self.measure)
         check_choice("strategy", self.strategy, STRATEGIES)
         check_seed(self.seed)
-        if self.learners is not None and not isinstance(self.learners, Sequence):
-            raise ParameterError("learners", "must be a list of learners", self.learners)
-        templates = self._templates()
-        if not templates:
-            raise ValueError("learners must be at least one learner, got none")
-        for one in templates:
-            if not isinstance(one, Learner) or isinstance(one, Tournament):
-                raise ParameterError("learners", "must be learners other than tournaments", one)
+        if self.learners is not None:
+            check_learners(self.learners, refused=Tournament)
 
     def _make_members(self) -> list[Learner]:
         return [fresh(one) for one in self._templates()]
@@ -171,14 +166,10 @@ class Tournament(Ensemble):
         judge = parse(self.measure)
         judge.check_grades(relevance)
         scores, moved = np.empty((len(members), len(relevance))), np.empty((len(members), n))
-        values = np.empty((len(members), n))
-        for place, member in enumerate(members):
-            scaled = member._learn_scaling(member._state, X, offsets)
-            done = member._pass(member._state, scaled, relevance, offsets, scores[place], moved[place])
-            if done < n:
-                return done
-            member._state.queries += n
-            values[place] = judge.per_query(scores[place], relevance, offsets, first)
+        done = self._learn_in_members(state, X, relevance, offsets, scores, moved)
+        if done < n:
+            return done
+        values = np.array([judge.per_query(one, relevance, offsets, first) for one in scores])
         counts = state.more["judged"][0] + np.cumsum(np.concatenate([[0], ~np.isnan(values[0])]))
         sums = np.cumsum(np.column_stack([state.more["sums"], np.nan_to_num(values)]), axis=1)
         chosen = self._choices(sums[:, :-1], counts[:-1], np.arange(first, first + n))
@@ -193,6 +184,11 @@ class Tournament(Ensemble):
         return self._leader(super()._learned())._learned()
 
     @property
+    def weights(self) -> Floats:
+        """The leader's current iterate."""
+        return self._leader(super()._learned()).weights
+
+    @property
     def coef_(self) -> Floats:
         """The leader's weights, which `predict` uses on features transformed by `scalings_`."""
         return self._coefficients(super()._learned())
@@ -203,7 +199,16 @@ class Tournament(Ensemble):
 
     def _transforms(self, state: State) -> list[Scaling]:
         """Return the tournament's transforms, then those of the leader."""
-        return state.scalings + self._leader(state)._state.scalings
+        leader = self._leader(state)
+        return state.scalings + leader._transforms(leader._state)
+
+    def _has_transforms(self, state: State) -> bool:
+        leader = self._leader(state)
+        return bool(state.scalings) or leader._has_transforms(leader._state)
+
+    def _block_scores(self, state: State, X: Features, offsets: Ints) -> Floats:
+        leader = self._leader(state)
+        return leader._block_scores(leader._state, transformed(state.scalings, X, offsets), offsets)
 
     @property
     def _scales_features(self) -> bool:
