@@ -58,12 +58,7 @@ SETTINGS |= {
     "tournament of wrappers": lambda: pr.Tournament(
         [pr.Bagging(pr.MinimaxPerceptron(), n_members=2), pr.AdaGrad(pr.Perceptron())]
     ),
-    "tournament with a sum": lambda: pr.Tournament(
-        [
-            pr.SlamPerceptron(),
-            pr.Sum([pr.ListwisePerceptron(scaling="running"), pr.OnlineRidge(scaling="query-zscore")]),
-        ]
-    ),
+    "tournament with a sum": lambda: pr.Tournament([pr.SlamPerceptron(), pr.Sum()]),
     "bagging of a sum": lambda: pr.Bagging(pr.Sum(), n_members=2),
     "bagging of a tournament": lambda: pr.Bagging(
         pr.Tournament.over(pr.ListwisePerceptron, relative_margin=[0.5, 1]), n_members=3

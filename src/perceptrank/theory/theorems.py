@@ -68,6 +68,7 @@ def hedge() -> Theorem:
 def ridge() -> Theorem:
     """Bound the squared loss of online ridge regression; `bounds.ridge` computes the regret."""
     return Theorem(
-        "squared loss ≤ min over u of (its own + penalty) + E² d ln(1 + 2n/penalty)",
-        assumption="none; the loss of centred scores against centred targets, E² the largest of a query, n documents",
+        "squared loss ≤ any u's + λ Σ(unit u)² + E² (d ln(1 + 2n/λ) + 2k ln 2)",
+        assumption="none; squared differences of centred scores and targets, E² the largest sum of a query; "
+        "n documents, d features, penalty λ, k doublings of units",
     )

@@ -87,8 +87,8 @@ class Sum(Ensemble):
     >>> import perceptrank as pr
     >>> ranker = Sum([pr.ListwisePerceptron(), pr.OnlineRidge()], scaling="query-zscore")
     >>> trace = ranker.learn(pr.separable(200).stream)
-    >>> [one.n_queries for one in ranker.members], ranker.coef_.shape
-    ([200, 200], (20,))
+    >>> [one.n_queries for one in ranker.members], ranker.spreads_.shape
+    ([200, 200], (2,))
     """
 
     algorithm = "sum"
