@@ -26,3 +26,12 @@ def test_the_running_standardiser_makes_raw_features_usable(real_stream):
     raw = progressive(pr.ListwisePerceptron, real_stream)
     scaled = progressive(lambda: pr.ListwisePerceptron(scaling="running"), real_stream)
     assert scaled > raw + 0.05
+
+
+def test_ridge_takes_features_as_they_come_and_the_sum_is_not_behind_its_parts(real_stream):
+    raw = [progressive(make, real_stream) for make in (lambda: pr.ListwisePerceptron(scaling=None), pr.OnlineRidge)]
+    assert raw[1] > raw[0] + (0.15 if real_stream.n_features == 136 else -0.02)
+    scaled = real_stream.with_features(pr.QueryZScore().transform(real_stream).X)
+    alone = [progressive(make, scaled) for make in (lambda: pr.ListwisePerceptron(scaling=None), pr.OnlineRidge)]
+    assert progressive(pr.Sum, scaled) > max(alone) - 0.005
+    assert progressive(pr.Sum, scaled) > np.mean(alone)

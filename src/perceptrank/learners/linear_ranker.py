@@ -14,6 +14,8 @@ from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_features, as_identifiers, column_names, describe_bad_feature, read_only
 from perceptrank.transforms.scaling import Scaling, ScalingLike, checked
 
+_NO_QUERIES: Ints = np.zeros(0, dtype=np.int64)  # where nothing depends on them
+
 
 class LinearRanker(Guaranteed, Estimator):
     """Score = transformed features . weights, and everything that can be read from a learned state."""
@@ -50,7 +52,7 @@ class LinearRanker(Guaranteed, Estimator):
             if identifiers.shape != (len(features),):
                 raise ValueError(f"qid must have one entry per document ({len(features)}), got {identifiers.shape}")
         if len(features) == 0 or (group is None and not self._has_transforms(state)):
-            return self._checked_scores(state, features, np.array([0, len(features)]))
+            return self._block_scores(state, features, _NO_QUERIES, state.feature_names)
         if qid is None:
             return self._scores_of(state, QueryStream.from_arrays(features, np.zeros(len(features)), group=group))
         rows, _, _ = group_rows(identifiers, len(features))
@@ -69,24 +71,23 @@ class LinearRanker(Guaranteed, Estimator):
         scores = np.empty(stream.n_documents)
         start = 0
         for block in stream.blocks():
-            scores[start : start + block.n_documents] = self._checked_scores(state, block.X, block.offsets)
+            scores[start : start + block.n_documents] = self._block_scores(
+                state, block.X, block.offsets, state.feature_names
+            )
             start += block.n_documents
         return scores
 
-    def _checked_scores(self, state: State, X: Features, offsets: Ints) -> Floats:
-        scores = self._block_scores(state, X, offsets)
-        if not np.isfinite(scores).all():
-            if np.isfinite(X).all():
-                raise ValueError("scores overflow: the features are too large")
-            raise ValueError(describe_bad_feature(X, 0, state.feature_names))
-        return scores
+    def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
+        """Return the scores of the queries with these offsets; names are those of the features, for an error."""
+        return self._scores(state, transformed(self._transforms(state), X, offsets), names)
 
-    def _block_scores(self, state: State, X: Features, offsets: Ints) -> Floats:
-        """Return the scores of the queries with these offsets, finite or not."""
-        X = transformed(self._transforms(state), X, offsets)
+    def _scores(self, state: State, X: Features, names: tuple[str, ...] | None) -> Floats:
         weights = self._coefficients(state) if state.has_begun else np.zeros(X.shape[1])
         scores = np.empty(X.shape[0])
-        score_rows(read_only(X), 0, len(X), weights, scores)
+        if not score_rows(read_only(X), 0, len(X), weights, scores):
+            if np.isfinite(X).all():
+                raise ValueError("scores overflow: the features are too large")
+            raise ValueError(describe_bad_feature(X, 0, names))
         return scores
 
     def _has_transforms(self, state: State) -> bool:

@@ -142,12 +142,14 @@ class Sum(Ensemble):
         """The divisor of each learner's scores."""
         return _units(self._learned())
 
-    def _block_scores(self, state: State, X: Features, offsets: Ints) -> Floats:
+    def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
         X = transformed(state.scalings, X, offsets)
         scores = np.zeros(len(X))
-        with np.errstate(over="ignore", invalid="ignore"):  # the caller raises
+        with np.errstate(over="ignore", invalid="ignore"):
             for member, unit in zip(state.members, _units(state), strict=True):
-                scores += member._block_scores(member._state, X, offsets) / unit
+                scores += member._block_scores(member._state, X, offsets, names) / unit
+        if not np.isfinite(scores).all():
+            raise ValueError("scores overflow: the features are too large")
         return scores
 
     def _has_transforms(self, state: State) -> bool:

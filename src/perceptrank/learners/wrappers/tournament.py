@@ -169,7 +169,9 @@ class Tournament(Ensemble):
         done = self._learn_in_members(state, X, relevance, offsets, scores, moved)
         if done < n:
             return done
-        values = np.array([judge.per_query(one, relevance, offsets, first) for one in scores])
+        values = np.empty((len(members), n))
+        for place, found in enumerate(scores):
+            values[place] = judge.per_query(found, relevance, offsets, first)
         counts = state.more["judged"][0] + np.cumsum(np.concatenate([[0], ~np.isnan(values[0])]))
         sums = np.cumsum(np.column_stack([state.more["sums"], np.nan_to_num(values)]), axis=1)
         chosen = self._choices(sums[:, :-1], counts[:-1], np.arange(first, first + n))
@@ -206,9 +208,9 @@ class Tournament(Ensemble):
         leader = self._leader(state)
         return bool(state.scalings) or leader._has_transforms(leader._state)
 
-    def _block_scores(self, state: State, X: Features, offsets: Ints) -> Floats:
+    def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
         leader = self._leader(state)
-        return leader._block_scores(leader._state, transformed(state.scalings, X, offsets), offsets)
+        return leader._block_scores(leader._state, transformed(state.scalings, X, offsets), offsets, names)
 
     @property
     def _scales_features(self) -> bool:
