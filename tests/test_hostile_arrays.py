@@ -225,7 +225,9 @@ STREAM = pr.QueryStream.from_arrays([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]], [1, 0,
     [
         lambda scaling: pr.ListwisePerceptron(transforms=scaling),
         lambda scaling: pr.Tournament([pr.Perceptron(), pr.ListwisePerceptron(transforms=scaling)]),
-        lambda scaling: pr.Bagging(pr.ListwisePerceptron(), n_members=2, transforms=["running", scaling]),
+        lambda scaling: pr.Bagging(
+            pr.ListwisePerceptron(transforms=None), n_members=2, transforms=["running", scaling]
+        ),
     ],
     ids=["listwise", "tournament", "bagging"],
 )
@@ -245,7 +247,7 @@ def test_what_a_transform_returns_is_checked(make, way):
 
 @pytest.mark.parametrize("way", UNUSUAL)
 def test_a_transform_may_return_any_form_of_matrix(way):
-    usual, unusual = pr.ListwisePerceptron(), pr.ListwisePerceptron(transforms=Hostile(UNUSUAL[way]))
+    usual, unusual = pr.ListwisePerceptron(transforms=None), pr.ListwisePerceptron(transforms=Hostile(UNUSUAL[way]))
     for ranker in (usual, unusual):
         ranker.learn(STREAM)
     assert np.array_equal(usual.weights, unusual.weights)

@@ -49,6 +49,7 @@ from .learners.registry import load as load
 from .learners.registry import register as register
 from .learners.registry import unregister as unregister
 from .learners.registry import wrappers as wrappers
+from .learners.ridge import OnlineRidge as OnlineRidge
 from .learners.slam import SlamPerceptron as SlamPerceptron
 from .learners.solar_one import SolarI as SolarI
 from .learners.solar_two import SolarII as SolarII
@@ -58,6 +59,7 @@ from .learners.toppush import TopPush as TopPush
 from .learners.uneven_margins import UnevenMargins as UnevenMargins
 from .learners.wrappers.adagrad import AdaGrad as AdaGrad
 from .learners.wrappers.bagging import Bagging as Bagging
+from .learners.wrappers.sum import Sum as Sum
 from .learners.wrappers.tournament import Tournament as Tournament
 from .measures import AP as AP
 from .measures import ERR as ERR

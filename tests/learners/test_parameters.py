@@ -101,6 +101,8 @@ FIXED = [
     (pr.OapBpm(), "n_grades", 9),
     (pr.CommitteePerceptron(), "n_members", 30),
     (pr.BufferedPairwise(), "buffer_size", 300),
+    (pr.OnlineRidge(), "penalty", 10.0),
+    (pr.OnlineRidge(), "target", "gains"),
     (pr.SolarII(), "covariance", "full"),
     (pr.SolarII(covariance="full"), "covariance", "diagonal"),
     (pr.AdaGrad(pr.RankNet()), "steps", "norm"),
@@ -108,6 +110,7 @@ FIXED = [
     (pr.Bagging(pr.RankNet()), "learner", pr.OnlineListNet()),
     (pr.Bagging(pr.RankNet()), "n_members", 3),
     (pr.Bagging(pr.RankNet()), "seed", 7),
+    (pr.Sum(), "learners", [pr.SlamPerceptron()]),
     (pr.Tournament(), "learners", [pr.SlamPerceptron()]),
     (pr.Tournament(), "measure", "ap"),
 ]

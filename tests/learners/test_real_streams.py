@@ -23,6 +23,21 @@ def test_the_listwise_perceptron_is_ahead_of_the_papers_algorithms(real_stream):
 def test_the_running_standardiser_makes_raw_features_usable(real_stream):
     if real_stream.n_features != 136:
         pytest.skip("this stream's features are scaled already")
-    raw = progressive(pr.ListwisePerceptron, real_stream)
-    scaled = progressive(lambda: pr.ListwisePerceptron(transforms="running"), real_stream)
-    assert scaled > raw + 0.05
+    raw = progressive(lambda: pr.ListwisePerceptron(transforms=None), real_stream)
+    assert progressive(lambda: pr.ListwisePerceptron(transforms="running"), real_stream) > raw + 0.05
+
+
+def test_the_default_takes_features_as_they_come(real_stream):
+    """At least what the features as given, or standardised, make of it."""
+    default = progressive(pr.ListwisePerceptron, real_stream)
+    for transforms in (None, "running"):
+        assert default > progressive(lambda: pr.ListwisePerceptron(transforms=transforms), real_stream) - 0.005  # noqa: B023
+
+
+def test_ridge_takes_features_as_they_come_and_the_sum_is_not_behind_its_parts(real_stream):
+    raw = [progressive(make, real_stream) for make in (lambda: pr.ListwisePerceptron(transforms=None), pr.OnlineRidge)]
+    assert raw[1] > raw[0] + (0.15 if real_stream.n_features == 136 else -0.02)
+    scaled = real_stream.with_features(pr.QueryZScore().transform(real_stream).X)
+    alone = [progressive(make, scaled) for make in (lambda: pr.ListwisePerceptron(transforms=None), pr.OnlineRidge)]
+    assert progressive(pr.Sum, scaled) > max(alone) - 0.005
+    assert progressive(pr.Sum, scaled) > np.mean(alone)

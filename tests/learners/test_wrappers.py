@@ -18,7 +18,7 @@ def test_the_wrappers_are_not_among_the_algorithms():
     assert not set(pr.wrappers()) & set(pr.algorithms())
 
 
-MARGINS = pr.Tournament.over(pr.ListwisePerceptron, relative_margin=[0.5, 1])
+MARGINS = pr.Tournament.over(pr.ListwisePerceptron, relative_margin=[0.5, 1], transforms=[None])
 WRAPPED = {name: make for wrapper in pr.wrappers().values() for name, make in all_wrapped(wrapper).items()}
 WRAPPED["bagging:tournament"] = lambda: pr.Bagging(MARGINS, n_members=3)
 
@@ -136,7 +136,7 @@ def test_repeats_are_drawn_from_the_poisson_distribution():
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("inner", [pr.ListwisePerceptron("ap"), pr.OnlineListNet(0.1), MARGINS])
+@pytest.mark.parametrize("inner", [pr.ListwisePerceptron("ap", transforms=None), pr.OnlineListNet(0.1), MARGINS])
 @given(stream=streams(), members=st.integers(1, 4), seed=st.integers(0, 99))
 def test_bagging_is_what_its_definition_says(inner, stream, members, seed):
     learner = pr.Bagging(inner, n_members=members, seed=seed)
@@ -187,7 +187,7 @@ def test_bagging_refuses_what_cannot_be():
     with pytest.raises(MemoryError, match="1000 members takes"):
         many.learn_one(np.ones((2, 3000)), [0, 1])
     with pytest.raises(ValueError, match=r"transforms of their own.*give transforms to Bagging"):
-        pr.Bagging(pr.Tournament())
+        pr.Bagging(pr.Tournament([pr.ListwisePerceptron()]))
     pr.Bagging(pr.RankNet(transforms=[]))
     with pytest.raises(MemoryError, match="100000 members takes"):
         pr.Bagging(pr.Bagging(pr.RankNet(), n_members=10**4), n_members=10**5)
@@ -269,7 +269,7 @@ def test_the_given_learner_is_copied(around, tmp_path):
 
 
 def test_transforms_of_another_width_are_refused(tmp_path):
-    tournament = pr.Tournament()
+    tournament = pr.Tournament([pr.ListwisePerceptron(transforms=one) for one in (None, None, "running")])
     tournament.learn(pr.separable(5).stream)
     document = tournament.as_document()
     other = pr.ListwisePerceptron(transforms="running")
@@ -281,7 +281,7 @@ def test_transforms_of_another_width_are_refused(tmp_path):
 
 def test_learners_two_levels_down_are_copied_too(tmp_path):
     stream = pr.separable(20).stream
-    inner, second = pr.ListwisePerceptron(), pr.ListwisePerceptron()
+    inner, second = pr.ListwisePerceptron(), pr.ListwisePerceptron(transforms=None)
     for learner in (pr.Bagging(pr.AdaGrad(inner), n_members=2), pr.Bagging(pr.Tournament([second]), n_members=2)):
         inner.relative_margin = second.relative_margin = 3.0
         learner.set_params(seed=3)

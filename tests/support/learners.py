@@ -58,8 +58,10 @@ SETTINGS |= {
     "tournament of wrappers": lambda: pr.Tournament(
         [pr.Bagging(pr.MinimaxPerceptron(), n_members=2), pr.AdaGrad(pr.Perceptron())]
     ),
+    "tournament with a sum": lambda: pr.Tournament([pr.SlamPerceptron(), pr.Sum()]),
+    "bagging of a sum": lambda: pr.Bagging(pr.Sum(), n_members=2),
     "bagging of a tournament": lambda: pr.Bagging(
-        pr.Tournament.over(pr.ListwisePerceptron, relative_margin=[0.5, 1]), n_members=3
+        pr.Tournament.over(pr.ListwisePerceptron, relative_margin=[0.5, 1], transforms=[None]), n_members=3
     ),
     "bagging of adagrad": lambda: pr.Bagging(pr.AdaGrad(pr.RankNet(average=True)), n_members=2, seed=4),
     "bagging scaled": lambda: pr.Bagging(pr.SlamPerceptron(), transforms="running"),

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.learners.linear_ranker import as_named_features
+from perceptrank.learners.linear_ranker import as_named_features, transformed
 from perceptrank.learners.parameters import differ
 from perceptrank.learners.saving import SavedRanker
 from perceptrank.learners.state import State
@@ -29,7 +29,7 @@ from perceptrank.stream.validation import (
     warn_renamed,
 )
 from perceptrank.transforms.parsing import make_transforms
-from perceptrank.transforms.transform import TransformLike, checked
+from perceptrank.transforms.transform import TransformLike
 
 Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
@@ -174,9 +174,7 @@ class Learner(SavedRanker):
         return Trace(values, masses)
 
     def _learn_transforms(self, state: State, X: Features, offsets: Ints) -> Features:
-        for transform in state.transforms:
-            X = read_only(checked(transform, transform.learn_and_apply(X, offsets), X))
-        return X
+        return transformed(state.transforms, X, offsets, state.feature_names, learning=True)
 
     def _learn_arrays(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats

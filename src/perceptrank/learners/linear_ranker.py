@@ -25,6 +25,8 @@ from perceptrank.transforms.transform import Transform, TransformLike, checked
 
 TRANSFORMED_BYTES = 2**18
 
+_NO_QUERIES: Ints = np.zeros(0, dtype=np.int64)  # where nothing depends on them
+
 
 class LinearRanker(Guaranteed, Estimator):
     """Score = transformed features . weights, and everything that can be read from a learned state."""
@@ -60,8 +62,8 @@ class LinearRanker(Guaranteed, Estimator):
             identifiers = as_identifiers(qid)
             if identifiers.shape != (len(features),):
                 raise ValueError(f"qid must have one entry per document ({len(features)}), got {identifiers.shape}")
-        if len(features) == 0 or (not self._transforms(state) and group is None):
-            return self._scores(state, features)
+        if len(features) == 0 or (group is None and not self._has_transforms(state)):
+            return self._block_scores(state, features, _NO_QUERIES, state.feature_names)
         if qid is None:
             return self._scores_of(state, QueryStream.from_arrays(features, np.zeros(len(features)), group=group))
         rows, _, _ = group_rows(identifiers, len(features))
@@ -80,21 +82,28 @@ class LinearRanker(Guaranteed, Estimator):
         scores = np.empty(stream.n_documents)
         start = 0
         for block in self._blocks(state, stream):
-            X = block.X
-            for transform in self._transforms(state):
-                X = checked(transform, transform.apply(X, block.offsets), X)
-            scores[start : start + block.n_documents] = self._scores(state, X)
+            scores[start : start + block.n_documents] = self._block_scores(
+                state, block.X, block.offsets, state.feature_names
+            )
             start += block.n_documents
         return scores
 
-    def _scores(self, state: State, X: Features) -> Floats:
+    def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
+        """Return the scores of the queries with these offsets; names are those of the features, for an error."""
+        return self._scores(state, transformed(self._transforms(state), X, offsets, names), names)
+
+    def _scores(self, state: State, X: Features, names: tuple[str, ...] | None) -> Floats:
         weights = self._coefficients(state) if state.has_begun else np.zeros(X.shape[1])
         scores = np.empty(X.shape[0])
         if not score_rows(read_only(X), 0, len(X), weights, scores):
             if np.isfinite(X).all():
                 raise ValueError("scores overflow: the features are too large")
-            raise ValueError(describe_bad_feature(X, 0, state.feature_names))
+            raise ValueError(describe_bad_feature(X, 0, names))
         return scores
+
+    def _has_transforms(self, state: State) -> bool:
+        """Tell whether features are transformed, so that a score may depend on the other documents of a query."""
+        return bool(self._transforms(state))
 
     def rank(self, X: npt.ArrayLike) -> Ints:
         """Return the row numbers of one query's documents, best first; equal scores keep the input order."""
@@ -212,6 +221,27 @@ class LinearRanker(Guaranteed, Estimator):
                 "The feature names should match those that were passed during fit: "
                 f"got {found!r} where {expected!r} was learned"
             )
+
+
+def transformed(
+    transforms: list[Transform],
+    X: Features,
+    offsets: Ints,
+    names: tuple[str, ...] | None = None,
+    *,
+    learning: bool = False,
+) -> Features:
+    """Return the features of queries with these offsets after some transforms; names are those of X, for an error."""
+    given = X
+    for transform in transforms if len(X) else []:
+        try:
+            made = transform.learn_and_apply(X, offsets) if learning else transform.apply(X, offsets)
+        except ValueError:
+            if np.isfinite(given).all():
+                raise
+            raise ValueError(describe_bad_feature(given, 0, names)) from None
+        X = read_only(checked(transform, made, X))
+    return X
 
 
 def as_named_features(X: npt.ArrayLike) -> tuple[Features, tuple[str, ...] | None]:

@@ -190,7 +190,7 @@ def check_finite(X: Features, names: tuple[str, ...] | None) -> None:
 def describe_bad_feature(X: Features, first_row: int, names: tuple[str, ...] | None) -> str:
     """Format the error message for the first non-finite value of X."""
     i, j = (int(place) for place in np.argwhere(~np.isfinite(X))[0])
-    name = f" ({names[j]!r})" if names else ""
+    name = f" ({names[j]!r})" if names and len(names) == X.shape[1] else ""
     found = "NaN" if np.isnan(X[i, j]) else "infinity"
     return f"X must be finite, got {found} at document {first_row + i}, feature {j}{name}"
 

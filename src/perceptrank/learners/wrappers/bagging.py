@@ -162,7 +162,7 @@ def _without_transform(learner: Learner) -> Learner:
     """Return an unlearned copy of a learner that takes features as they are."""
     settings = learner.get_params(deep=False)
     if "transforms" in settings:
-        settings["transforms"] = None
+        settings["transforms"] = []
     if isinstance(settings.get("learner"), Learner):
         settings["learner"] = _without_transform(settings["learner"])
     return type(learner)(**settings)
