@@ -279,7 +279,11 @@ def test_errors_are_one_message(run, files, arguments, message):
         ),
         ("1 qid:1 9999999:1\n", ["learn", "FILE"], "must be declared with --n-features, got"),
         ("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:2\n", ["learn", "FILE"], "convert --group groups them"),
-        ("1 qid:1 1:1e308\n0 qid:1 1:-1e308\n", ["learn", "FILE", "--float64"], "with --transform running\n"),
+        (
+            "1 qid:1 1:1e308\n0 qid:1 1:-1e308\n",
+            ["learn", "FILE", "--float64", "--transform", "none"],
+            "with --transform running\n",
+        ),
     ],
 )
 def test_errors_name_flags(run, tmp_path, monkeypatch, text, arguments, message):

@@ -176,7 +176,7 @@ class Mine(pr.NumpyLearner):
     algorithm = "mine"
     def __init__(self, size=1, learning_rate=1.0, *, average=False, transforms=None):
         self.size = size
-        super().__init__(learning_rate, average=average, transforms=transform)
+        super().__init__(learning_rate, average=average, transforms=transforms)
     def check(self):
         if self.size < 0:
             raise ValueError(f"size must not be negative, got {self.size}")

@@ -64,13 +64,17 @@ class LinearRanker(Guaranteed, Estimator):
                 raise ValueError(f"qid must have one entry per document ({len(features)}), got {identifiers.shape}")
         if len(features) == 0 or (group is None and not self._has_transforms(state)):
             return self._block_scores(state, features, _NO_QUERIES, state.feature_names)
+        grades = np.zeros(len(features))
         if qid is None:
-            return self._scores_of(state, QueryStream.from_arrays(features, np.zeros(len(features)), group=group))
+            stream = QueryStream.from_arrays(features, grades, group=group, feature_names=state.feature_names)
+            return self._scores_of(state, stream)
         rows, _, _ = group_rows(identifiers, len(features))
         ordered = slice(None) if rows is None else rows
         scores = np.empty(len(features))
-        grouped = QueryStream.from_arrays(features[ordered], np.zeros(len(features)), qid=identifiers[ordered])
-        scores[ordered] = self._scores_of(state, grouped)
+        stream = QueryStream.from_arrays(
+            features[ordered], grades, qid=identifiers[ordered], feature_names=state.feature_names
+        )
+        scores[ordered] = self._scores_of(state, stream)
         return scores
 
     def scores(self, stream: QueryStream) -> Floats:
@@ -138,7 +142,8 @@ class LinearRanker(Guaranteed, Estimator):
     @property
     def n_features_in_(self) -> int:
         """Number of features, before the transforms."""
-        return self._learned().n_inputs
+        self._learned()
+        return self._state.n_inputs
 
     @property
     def feature_names_in_(self) -> npt.NDArray[np.object_]:

@@ -68,7 +68,7 @@ class ListwisePerceptron(CompiledLearner):
         Transforms that features go through first. By default each feature becomes two, its z-score within the query and
         the normal score of its rank there ("query-zscore+query-normal"), so that features can be of any scale.
 
-    >>> ranker = ListwisePerceptron(measure="ap")
+    >>> ranker = ListwisePerceptron(measure="ap", transforms=None)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [0, 1])
     True
     >>> ranker.coef_, ranker.rank([[1.0, 0.0], [0.0, 1.0]])

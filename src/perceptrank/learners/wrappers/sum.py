@@ -146,7 +146,7 @@ class Sum(Ensemble):
         return _units(self._learned())
 
     def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
-        X = transformed(state.transforms, X, offsets)
+        X = transformed(state.transforms, X, offsets, names)
         scores = np.zeros(len(X))
         with np.errstate(over="ignore", invalid="ignore"):
             for member, unit in zip(state.members, _units(state), strict=True):
