@@ -1,5 +1,6 @@
 """The interface of every linear learner."""
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -31,6 +32,9 @@ from perceptrank.stream.validation import (
 from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
+LARGEST_RATIO = 1e4  # of the spreads of features
+_SEEN = 1000
+
 Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
 
@@ -52,6 +56,8 @@ class Learner(SavedRanker):
         The guarantee for the current settings.
     depends_on_rate : bool
         True if rankings, with default settings, change with `learning_rate`.
+    depends_on_scale : bool
+        True if features of a larger scale count for more, so that those of very different scales need transforms.
     wraps : bool
         True if it is constructed around one other learner, and named together with it.
     fixed : tuple of str
@@ -61,6 +67,7 @@ class Learner(SavedRanker):
     takes: ClassVar[str] = "lists"
     cost: ClassVar[str]
     depends_on_rate: ClassVar[bool] = True
+    depends_on_scale: ClassVar[bool] = True
     wraps: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
 
@@ -164,6 +171,8 @@ class Learner(SavedRanker):
         self._check_features(state, stream.n_features, stream.feature_names)
         for measure in recorded:
             measure.check_grades(stream.relevance)
+        if self.depends_on_scale and not state.has_begun and not self._has_transforms(state):
+            warn_of_spreads(stream)
         state.feature_names = stream.feature_names or state.feature_names
         return Trace.concatenate(self._learn_block(state, block, recorded) for block in self._blocks(state, stream))
 
@@ -284,6 +293,22 @@ class Learner(SavedRanker):
         if not isinstance(self.average, (bool, np.bool_)):
             raise ParameterError("average", "must be True or False", self.average)
         make_transforms(self.transforms)
+
+
+def warn_of_spreads(stream: QueryStream) -> None:
+    """Warn if features differ so much in spread, over the first documents, that the largest decide alone."""
+    X = stream.X[:_SEEN].astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spreads = X.std(axis=0) if len(X) else np.zeros(0)
+    spreads = spreads[(spreads > 0) & np.isfinite(spreads)]
+    if len(spreads) and spreads.max() / spreads.min() > LARGEST_RATIO:
+        warnings.warn(
+            f"features differ in spread by a factor of {spreads.max() / spreads.min():.1g}: the largest decide alone; "
+            "transforms='auto', or 'running' for weights of single features (--transform on the command line), puts "
+            "them on one scale",
+            UserWarning,
+            stacklevel=5,
+        )
 
 
 @cache

@@ -173,6 +173,7 @@ class OnlineRidge(CompiledLearner):
     """
 
     algorithm = "ridge"
+    depends_on_scale = False
     fixed = ("penalty", "target")
     cost = "m d²"
     depends_on_rate = False

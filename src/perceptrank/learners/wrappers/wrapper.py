@@ -34,6 +34,7 @@ class Composite(Learner):
     """
 
     depends_on_rate = False  # beyond the dependence of its learners
+    depends_on_scale = False
 
     def _document_of(self, state: State) -> dict[str, Any]:
         document = super()._document_of(state)
