@@ -6,6 +6,9 @@ import pytest
 import perceptrank as pr
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:features differ in spread")
+
+
 def progressive(make, stream):
     runs = [make().learn(stream.shuffled(seed, documents=True), "ndcg@10").mean("ndcg@10") for seed in range(3)]
     return np.mean(runs)

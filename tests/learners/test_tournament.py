@@ -78,6 +78,7 @@ def test_learners_may_scale_features_each_in_its_way(stream, outer):
     assert len(tournament.transforms_) == (outer is not None) + len(best.transforms_)
 
 
+@pytest.mark.filterwarnings("ignore:features differ in spread")
 def test_the_default_copes_with_features_as_they_come():
     """Features of very different sizes, and each query on a level of its own."""
     stream = pr.separable(200, margin=0.3, seed=4).stream

@@ -2,8 +2,7 @@
 
 import math
 
-from perceptrank.kernels.arrays import Floats
-from perceptrank.kernels.compiled import compiled, helper
+from perceptrank.kernels.compiled import helper
 
 
 @helper
@@ -43,12 +42,3 @@ def normal_quantile(p: float) -> float:
         below = (below * r + 1.48753612908506148525e-2) * r + 1.36929880922735805310e-1
         below = (below * r + 5.99832206555887937690e-1) * r + 1.0
     return -above / below if q < 0.0 else above / below
-
-
-@compiled
-def fill_normal_scores(m: int, table: Floats) -> None:
-    """Write the normal quantile of (rank - 1/2) / m at place 2 (rank - 1), for ranks from 1 to m in steps of 1/2."""
-    for place in range(m):
-        table[place] = normal_quantile((0.5 * place + 0.5) / m)
-        table[2 * m - 2 - place] = -table[place]
-    table[m - 1] = 0.0

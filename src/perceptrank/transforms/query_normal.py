@@ -4,10 +4,7 @@ import math
 from statistics import NormalDist
 
 from perceptrank.kernels.arrays import Features, Ints
-from perceptrank.kernels.compiled import compiled
-from perceptrank.stream.validation import read_only
-from perceptrank.transforms.column_ranks import RankScratch, check_ranked, make_rank_scratch, rank_query
-from perceptrank.transforms.normal_scores import fill_normal_scores
+from perceptrank.transforms.column_ranks import write_scores
 from perceptrank.transforms.transform import WritingTransform
 
 
@@ -28,24 +25,9 @@ class QueryNormal(WritingTransform):
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Write the normal scores into columns of an array, from column `first` on."""
-        scratch = make_rank_scratch(X, offsets)
-        check_ranked(X, offsets, query_normal_pass(read_only(X), read_only(offsets), outputs, first, scratch))
+        write_scores(X, offsets, outputs, first, normal=True)
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return an upper bound on the norm of a transformed document."""
         # The scores of m documents have a mean square of less than 1; one document cannot have more than the largest.
         return math.sqrt(n_features) * NormalDist().inv_cdf(1 - 0.5 / longest) if longest > 1 else 0.0
-
-
-@compiled
-def query_normal_pass(X: Features, offsets: Ints, scores: Features, first: int, scratch: RankScratch) -> int:
-    """Replace features of every query by normal scores; return the first query that has one not finite, or -1."""
-    table, longest = scratch[6], 0
-    for q in range(len(offsets) - 1):
-        m = offsets[q + 1] - offsets[q]
-        if m != longest:
-            fill_normal_scores(m, table)
-            longest = m
-        if not rank_query(X, offsets[q], offsets[q + 1], scratch, scores, first):
-            return q
-    return -1
