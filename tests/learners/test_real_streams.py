@@ -5,7 +5,6 @@ import pytest
 
 import perceptrank as pr
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:features differ in spread")
 
 
