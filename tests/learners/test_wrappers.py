@@ -187,7 +187,7 @@ def test_bagging_refuses_what_cannot_be():
     with pytest.raises(MemoryError, match="1000 members takes"):
         many.learn_one(np.ones((2, 3000)), [0, 1])
     with pytest.raises(ValueError, match=r"transforms of their own.*give transforms to Bagging"):
-        pr.Bagging(pr.Tournament([pr.ListwisePerceptron()]))
+        pr.Bagging(pr.Tournament([pr.ListwisePerceptron(transforms="auto")]))
     pr.Bagging(pr.RankNet(transforms=[]))
     with pytest.raises(MemoryError, match="100000 members takes"):
         pr.Bagging(pr.Bagging(pr.RankNet(), n_members=10**4), n_members=10**5)

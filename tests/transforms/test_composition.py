@@ -153,7 +153,7 @@ def test_features_of_very_different_spreads_are_warned_of():
     for kind in (pr.SlamPerceptron, pr.Perceptron):
         with pytest.warns(UserWarning, match=r"differ in spread by a factor of 7e\+05.*transforms='auto'"):
             kind().learn(stream)
-    for ranker in (pr.ListwisePerceptron(), pr.OnlineRidge(), pr.SlamPerceptron(transforms="running")):
+    for ranker in (pr.ListwisePerceptron(transforms="auto"), pr.OnlineRidge(), pr.SlamPerceptron(transforms="running")):
         ranker.learn(stream)  # warnings are errors
 
 
@@ -166,7 +166,7 @@ def test_many_rows_without_queries_are_warned_of():
 
 def test_bagging_shares_the_transforms_of_its_learner():
     stream = pr.separable(20, n_features=3).stream
-    bagging = pr.Bagging(pr.ListwisePerceptron(), n_members=2)
+    bagging = pr.Bagging(pr.ListwisePerceptron(transforms="auto"), n_members=2)
     bagging.learn(stream)
     assert bagging.transforms_ == make_transforms("auto")
     assert all(not one.transforms_ for one in bagging.members)

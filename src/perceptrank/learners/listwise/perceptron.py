@@ -64,9 +64,9 @@ class ListwisePerceptron(CompiledLearner):
         Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, or None
-        Transforms that features go through first. By default each feature becomes two, its z-score within the query and
-        the normal score of its rank there ("query-zscore+query-normal"), so that features can be of any scale.
+    transforms : str, Transform or list of them, optional
+        Transforms that features go through first. With "auto" each feature becomes two, its z-score within the query
+        and the normal score of its rank there, so that features can be of any scale.
 
     >>> ranker = ListwisePerceptron(measure="ap", transforms=None)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [0, 1])
@@ -89,7 +89,7 @@ class ListwisePerceptron(CompiledLearner):
         learning_rate: float = 1.0,
         class_order: str = "score",
         average: bool = True,
-        transforms: TransformLike = "auto",
+        transforms: TransformLike = None,
     ) -> None:
         self.measure = measure
         self.violators = violators
