@@ -297,9 +297,9 @@ class Learner(SavedRanker):
 
 def warn_of_spreads(stream: QueryStream) -> None:
     """Warn if features differ so much in spread, over the first documents, that the largest decide alone."""
-    X = stream.X[:_SEEN].astype(np.float64)
+    X = next(stream.blocks()).X[:_SEEN].astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        spreads = X.std(axis=0) if len(X) else np.zeros(0)
+        spreads = X.std(axis=0)
     spreads = spreads[(spreads > 0) & np.isfinite(spreads)]
     if len(spreads) and spreads.max() / spreads.min() > LARGEST_RATIO:
         warnings.warn(
