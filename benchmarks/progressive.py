@@ -32,7 +32,7 @@ def mean_ndcg(template: pr.Learner, stream: pr.QueryStream, scaling: str | None,
     """Progressive NDCG@10 of each shuffle."""
     means = []
     for seed in range(shuffles):
-        learner = type(template)(**template.get_params() | {"scaling": scaling})
+        learner = type(template)(**template.get_params() | {"transforms": scaling})
         means.append(learner.learn(stream.shuffled(seed, documents=True), "ndcg@10").mean("ndcg@10"))
     return means
 

@@ -41,7 +41,7 @@ print((memory("VmHWM") - before - arrays) / arrays)
 """
 
 PEAK_OF_A_SCAN = """
-pr.ListwisePerceptron(scaling="running").learn(pr.scan_letor(sys.argv[1]), "ndcg@10")
+pr.ListwisePerceptron(transforms="running").learn(pr.scan_letor(sys.argv[1]), "ndcg@10")
 print(memory("VmHWM") / 1e6)
 """
 

@@ -26,18 +26,20 @@ def dense_stream(n_queries: int, n_documents: int, n_features: int, seed: int = 
 
 def passes(repeats: int) -> list[dict[str, object]]:
     stream = dense_stream(10_000, 120, 136)
-    reading, slam, recorded, listwise = best_of(
+    reading, slam, recorded, listwise, automatic = best_of(
         repeats,
         stream.X.sum,
         lambda: pr.SlamPerceptron("ndcg@10").learn(stream, []),
         lambda: pr.SlamPerceptron("ndcg@10").learn(stream, "ndcg@10"),
-        lambda: pr.ListwisePerceptron("ndcg").learn(stream, "ndcg@10"),
+        lambda: pr.ListwisePerceptron("ndcg", transforms=None).learn(stream, "ndcg@10"),
+        lambda: pr.ListwisePerceptron("ndcg", transforms="auto").learn(stream, "ndcg@10"),
     )
     print(f"10,000 queries x 120 documents x 136 float32 features, {stream.X.nbytes / 1e6:.0f} MB", file=sys.stderr)
     return [
         row("slam ndcg@10, one pass, against summing the features", slam / reading, "<= 2.0", slam),
         row("slam ndcg@10, recording ndcg@10, the same", recorded / reading, "", recorded),
         row("listwise ndcg, averaged, recording ndcg@10, the same", listwise / reading, "<= 4.0", listwise),
+        row("that listwise on z-scores and normal scores, against it", automatic / listwise, "<= 6", automatic),
     ]
 
 
@@ -46,7 +48,7 @@ def small_queries(repeats: int) -> list[dict[str, object]]:
     rows = []
     for name, make, twin in (
         ("slam ndcg@10", lambda: pr.SlamPerceptron("ndcg@10"), NumpySlam),
-        ("listwise ndcg", lambda: pr.ListwisePerceptron("ndcg"), NumpyListwise),
+        ("listwise ndcg", lambda: pr.ListwisePerceptron("ndcg", transforms=None), NumpyListwise),
     ):
         queries = [(query.X, query.relevance) for query in stream]
 

@@ -31,10 +31,10 @@ NUMPY, REGISTER, COMPILED = re.findall(r"```python\n(.*?)```", DOCUMENTS["learne
 # Settings of learners that can differ in what the base classes do.
 SETTINGS = {
     "listwise-pa": lambda kinds: kinds["listwise-pa"](),
-    "listwise-pa averaged, scaled": lambda kinds: kinds["listwise-pa"](0.3, average=True, scaling="running"),
+    "listwise-pa averaged, scaled": lambda kinds: kinds["listwise-pa"](0.3, average=True, transforms="running"),
     "bagging:listwise-pa": lambda kinds: pr.Bagging(kinds["listwise-pa"](), n_members=2),
     "pair-hinge": lambda kinds: kinds["pair-hinge"](),
-    "pair-hinge averaged, scaled": lambda kinds: kinds["pair-hinge"](1.0, average=True, scaling="query-zscore"),
+    "pair-hinge averaged, scaled": lambda kinds: kinds["pair-hinge"](1.0, average=True, transforms="query-zscore"),
     "adagrad:pair-hinge": lambda kinds: pr.AdaGrad(kinds["pair-hinge"](average=True)),
 }
 
@@ -148,7 +148,7 @@ def test_their_parameters_are_checked(kinds, stream):
     ranker = kinds["pair-hinge"]()
     with pytest.raises(ParameterError, match="margin must be a number > 0, got 0"):
         ranker.margin = 0
-    assert ranker.get_params() == {"learning_rate": 0.1, "margin": 1.0, "average": False, "scaling": None}
+    assert ranker.get_params() == {"learning_rate": 0.1, "margin": 1.0, "average": False, "transforms": None}
     ranker.margin = 0.7
     ranker.learning_rate = 0.5
     expected = kinds["pair-hinge"](0.5, margin=0.7)

@@ -144,10 +144,10 @@ def test_measures_refuse_what_is_wrong(data, measure):
 @pytest.mark.kernel
 @examples(4)
 @given(data=st.data(), kind=st.sampled_from(SCALINGS), learns=st.booleans())
-def test_scalings_refuse_what_is_wrong(data, kind, learns):
+def test_transforms_refuse_what_is_wrong(data, kind, learns):
     X, _, _ = data.draw(queries())
     X, bounds = data.draw(arrays(X)), data.draw(offsets(len(X)))
-    call = kind.learn_and_scale if learns else kind.scale
+    call = kind.learn_and_apply if learns else kind.apply
     scaled = result_or_none(lambda: call(kind(), X, bounds))
     if scaled is not None:
         assert np.array_equal(scaled, call(kind(), plain(X), np.array(bounds, np.int64)), equal_nan=True)
@@ -193,7 +193,7 @@ class Returning:
         return self._scores
 
 
-class Hostile(pr.Scaling):
+class Hostile(pr.Transform):
     """A transform of another package, which does not keep to the interface."""
 
     name = "hostile"
@@ -201,7 +201,7 @@ class Hostile(pr.Scaling):
     def __init__(self, way):
         self._way = way
 
-    def scale(self, X, offsets):
+    def apply(self, X, offsets):
         return self._way(np.array(X, np.float64))
 
 
@@ -223,9 +223,11 @@ STREAM = pr.QueryStream.from_arrays([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]], [1, 0,
 @pytest.mark.parametrize(
     "make",
     [
-        lambda scaling: pr.ListwisePerceptron(scaling=scaling),
-        lambda scaling: pr.Tournament([pr.Perceptron(), pr.ListwisePerceptron(scaling=scaling)]),
-        lambda scaling: pr.Bagging(pr.ListwisePerceptron(), n_members=2, scaling=["running", scaling]),
+        lambda scaling: pr.ListwisePerceptron(transforms=scaling),
+        lambda scaling: pr.Tournament([pr.Perceptron(), pr.ListwisePerceptron(transforms=scaling)]),
+        lambda scaling: pr.Bagging(
+            pr.ListwisePerceptron(transforms=None), n_members=2, transforms=["running", scaling]
+        ),
     ],
     ids=["listwise", "tournament", "bagging"],
 )
@@ -245,7 +247,7 @@ def test_what_a_transform_returns_is_checked(make, way):
 
 @pytest.mark.parametrize("way", UNUSUAL)
 def test_a_transform_may_return_any_form_of_matrix(way):
-    usual, unusual = pr.ListwisePerceptron(), pr.ListwisePerceptron(scaling=Hostile(UNUSUAL[way]))
+    usual, unusual = pr.ListwisePerceptron(transforms=None), pr.ListwisePerceptron(transforms=Hostile(UNUSUAL[way]))
     for ranker in (usual, unusual):
         ranker.learn(STREAM)
     assert np.array_equal(usual.weights, unusual.weights)
@@ -263,7 +265,7 @@ def test_no_learner_goes_on_with_what_is_not_a_number(name):
     with pytest.raises(ValueError, match=r"finite|overflow"):
         kind().learn_one(X, STREAM.relevance)
     with pytest.raises(ValueError, match=r"finite|overflow"):
-        kind(scaling=Hostile(lambda X: X * np.nan)).learn(STREAM)
+        kind(transforms=Hostile(lambda X: X * np.nan)).learn(STREAM)
 
 
 def test_messages_say_what_is_wrong():
@@ -273,13 +275,13 @@ def test_messages_say_what_is_wrong():
     ):
         pr.NDCG().per_query(scores, grades, [0, 200_000_000])
     with pytest.raises(ValueError, match=r"offsets must be whole numbers, got \[0, 200000000.0\]"):
-        pr.QueryZScore().scale(np.zeros((3, 2)), [0, 2e8])
+        pr.QueryZScore().apply(np.zeros((3, 2)), [0, 2e8])
     with pytest.raises(ValueError, match=r"offsets must increase, .* but not after query number 1"):
         pr.AP().per_query(scores, grades, [0, 2, 1, 3])
     with pytest.raises(ValueError, match=r"relevance must have one grade per document \(3\), got shape \(2,\)"):
         pr.AP().per_query(scores, grades[:2], [0, 3])
     with pytest.raises(ValueError, match="X must be finite, got NaN at document 1, feature 0"):
-        pr.QueryZScore().scale(np.array([[1.0], [np.nan]]), [0, 2])
+        pr.QueryZScore().apply(np.array([[1.0], [np.nan]]), [0, 2])
     with pytest.raises(ValueError, match="the ranker must score each of 3 documents, got 2 scores"):
         pr.evaluate(Returning([1.0, 2.0]), STREAM, "ndcg")
     with pytest.raises(AttributeError, match="offsets of a stream cannot be replaced"):

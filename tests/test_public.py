@@ -105,7 +105,8 @@ def test_documents_name_tests_and_files_that_exist():
 
 
 @pytest.mark.parametrize(
-    ("old", "name"), [("scaling", "QueryZScore"), ("comparison", "compare"), ("trace", "Trace"), ("surrogates", "Slam")]
+    ("old", "name"),
+    [("scaling", "QueryZScore"), ("comparison", "compare"), ("trace", "Trace"), ("surrogates", "Slam")],
 )
 def test_modules_that_moved_are_found_under_their_old_names(old, name):
     with pytest.warns(DeprecationWarning, match=f"perceptrank.{old} is now perceptrank"):

@@ -49,6 +49,7 @@ from .learners.registry import load as load
 from .learners.registry import register as register
 from .learners.registry import unregister as unregister
 from .learners.registry import wrappers as wrappers
+from .learners.ridge import OnlineRidge as OnlineRidge
 from .learners.slam import SlamPerceptron as SlamPerceptron
 from .learners.solar_one import SolarI as SolarI
 from .learners.solar_two import SolarII as SolarII
@@ -58,6 +59,7 @@ from .learners.toppush import TopPush as TopPush
 from .learners.uneven_margins import UnevenMargins as UnevenMargins
 from .learners.wrappers.adagrad import AdaGrad as AdaGrad
 from .learners.wrappers.bagging import Bagging as Bagging
+from .learners.wrappers.sum import Sum as Sum
 from .learners.wrappers.tournament import Tournament as Tournament
 from .measures import AP as AP
 from .measures import ERR as ERR
@@ -75,9 +77,16 @@ from .theory.surrogates import ListNet as ListNet
 from .theory.surrogates import MaxPair as MaxPair
 from .theory.surrogates import Slam as Slam
 from .theory.surrogates import Surrogate as Surrogate
+from .transforms.clip import Clip as Clip
+from .transforms.composition import Chain as Chain
+from .transforms.composition import Join as Join
 from .transforms.query_minmax import QueryMinMax as QueryMinMax
+from .transforms.query_normal import QueryNormal as QueryNormal
+from .transforms.query_rank import QueryRank as QueryRank
 from .transforms.query_zscore import QueryZScore as QueryZScore
 from .transforms.running import RunningStandardizer as RunningStandardizer
-from .transforms.scaling import Scaling as Scaling
+from .transforms.signed_log import SignedLog as SignedLog
+from .transforms.transform import Scaling as Scaling
+from .transforms.transform import Transform as Transform
 
 __version__: str

@@ -53,9 +53,11 @@ def test_learn_is_learn(run, files, stream, tmp_path):
 def test_learn_settings(run, files, stream, tmp_path):
     model = tmp_path / "m.json"
     arguments = ["--algorithm", "slam", "--measure", "ap", "--learning-rate", 0.5, "--average"]
-    arguments += ["--scaling", "query-zscore", "--scaling", "running", "--set", "margin=2", "--record", "ndcg@5"]
+    arguments += ["--transform", "query-zscore", "--transform", "running", "--set", "margin=2", "--record", "ndcg@5"]
     run("learn", files, *arguments, "--save", model)
-    expected = pr.SlamPerceptron("ap", learning_rate=0.5, average=True, scaling=["query-zscore", "running"], margin=2)
+    expected = pr.SlamPerceptron(
+        "ap", learning_rate=0.5, average=True, transforms=["query-zscore", "running"], margin=2
+    )
     expected.learn(stream)
     assert np.array_equal(pr.load(model).coef_, expected.coef_)
 
@@ -76,12 +78,12 @@ def test_stopped_and_resumed_is_never_stopped(run, tmp_path):
     pr.write_letor(STREAM[:70], tmp_path / "begun.txt")
     pr.write_letor(STREAM, tmp_path / "whole.txt")
     model, trace = tmp_path / "m.json", tmp_path / "t.npz"
-    keeping = ["--save", model, "--trace", trace, "--checkpoint", 25, "--scaling", "running"]
+    keeping = ["--save", model, "--trace", trace, "--checkpoint", 25, "--transform", "running"]
     run("learn", tmp_path / "begun.txt", *keeping)
     recorded = pr.Trace.load(trace)
     pr.Trace.concatenate([recorded, recorded]).save(trace)  # the power went after the trace was saved
     run("learn", tmp_path / "whole.txt", *keeping, "--resume")
-    expected = pr.ListwisePerceptron(scaling="running")
+    expected = pr.ListwisePerceptron(transforms="running")
     values = expected.learn(pr.read_letor(tmp_path / "whole.txt"), ["ndcg@10", "ap"])
     found = pr.load(model)
     assert np.array_equal(found.weights, expected.weights)
@@ -221,7 +223,7 @@ def test_adversary(run):
         (["learn", "FILES", "--measure", "nothing@3"], "nothing"),
         (["learn", "FILES", "--set", "x"], "name=value"),
         (["learn", "FILES", "--checkpoint", "5"], "need --save"),
-        (["learn", "FILES", "--scaling", "big"], "scaling must be one of"),
+        (["learn", "FILES", "--transform", "big"], "--transform must be one of"),
         (["evaluate", "nothing.json", "FILES"], "nothing.json"),
         (["compare", "FILES", "--learning-rate", "a:b"], "learning rates must be like"),
         (["compare", "FILES", "--algorithm", "none"], "algorithm must be one of"),
@@ -249,7 +251,7 @@ def test_errors_are_one_message(run, files, arguments, message):
     ("text", "arguments", "message"),
     [
         ("", ["learn", "FILE", "--learning-rate", "-1"], "error: --learning-rate must be a number > 0, got -1.0\n"),
-        ("", ["learn", "FILE", "--scaling", "big"], "error: --scaling must be one of "),
+        ("", ["learn", "FILE", "--transform", "big"], "error: --transform must be one of "),
         ("", ["learn", "FILE", "--algorithm", "none"], "error: --algorithm must be one of "),
         ("", ["learn", "FILE", "--set", "relative_margin=-1"], "error: relative_margin must be"),
         ("", ["simulate", "new.txt", "--features", "1"], "error: --features must be at least 2, got 1\n"),
@@ -277,7 +279,11 @@ def test_errors_are_one_message(run, files, arguments, message):
         ),
         ("1 qid:1 9999999:1\n", ["learn", "FILE"], "must be declared with --n-features, got"),
         ("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:2\n", ["learn", "FILE"], "convert --group groups them"),
-        ("1 qid:1 1:1e308\n0 qid:1 1:-1e308\n", ["learn", "FILE", "--float64"], "with --scaling running\n"),
+        (
+            "1 qid:1 1:1e308\n0 qid:1 1:-1e308\n",
+            ["learn", "FILE", "--float64", "--transform", "none"],
+            "with --transform running\n",
+        ),
     ],
 )
 def test_errors_name_flags(run, tmp_path, monkeypatch, text, arguments, message):
@@ -572,7 +578,7 @@ def test_bound_says_what_has_none(run, tmp_path):
     for name in ("listnet", "perceptron"):
         assert "no theorem" in run("bound", tmp_path / "a.txt", "--algorithm", name, code=1).stderr
     assert "algorithm must be" in run("bound", tmp_path / "a.txt", "--algorithm", "best", code=1).stderr
-    assert "running" in run("bound", tmp_path / "a.txt", "--scaling", "running", code=1).stderr
+    assert "running" in run("bound", tmp_path / "a.txt", "--transform", "running", code=1).stderr
     assert "empty=skip" in run("bound", tmp_path / "a.txt", "--measure", "ndcg:empty=zero", code=1).stderr
     words = ["--algorithm", "minimax", "--learning-rate", 0.1]
     assert "for slam" in run("bound", tmp_path / "a.txt", *words, code=1).stderr

@@ -76,13 +76,13 @@ def test_learning(tmp_path, kills, finish, begins):
     text = tmp_path / "data.txt"
     pr.write_letor(STREAM, text)
     words = ["learn", "../data.txt", "--save", "m.json", "--trace", "t.npz", "--checkpoint", "3", "--resume"]
-    expected = pr.ListwisePerceptron(scaling="running")
+    expected = pr.ListwisePerceptron(transforms="running")
     if begins == "from a model":
         expected.learn(pr.separable(30, n_features=5, seed=9).stream)
         expected.save(tmp_path / "a.json")
         words += ["--from", "../a.json"]
     else:
-        words += ["--scaling", "running"]
+        words += ["--transform", "running"]
     first = expected.n_queries
     trace = expected.learn(pr.read_letor(text), ["ndcg@10", "ap"])
     killed = amid = 0

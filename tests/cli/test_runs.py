@@ -18,7 +18,7 @@ def files(tmp_path):
     pr.write_letor(OLD, tmp_path / "old.txt")
     pr.write_letor(NEW, tmp_path / "new.txt")
     pr.write_letor(NEW[:50], tmp_path / "begun.txt")
-    expected = pr.ListwisePerceptron(scaling="running")
+    expected = pr.ListwisePerceptron(transforms="running")
     expected.learn(pr.read_letor(tmp_path / "old.txt"))
     expected.save(tmp_path / "a.json")
     trace = expected.learn(pr.read_letor(tmp_path / "new.txt"), ["ndcg@10", "ap"])

@@ -208,9 +208,9 @@ import perceptrank as pr
 class Mine(pr.NumpyLearner):
     \"\"\"A learner of a user.\"\"\"
     algorithm = "mine"
-    def __init__(self, size=1, learning_rate=1.0, *, average=False, scaling=None):
+    def __init__(self, size=1, learning_rate=1.0, *, average=False, transforms=None):
         self.size = size
-        super().__init__(learning_rate, average=average, scaling=scaling)
+        super().__init__(learning_rate, average=average, transforms=transforms)
     def check(self):
         if self.size < 0:
             raise ValueError(f"size must not be negative, got {self.size}")

@@ -86,7 +86,7 @@ def test_a_stream_shaped_like_mslr():
     assert shares == pytest.approx([0.52, 0.32, 0.13, 0.02, 0.01], abs=0.01)
     whole = (np.rint(data.X) == data.X).mean()
     assert 0.5 < whole < 0.65
-    learned = pr.ListwisePerceptron(scaling="query-zscore").learn(data, "ndcg@10").values("ndcg@10")
+    learned = pr.ListwisePerceptron(transforms="query-zscore").learn(data, "ndcg@10").values("ndcg@10")
     assert learned[100:].mean() > learned[:20].mean() + 0.1  # there is something to learn
     for wrong in ({"noise": -1}, {"noise": np.inf}, {"noise": "x"}, {"seed": -1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):

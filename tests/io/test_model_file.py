@@ -15,7 +15,7 @@ from perceptrank.io import atomic
 
 @pytest.fixture
 def model(tmp_path):
-    ranker = pr.ListwisePerceptron(scaling="running")
+    ranker = pr.ListwisePerceptron(transforms="running")
     ranker.learn(pr.separable(20, seed=1).stream)
     path = tmp_path / "model.json"
     ranker.save(path)
@@ -38,7 +38,7 @@ def test_a_person_can_read_it(model):
     assert document["format"] == "perceptrank model"
     assert document["parameters"]["measure"] == "ndcg"
     assert len(document["state"]["weights"]) == 20
-    assert document["scalings"][0]["name"] == "running"
+    assert document["transforms"][0]["name"] == "running"
 
 
 def test_an_untrained_model_and_a_measure_object_come_back(tmp_path):
@@ -51,43 +51,43 @@ def test_an_untrained_model_and_a_measure_object_come_back(tmp_path):
 
 
 def test_a_frozen_scaling_stays_frozen(tmp_path):
-    ranker = pr.SlamPerceptron(scaling=["query-minmax", pr.RunningStandardizer()])
+    ranker = pr.SlamPerceptron(transforms=["query-minmax", pr.RunningStandardizer()])
     stream = pr.separable(10).stream
     ranker.learn(stream)
-    ranker.scalings_[1].freeze()
+    ranker.transforms_[1].freeze()
     ranker.save(tmp_path / "m.json")
     found = pr.load(tmp_path / "m.json")
-    assert found.scalings_[1] == ranker.scalings_[1]
-    count = found.scalings_[1].count
+    assert found.transforms_[1] == ranker.transforms_[1]
+    count = found.transforms_[1].count
     found.learn(stream)
-    assert found.scalings_[1].count == count
-    np.testing.assert_array_equal(found.fit(stream).scalings_[1].count, count)
+    assert found.transforms_[1].count == count
+    np.testing.assert_array_equal(found.fit(stream).transforms_[1].count, count)
 
 
 def test_a_scaling_learned_beforehand_is_used_and_not_changed():
     stream = pr.separable(10).stream
     scaler = pr.RunningStandardizer().learn(stream).freeze()
     before = scaler.state()
-    ranker = pr.SlamPerceptron(scaling=scaler)
+    ranker = pr.SlamPerceptron(transforms=scaler)
     ranker.learn(stream)
-    assert scaler.state() == before == ranker.scalings_[0].state()
+    assert scaler.state() == before == ranker.transforms_[0].state()
 
 
 def test_a_scaling_learned_beforehand_survives_in_a_model_that_has_learned_nothing(tmp_path):
     stream = pr.separable(10).stream
     scaler = pr.RunningStandardizer().learn(stream).freeze()
-    ranker = pr.SlamPerceptron(scaling=["query-minmax", scaler])
+    ranker = pr.SlamPerceptron(transforms=["query-minmax", scaler])
     ranker.save(tmp_path / "m.json")
     found = pr.load(tmp_path / "m.json")
-    assert found.scalings_ == ranker.scalings_
-    assert found.scaling[1] == scaler
+    assert found.transforms_ == ranker.transforms_
+    assert found.transforms[1] == scaler
     np.testing.assert_array_equal(found.fit(stream).weights, ranker.fit(stream).weights)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=99), "has version 99, this perceptrank reads versions up to 1: a newer"),
+        (lambda d: d.update(version=99), "has version 99, this perceptrank reads versions up to 2: a newer"),
         (lambda d: d.update(version="1"), "no valid version"),
         (lambda d: d.update(format="other"), "is not a perceptrank model"),
         (lambda d: d.update(algorithm="oracle"), "unknown algorithm 'oracle'"),
@@ -99,8 +99,8 @@ def test_a_scaling_learned_beforehand_survives_in_a_model_that_has_learned_nothi
         (lambda d: d.pop("parameters"), "'parameters' is missing"),
         (lambda d: d["parameters"].update(learning_rate=-1), "learning_rate must be a number > 0"),
         (lambda d: d["parameters"].update(colour="red"), "colour"),
-        (lambda d: d["scalings"][0]["mean"].pop(), "squares must be 19 numbers"),
-        (lambda d: d["scalings"][0].update(count=-1), "must not be negative"),
+        (lambda d: d["transforms"][0]["mean"].pop(), "squares must be 19 numbers"),
+        (lambda d: d["transforms"][0].update(count=-1), "must not be negative"),
         (lambda d: d.update(algorithm=[]), r"unknown algorithm \[\]"),
         (lambda d: d.update(version=True), "no valid version"),
         (lambda d: d.update(queries=-5), "queries must be a whole number"),
@@ -112,20 +112,20 @@ def test_a_scaling_learned_beforehand_survives_in_a_model_that_has_learned_nothi
         (lambda d: d["state"]["weights"].__setitem__(0, True), "weights must be 20 numbers"),
         (lambda d: d["state"]["weights"].__setitem__(0, 10**400), "is damaged"),
         (lambda d: d.update(feature_names="abc"), "feature_names must be a list"),
-        (lambda d: d["scalings"][0].update(frozen="false"), "frozen must be true or false"),
-        (lambda d: d["scalings"][0].update(count=0), "count must be 0 if and only if"),
-        (lambda d: d["scalings"][0].update(name="unknown"), "scaling must be one of"),
+        (lambda d: d["transforms"][0].update(frozen="false"), "frozen must be true or false"),
+        (lambda d: d["transforms"][0].update(count=0), "count must be 0 if and only if"),
+        (lambda d: d["transforms"][0].update(name="unknown"), "must be a transform of perceptrank"),
         (lambda d: d.update(feature_names=["a"]), "1 feature names for 20 features"),
         (lambda d: d.update(state=[]), "is damaged"),
         (lambda d: d.update(state=7), "is damaged"),
         (lambda d: d["state"].update(weights=7), "is damaged"),
         (lambda d: d.update(parameters=[]), "is damaged"),
         (lambda d: d.update(parameters=[["measure"]]), "is damaged"),
-        (lambda d: d.update(scalings=7), "is damaged"),
-        (lambda d: d.update(scalings=[[{}]]), "is damaged"),
-        (lambda d: d.update(scalings=json.loads("[" * 900 + "]" * 900)), "is damaged"),
-        (lambda d: d["scalings"][0].update(mean=7), "is damaged"),
-        (lambda d: d["scalings"][0].update(count=10**400), "is damaged"),
+        (lambda d: d.update(transforms=7), "is damaged"),
+        (lambda d: d.update(transforms=[[{}]]), "is damaged"),
+        (lambda d: d.update(transforms=json.loads("[" * 900 + "]" * 900)), "is damaged"),
+        (lambda d: d["transforms"][0].update(mean=7), "is damaged"),
+        (lambda d: d["transforms"][0].update(count=10**400), "is damaged"),
         (lambda d: d["parameters"].update(learning_rate=[]), "is damaged: learning_rate"),
         (lambda d: d["parameters"].update(measure=[]), "is damaged"),
         (lambda d: d["parameters"].update(measure={}), "is damaged"),
@@ -228,7 +228,7 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
         name = "mine"
 
     with pytest.raises(ValueError, match="cannot be saved"):
-        pr.SlamPerceptron(scaling=Mine()).save(tmp_path / "m.json")
+        pr.SlamPerceptron(transforms=Mine()).save(tmp_path / "m.json")
     assert not list(tmp_path.iterdir())
 
 

@@ -120,7 +120,8 @@ def test_rank_predict_and_score_agree(make, stream):
     scores = learner.scores(stream)
     qid = np.repeat(stream.qids, np.diff(stream.offsets))
     shuffle = np.random.default_rng(0).permutation(len(qid))
-    np.testing.assert_array_equal(learner.predict(stream.X[shuffle], qid=qid[shuffle]), scores[shuffle])
+    found = learner.predict(stream.X[shuffle], qid=qid[shuffle])  # sums over documents in another order
+    np.testing.assert_allclose(found, scores[shuffle], rtol=1e-12, atol=1e-14 if learner.transforms_ else 0)
     np.testing.assert_array_equal(learner.predict(stream.X, group=np.diff(stream.offsets)), scores)
     query = stream[5]
     np.testing.assert_array_equal(learner.rank(query.X), np.argsort(-learner.predict(query.X), kind="stable"))

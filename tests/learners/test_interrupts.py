@@ -42,7 +42,7 @@ def interrupted_at(number, call):
 
 
 def is_scaled(learner):
-    return "scaling" in learner.parameter_names
+    return "transforms" in learner.parameter_names
 
 
 def ways_to_learn(stream):
@@ -52,7 +52,7 @@ def ways_to_learn(stream):
         "learn_one": lambda one: one.learn_one(X, relevance),
         "learn": lambda one: one.learn(block, "ndcg@3"),
         "fit": lambda one: one.fit(block),
-        "set_params": lambda one: one.set_params(**{"learner__" * (not is_scaled(one)) + "scaling": "running"}),
+        "set_params": lambda one: one.set_params(**{"learner__" * (not is_scaled(one)) + "transforms": "running"}),
     }
 
 
@@ -102,7 +102,7 @@ def alarm():
 def test_signals_leave_the_learner_as_it_was(way, n, stream, alarm):
     """An interrupted call has learned nothing, so that whoever calls again learns each query once."""
     learn, rng, hits = ways_to_learn(stream)[way], np.random.default_rng(n), 0
-    learners = [pr.ListwisePerceptron(), pr.SlamPerceptron(scaling="running"), pr.AdaGrad(pr.OnlineListNet())]
+    learners = [pr.ListwisePerceptron(), pr.SlamPerceptron(transforms="running"), pr.AdaGrad(pr.OnlineListNet())]
     alarm.armed = False
     for learner in learners:
         learner.learn(stream[:20])

@@ -15,7 +15,7 @@ def test_parameters_can_be_read_set_and_shown(make):
     with pytest.raises(ValueError, match="has no parameter 'foo'"):
         learner.set_params(foo=1)
     before = learner.get_params()
-    for name, wrong in {"learning_rate": 0, "average": "yes", "scaling": "none"}.items():
+    for name, wrong in {"learning_rate": 0, "average": "yes", "transforms": "none"}.items():
         if name not in learner.parameter_names:
             continue
         with pytest.raises(ValueError, match=name):
@@ -40,15 +40,15 @@ def test_a_changed_parameter_takes_effect():
     listwise = pr.ListwisePerceptron()
     listwise.set_params(relative_margin=None, margin=0.5)
     listwise.margin = None
-    listwise.scaling = "running"
+    listwise.transforms = "running"
     listwise.learn_one([[1.0], [3.0]], [0, 1])
-    assert listwise.scalings_[0].count == 2
+    assert listwise.transforms_[0].count == 2
 
 
 WRONG = {
     "learning_rate": [-1, 10**400, 1j],
     "average": ["no"],
-    "scaling": ["bogus", 5, [["running"]], (name for name in ["running"])],
+    "transforms": ["bogus", 5, [["running"]], (name for name in ["running"])],
 }
 
 
@@ -66,10 +66,10 @@ def test_a_wrong_parameter_is_refused_and_the_old_one_kept(make, stream):
 
 
 def test_a_refused_parameter_leaves_the_scaling_alone(stream):
-    learner = pr.ListwisePerceptron(scaling="running")
-    learner.scalings_[0].learn(stream).freeze()
+    learner = pr.ListwisePerceptron(transforms="running")
+    learner.transforms_[0].learn(stream).freeze()
     before = bits(learner)
-    for name, wrong in {"margin": -1, "scaling": "bogus"}.items():
+    for name, wrong in {"margin": -1, "transforms": "bogus"}.items():
         with pytest.raises(ValueError, match=name):
             setattr(learner, name, wrong)
         assert bits(learner) == before
@@ -101,6 +101,8 @@ FIXED = [
     (pr.OapBpm(), "n_grades", 9),
     (pr.CommitteePerceptron(), "n_members", 30),
     (pr.BufferedPairwise(), "buffer_size", 300),
+    (pr.OnlineRidge(), "penalty", 10.0),
+    (pr.OnlineRidge(), "target", "gains"),
     (pr.SolarII(), "covariance", "full"),
     (pr.SolarII(covariance="full"), "covariance", "diagonal"),
     (pr.AdaGrad(pr.RankNet()), "steps", "norm"),
@@ -108,6 +110,7 @@ FIXED = [
     (pr.Bagging(pr.RankNet()), "learner", pr.OnlineListNet()),
     (pr.Bagging(pr.RankNet()), "n_members", 3),
     (pr.Bagging(pr.RankNet()), "seed", 7),
+    (pr.Sum(), "learners", [pr.SlamPerceptron()]),
     (pr.Tournament(), "learners", [pr.SlamPerceptron()]),
     (pr.Tournament(), "measure", "ap"),
 ]

@@ -33,34 +33,34 @@ SETTINGS = {
     "minimax ap": (pr.MinimaxPerceptron("ap", average=True), {"name": "ap", "average": True}),
     "listnet": (pr.OnlineListNet(0.2), {"learning_rate": 0.2}),
     "listnet averaged": (pr.OnlineListNet(0.2, average=True), {"learning_rate": 0.2, "average": True}),
-    "listwise": (pr.ListwisePerceptron(), {"relative_margin": 1.0, "average": True}),
+    "listwise": (pr.ListwisePerceptron(transforms=None), {"relative_margin": 1.0, "average": True}),
     "listwise uniform": (
-        pr.ListwisePerceptron(violators="uniform"),
+        pr.ListwisePerceptron(violators="uniform", transforms=None),
         {"relative_margin": 1.0, "average": True, "violators": "uniform"},
     ),
     "listwise uniform mean": (
-        pr.ListwisePerceptron("ndcg@3", violators="uniform", class_order="mean", relative_margin=2.0),
+        pr.ListwisePerceptron("ndcg@3", violators="uniform", class_order="mean", relative_margin=2.0, transforms=None),
         {"k": 3, "relative_margin": 2.0, "average": True, "class_order": "mean", "violators": "uniform"},
     ),
     "listwise uniform margin": (
-        pr.ListwisePerceptron("ap", violators="uniform", class_order="index", margin=0.5),
+        pr.ListwisePerceptron("ap", violators="uniform", class_order="index", margin=0.5, transforms=None),
         {"name": "ap", "margin": 0.5, "average": True, "class_order": "index", "violators": "uniform"},
     ),
-    "listwise no margin": (pr.ListwisePerceptron(relative_margin=0, average=False), {}),
+    "listwise no margin": (pr.ListwisePerceptron(relative_margin=0, average=False, transforms=None), {}),
     "listwise margin": (
-        pr.ListwisePerceptron("ndcg@4", margin=0.5, learning_rate=0.2),
+        pr.ListwisePerceptron("ndcg@4", margin=0.5, learning_rate=0.2, transforms=None),
         {"k": 4, "margin": 0.5, "learning_rate": 0.2, "average": True},
     ),
     "listwise top": (
-        pr.ListwisePerceptron("ndcg", violators="top", relative_margin=0.5),
+        pr.ListwisePerceptron("ndcg", violators="top", relative_margin=0.5, transforms=None),
         {"violators": "top", "relative_margin": 0.5, "average": True},
     ),
     "listwise ap index": (
-        pr.ListwisePerceptron("ap", class_order="index"),
+        pr.ListwisePerceptron("ap", class_order="index", transforms=None),
         {"name": "ap", "relative_margin": 1.0, "average": True, "class_order": "index"},
     ),
     "listwise mean": (
-        pr.ListwisePerceptron("ndcg@3", class_order="mean", relative_margin=2.0),
+        pr.ListwisePerceptron("ndcg@3", class_order="mean", relative_margin=2.0, transforms=None),
         {"k": 3, "relative_margin": 2.0, "average": True, "class_order": "mean"},
     ),
 }
@@ -82,7 +82,7 @@ SETTINGS |= {
     ),
     "listnet adagrad": (pr.AdaGrad(pr.OnlineListNet(0.2)), {"learning_rate": 0.2, "adagrad": "diagonal"}),
     "listwise adagrad": (
-        pr.AdaGrad(pr.ListwisePerceptron(learning_rate=0.2)),
+        pr.AdaGrad(pr.ListwisePerceptron(learning_rate=0.2, transforms=None)),
         {"learning_rate": 0.2, "relative_margin": 1.0, "average": True, "adagrad": "diagonal"},
     ),
     "slam norm": (
@@ -163,7 +163,7 @@ def test_minimax_by_hand():
 
 
 def test_listwise_by_hand():
-    ranker = pr.ListwisePerceptron("ap")
+    ranker = pr.ListwisePerceptron("ap", transforms=None)
     X = np.array([[4.0], [1.0], [0.0]])
     # equal scores: lower grades first, so 0, 2, 1; document 1 goes from place 3 to 1, 0 from 1 to 2, 2 from 2 to 3
     ranker.learn_one(X, [0, 1, 0])
@@ -181,7 +181,7 @@ def test_listwise_by_hand():
 
 
 def test_listwise_by_hand_with_three_grades():
-    ranker = pr.ListwisePerceptron("ndcg", average=False)
+    ranker = pr.ListwisePerceptron("ndcg", average=False, transforms=None)
     ranker.learn_one(np.eye(3), [0, 1, 2])  # equal scores: ranked 0, 1, 2
     two, three = np.log(2), np.log(3)
     # grade 2 gains 3 - 1 over 1: 2 goes from place 3 to 1, the others one down. Grade 1 gains 1: 1 to 1, 2 to 2, 0 to 3
@@ -190,7 +190,7 @@ def test_listwise_by_hand_with_three_grades():
 
 
 def test_listwise_by_hand_with_uniform_violators():
-    ranker = pr.ListwisePerceptron("ap", violators="uniform", relative_margin=1.0, average=True)
+    ranker = pr.ListwisePerceptron("ap", violators="uniform", relative_margin=1.0, average=True, transforms=None)
     X = np.array([[4.0], [1.0], [0.0]])
     ranker.learn_one(X, [0, 1, 0])  # document 1 against documents 0 and 2, half each
     assert ranker.weights.tolist() == [1.0 - (4.0 + 0.0) / 2]
@@ -204,7 +204,7 @@ def test_listwise_by_hand_with_uniform_violators():
 
 
 def test_listwise_by_hand_with_ndcg_and_uniform_violators():
-    ranker = pr.ListwisePerceptron("ndcg", violators="uniform", relative_margin=0, average=False)
+    ranker = pr.ListwisePerceptron("ndcg", violators="uniform", relative_margin=0, average=False, transforms=None)
     X = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     ranker.learn_one(X, [0, 1, 2])
     first, second = 3.0, 1 / np.log2(3)
@@ -240,9 +240,9 @@ def test_rankings_do_not_depend_on_the_learning_rate_or_scale(power, seed):
     for make in (
         pr.MinimaxPerceptron,
         pr.Perceptron,
-        pr.ListwisePerceptron,
-        lambda **options: pr.ListwisePerceptron(violators="top", relative_margin=0.5, **options),
-        lambda **options: pr.ListwisePerceptron("ap", relative_margin=0, **options),
+        lambda **options: pr.ListwisePerceptron(**options, transforms=None),
+        lambda **options: pr.ListwisePerceptron(violators="top", relative_margin=0.5, **options, transforms=None),
+        lambda **options: pr.ListwisePerceptron("ap", relative_margin=0, **options, transforms=None),
     ):
         for one, other in zip(weights(make(), stream), weights(make(learning_rate=scale), stream), strict=True):
             assert np.array_equal(one * scale, other)

@@ -56,7 +56,7 @@ def test_blocks_of_two_threads_are_learned_one_after_the_other(make, n, stream, 
 
 
 def test_every_query_of_many_threads_counts_once(stream, hasty):
-    learner = pr.SlamPerceptron(scaling="running")
+    learner = pr.SlamPerceptron(transforms="running")
 
     def learn():
         for query in stream:
@@ -64,7 +64,7 @@ def test_every_query_of_many_threads_counts_once(stream, hasty):
 
     run_all(learn, learn, learn)
     assert learner.n_queries == learner.n_rounds == 3 * len(stream)
-    assert learner.scalings_[0].count == 3 * stream.n_documents
+    assert learner.transforms_[0].count == 3 * stream.n_documents
 
 
 @pytest.mark.parametrize("n", [40, pytest.param(2000, marks=pytest.mark.deep)])

@@ -18,7 +18,7 @@ def test_the_wrappers_are_not_among_the_algorithms():
     assert not set(pr.wrappers()) & set(pr.algorithms())
 
 
-MARGINS = pr.Tournament.over(pr.ListwisePerceptron, relative_margin=[0.5, 1])
+MARGINS = pr.Tournament.over(pr.ListwisePerceptron, relative_margin=[0.5, 1], transforms=[None])
 WRAPPED = {name: make for wrapper in pr.wrappers().values() for name, make in all_wrapped(wrapper).items()}
 WRAPPED["bagging:tournament"] = lambda: pr.Bagging(MARGINS, n_members=3)
 
@@ -103,11 +103,11 @@ def test_rare_features_learn_faster(rate):
 
 
 def test_adagrad_takes_average_scaling_and_measure_from_its_learner():
-    inner = pr.SlamPerceptron("ap", average=True, scaling="running")
+    inner = pr.SlamPerceptron("ap", average=True, transforms="running")
     learner = pr.AdaGrad(inner)
-    assert (learner.average, learner.scaling, learner.name) == (True, "running", "adagrad:slam")
+    assert (learner.average, learner.transforms, learner.name) == (True, "running", "adagrad:slam")
     assert [str(measure) for measure in learner.learn(pr.separable(5).stream).measures] == ["ap"]
-    assert len(learner.scalings_) == 1
+    assert len(learner.transforms_) == 1
     assert inner.n_queries == 0
     with pytest.raises(ValueError, match="adagrad has no theorem"):
         learner.guarantee(radius=1.0, margin=1.0)
@@ -136,7 +136,7 @@ def test_repeats_are_drawn_from_the_poisson_distribution():
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("inner", [pr.ListwisePerceptron("ap"), pr.OnlineListNet(0.1), MARGINS])
+@pytest.mark.parametrize("inner", [pr.ListwisePerceptron("ap", transforms=None), pr.OnlineListNet(0.1), MARGINS])
 @given(stream=streams(), members=st.integers(1, 4), seed=st.integers(0, 99))
 def test_bagging_is_what_its_definition_says(inner, stream, members, seed):
     learner = pr.Bagging(inner, n_members=members, seed=seed)
@@ -186,10 +186,9 @@ def test_bagging_refuses_what_cannot_be():
     many = pr.Bagging(pr.Opauc(), n_members=10**3)
     with pytest.raises(MemoryError, match="1000 members takes"):
         many.learn_one(np.ones((2, 3000)), [0, 1])
-    for scaled in (pr.RankNet(scaling="running"), pr.Tournament()):
-        with pytest.raises(ValueError, match=r"must not scale features.*give scaling to Bagging"):
-            pr.Bagging(scaled)
-    pr.Bagging(pr.RankNet(scaling=[]))
+    with pytest.raises(ValueError, match=r"transforms of their own.*give transforms to Bagging"):
+        pr.Bagging(pr.Tournament([pr.ListwisePerceptron(transforms="auto")]))
+    pr.Bagging(pr.RankNet(transforms=[]))
     with pytest.raises(MemoryError, match="100000 members takes"):
         pr.Bagging(pr.Bagging(pr.RankNet(), n_members=10**4), n_members=10**5)
     with pytest.raises(MemoryError, match="members takes"):
@@ -269,20 +268,20 @@ def test_the_given_learner_is_copied(around, tmp_path):
         learner.set_params(learner__n_members=4)
 
 
-def test_scalings_of_another_width_are_refused(tmp_path):
-    tournament = pr.Tournament()
+def test_transforms_of_another_width_are_refused(tmp_path):
+    tournament = pr.Tournament([pr.ListwisePerceptron(transforms=one) for one in (None, None, "running")])
     tournament.learn(pr.separable(5).stream)
     document = tournament.as_document()
-    other = pr.ListwisePerceptron(scaling="running")
+    other = pr.ListwisePerceptron(transforms="running")
     other.learn_one([[1.0], [2.0]], [0, 1])
-    document["members"][2]["scalings"] = other.as_document()["scalings"]
-    with pytest.raises(ValueError, match="the scaling was learned from 1 features, got 20"):
+    document["members"][2]["transforms"] = other.as_document()["transforms"]
+    with pytest.raises(ValueError, match="the transform was learned from 1 features, got 20"):
         pr.Tournament.from_document(document)
 
 
 def test_learners_two_levels_down_are_copied_too(tmp_path):
     stream = pr.separable(20).stream
-    inner, second = pr.ListwisePerceptron(), pr.ListwisePerceptron()
+    inner, second = pr.ListwisePerceptron(), pr.ListwisePerceptron(transforms=None)
     for learner in (pr.Bagging(pr.AdaGrad(inner), n_members=2), pr.Bagging(pr.Tournament([second]), n_members=2)):
         inner.relative_margin = second.relative_margin = 3.0
         learner.set_params(seed=3)

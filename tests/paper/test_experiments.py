@@ -54,7 +54,7 @@ def test_a_trial_shows_every_query_once_a_pass_in_another_order(noisy):
 
 def test_scaling_is_that_of_a_learner_that_scales(noisy):
     plain = Source("", "", noisy.source.draw, 60, passes=2)
-    scaling = pr.ListwisePerceptron(scaling="running").learn(plain.blocks(3), "ndcg@10").values("ndcg@10")
+    scaling = pr.ListwisePerceptron(transforms="running").learn(plain.blocks(3), "ndcg@10").values("ndcg@10")
     np.testing.assert_array_equal(noisy.values[Run("listwise", "ndcg@10", 1.0)][0], scaling)
 
 

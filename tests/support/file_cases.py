@@ -128,15 +128,18 @@ class Files:
         repr(model)
 
 
-def with_state(document):
+def with_state(document, n_features=3):
     """A model's document as if it had learned something, and the learners in it too, without compiling what learns."""
-    extra = from_document(document).extra_state(3)
+    learner, width = from_document(document), n_features
+    for transform in learner.transforms_:
+        width = transform.n_outputs(width)
+    zeros = {name: values.ravel().tolist() for name, values in learner.extra_state(width).items()}
     if "members" in document:
-        document = document | {"members": [with_state(one) for one in document["members"]]}
-    zeros = {name: values.ravel().tolist() for name, values in extra.items()}
+        document = document | {"members": [with_state(one, width) for one in document["members"]]}
     counts = {"rounds": 5, "updates": 2, "mass": 1.5, "squared_reach": 1.0, "squared_steps": 1.0}
-    weights = {"weights": [1.0, -0.5, 0.0], "total": [3.0, -2.5, 0.5], "largest_squared_reach": 1.0}
-    return document | {"queries": 5, "state": zeros | counts | weights}
+    weights = {"weights": [1.0, -0.5] * width, "total": [3.0, -2.5] * width, "largest_squared_reach": 1.0}
+    weights |= {name: weights[name][:width] for name in ("weights", "total")}
+    return document | {"queries": 5, "features": n_features, "state": zeros | counts | weights}
 
 
 READERS = {"store": Files.run_store, "parquet": Files.run_parquet, "npz": Files.run_npz, "json": Files.run_json}

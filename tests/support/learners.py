@@ -45,7 +45,7 @@ SETTINGS = dict(LEARNERS)
 for name, kind in pr.algorithms().items():
     if "average" in kind.parameter_names:
         SETTINGS[f"{name} averaged"] = lambda kind=kind: kind(average=True)
-    SETTINGS[f"{name} scaled"] = lambda kind=kind: kind(scaling=["query-minmax", "running"])
+    SETTINGS[f"{name} scaled"] = lambda kind=kind: kind(transforms=["query-minmax", "running"])
 for wrapper, takes in product(pr.wrappers().values(), ("lists", "pairs", "documents")):
     SETTINGS |= dict(list(all_wrapped(wrapper, takes).items())[-1:])
 SETTINGS |= {
@@ -58,13 +58,15 @@ SETTINGS |= {
     "tournament of wrappers": lambda: pr.Tournament(
         [pr.Bagging(pr.MinimaxPerceptron(), n_members=2), pr.AdaGrad(pr.Perceptron())]
     ),
+    "tournament with a sum": lambda: pr.Tournament([pr.SlamPerceptron(), pr.Sum()]),
+    "bagging of a sum": lambda: pr.Bagging(pr.Sum(), n_members=2),
     "bagging of a tournament": lambda: pr.Bagging(
-        pr.Tournament.over(pr.ListwisePerceptron, relative_margin=[0.5, 1]), n_members=3
+        pr.Tournament.over(pr.ListwisePerceptron, relative_margin=[0.5, 1], transforms=[None]), n_members=3
     ),
     "bagging of adagrad": lambda: pr.Bagging(pr.AdaGrad(pr.RankNet(average=True)), n_members=2, seed=4),
-    "bagging scaled": lambda: pr.Bagging(pr.SlamPerceptron(), scaling="running"),
+    "bagging scaled": lambda: pr.Bagging(pr.SlamPerceptron(), transforms="running"),
     "adagrad norm": lambda: pr.AdaGrad(pr.ListwisePerceptron(), steps="norm"),
-    "adagrad scaled": lambda: pr.AdaGrad(pr.OnlineListNet(0.1, target="gains", scaling="running"), steps="norm"),
+    "adagrad scaled": lambda: pr.AdaGrad(pr.OnlineListNet(0.1, target="gains", transforms="running"), steps="norm"),
     "listwise top": lambda: pr.ListwisePerceptron(violators="top", class_order="mean"),
     "listwise margin": lambda: pr.ListwisePerceptron("ndcg@3", margin=1.0, learning_rate=0.1, average=False),
     "listwise ap": lambda: pr.ListwisePerceptron("ap", class_order="index"),
@@ -119,7 +121,7 @@ def classifies(learner):
 
 def scales(learner):
     """Whether a learner, or one of those it is made of, scales features."""
-    return bool(learner.scalings_) or any(scales(one) for one in getattr(learner, "members", ()))
+    return bool(learner.transforms_) or any(scales(one) for one in getattr(learner, "members", ()))
 
 
 def bits(learner):

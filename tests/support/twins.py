@@ -280,6 +280,46 @@ class AdaGradSteps:
         return step / (np.sqrt(self.squares) + 1e-10)
 
 
+class TwinRidge:
+    """Ridge regression within queries: all normal equations so far are solved anew."""
+
+    def __init__(self, n_features, penalty, target="grades"):
+        self.penalty, self.target = penalty, target
+        self.queries, self.is_close_call = [], False  # that rounding decides whether a unit is doubled
+        self.units, self.first_units = np.zeros(n_features), np.zeros(n_features)
+        self.weights = np.zeros(n_features)
+
+    def targets(self, relevance):
+        y = np.asarray(relevance, dtype=float) if self.target == "grades" else gains(relevance)
+        return y - y.mean()
+
+    def learn_one(self, X, relevance):
+        if len(set(relevance)) == 1:
+            return
+        X = np.asarray(X, dtype=float)
+        Z = np.where(np.ptp(X, axis=0) == 0, 0.0, X - X.mean(axis=0))
+        self.queries.append((Z, self.targets(relevance)))
+        for k in range(len(self.units)):
+            columns = [Z[:, k] for Z, _ in self.queries if Z[:, k].any()]
+            if not columns:
+                continue
+            variance = sum(column @ column for column in columns) / sum(map(len, columns))
+            if self.units[k] == 0:
+                self.units[k] = self.first_units[k] = np.sqrt(variance)
+            while variance > 2 * self.units[k] ** 2:
+                self.units[k] *= 2
+            self.is_close_call |= any(abs(variance / unit**2 - 2) < 1e-9 for unit in (self.units[k], self.units[k] / 2))
+        used = self.units > 0
+        Z = np.vstack([Z for Z, _ in self.queries])[:, used] / self.units[used]
+        y = np.concatenate([y for _, y in self.queries])
+        self.weights[used] = np.linalg.solve(Z.T @ Z + self.penalty * np.eye(used.sum()), Z.T @ y) / self.units[used]
+
+    def objective(self, weights):
+        """Loss and penalty of a ranker, which the weights minimise."""
+        loss = sum(((y - Z @ weights) ** 2).sum() for Z, y in self.queries)
+        return loss + self.penalty * ((self.units * weights) ** 2).sum()
+
+
 class TwinLearner:
     """All list learners, straight from the definitions."""
 

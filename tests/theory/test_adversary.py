@@ -28,8 +28,8 @@ def test_every_learner_loses_every_round(algorithm, version, measure, least):
 
 def test_the_game_is_what_the_learner_would_see_on_the_stream():
     """Ranking, then learning, round by round, gives the trace of a pass over the stream that came out."""
-    game = play(learner := pr.ListwisePerceptron(average=False), margin=0.3, n_documents=5)
-    again = pr.ListwisePerceptron(average=False)
+    game = play(learner := pr.ListwisePerceptron(average=False, transforms=None), margin=0.3, n_documents=5)
+    again = pr.ListwisePerceptron(average=False, transforms=None)
     rounds = [(again.rank(query.X), again.learn_one(query.X, query.relevance)) for query in game.stream]
     assert np.array_equal(again.weights, learner.weights)
     assert [updated for _, updated in rounds] == game.trace.masses.astype(bool).tolist()

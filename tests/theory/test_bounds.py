@@ -121,7 +121,7 @@ def play(learner, stream, name, k):
 def comparators(stream, seed):
     """Some fixed rankers to compare with: good ones and bad ones, short and long."""
     rng = np.random.default_rng(seed)
-    trained = pr.ListwisePerceptron().fit(stream, n_passes=3).coef_
+    trained = pr.ListwisePerceptron(transforms=None).fit(stream, n_passes=3).coef_
     for direction in (trained, rng.normal(size=stream.n_features)):
         norm = np.linalg.norm(direction)
         for length in (0.1, 1.0, 10.0):
@@ -236,7 +236,9 @@ def test_listwise_separable(data, measure, setting):
     """Sum of RML <= S <= (1 + 2 rho) D^2 / gamma^2, and S <= ||w|| / gamma."""
     name, k = measure
     violators, rho = setting
-    learner = pr.ListwisePerceptron(named(name, k), violators=violators, relative_margin=rho, average=False)
+    learner = pr.ListwisePerceptron(
+        named(name, k), violators=violators, relative_margin=rho, average=False, transforms=None
+    )
     rounds = list(play(learner, data.stream, name, k))
     masses = sum(one[4] for one in rounds)
     assert all(one[3] <= one[4] * SLACK + 1e-12 for one in rounds)
@@ -248,7 +250,9 @@ def test_listwise_separable(data, measure, setting):
 @given(data=separable_streams(), measure=MEASURES, rate=st.sampled_from([0.01, 0.1, 1.0]), setting=LISTWISE)
 def test_listwise_separable_with_an_absolute_margin(data, measure, rate, setting):
     name, k = measure
-    learner = pr.ListwisePerceptron(named(name, k), violators=setting[0], margin=1.0, learning_rate=rate, average=False)
+    learner = pr.ListwisePerceptron(
+        named(name, k), violators=setting[0], margin=1.0, learning_rate=rate, average=False, transforms=None
+    )
     masses = sum(one[4] for one in play(learner, data.stream, name, k))
     bound = bounds.slam(diameter=diameter(data.stream, name), learning_rate=rate, margin=data.margin)
     assert masses <= bound * SLACK
@@ -259,7 +263,9 @@ def test_listwise_noisy(stream, measure, setting, seed):
     """S <= L + sqrt(1 + 2 rho) D U sqrt(L) + (1 + 2 rho) D^2 U^2 for every comparator u."""
     name, k = measure
     violators, rho = setting
-    learner = pr.ListwisePerceptron(named(name, k), violators=violators, relative_margin=rho, average=False)
+    learner = pr.ListwisePerceptron(
+        named(name, k), violators=violators, relative_margin=rho, average=False, transforms=None
+    )
     rounds = list(play(learner, stream, name, k))
     masses = sum(one[4] for one in rounds)
     largest = diameter(stream, name)
@@ -279,7 +285,7 @@ def test_what_is_beyond_the_cut_off_does_not_matter(k, n, violators):
     X, grades = np.array([[1.0]] * k + [[-5.0]] * n + [[0.0]] * n), [2] * k + [1] * n + [0] * n
     stream = pr.QueryStream.from_arrays(np.tile(X, (300, 1)), grades * 300, group=[len(X)] * 300)
     for average in (True, False):
-        learner = pr.ListwisePerceptron(f"ndcg@{k}", violators=violators, average=average)
+        learner = pr.ListwisePerceptron(f"ndcg@{k}", violators=violators, average=average, transforms=None)
         assert learner.learn(stream, f"ndcg@{k}").losses(f"ndcg@{k}").sum() == pytest.approx(1)
 
 
@@ -319,8 +325,14 @@ def test_perceptron_noisy(stream, seed):
     make=st.sampled_from(
         [
             lambda measure: (pr.SlamPerceptron(measure, learning_rate=0.3), 1.0),
-            lambda measure: (pr.ListwisePerceptron(measure, relative_margin=0, average=False, learning_rate=0.3), 0.0),
-            lambda measure: (pr.ListwisePerceptron(measure, margin=2.0, average=False, learning_rate=0.3), 2.0),
+            lambda measure: (
+                pr.ListwisePerceptron(measure, relative_margin=0, average=False, learning_rate=0.3, transforms=None),
+                0.0,
+            ),
+            lambda measure: (
+                pr.ListwisePerceptron(measure, margin=2.0, average=False, learning_rate=0.3, transforms=None),
+                2.0,
+            ),
         ]
     ),
     seed=st.integers(0, 99),
@@ -359,10 +371,10 @@ def test_the_stream_on_which_small_rates_are_costly():
     for learner in (
         pr.SlamPerceptron("ap", learning_rate=1e-4),
         pr.SlamPerceptron("ap", learning_rate=1.0),
-        pr.ListwisePerceptron("ap", average=False),
-        pr.ListwisePerceptron("ap", average=False, relative_margin=0),
-        pr.ListwisePerceptron("ap", average=False, violators="uniform"),
-        pr.ListwisePerceptron("ap", average=False, violators="uniform", relative_margin=0),
+        pr.ListwisePerceptron("ap", average=False, transforms=None),
+        pr.ListwisePerceptron("ap", average=False, relative_margin=0, transforms=None),
+        pr.ListwisePerceptron("ap", average=False, violators="uniform", transforms=None),
+        pr.ListwisePerceptron("ap", average=False, violators="uniform", relative_margin=0, transforms=None),
     ):
         values = learner.learn(stream, "ap").values("ap")
         errors[repr(learner)] = int((values < 1).sum())
@@ -376,8 +388,72 @@ def test_losses_stop_on_a_long_separable_stream():
     for learner in (
         pr.SlamPerceptron("ndcg"),
         pr.MinimaxPerceptron("ndcg"),
-        pr.ListwisePerceptron(relative_margin=0, average=False),
-        pr.ListwisePerceptron(average=False),
+        pr.ListwisePerceptron(relative_margin=0, average=False, transforms=None),
+        pr.ListwisePerceptron(average=False, transforms=None),
     ):
         values = learner.learn(data.stream, "ndcg").values("ndcg")
         assert (values[10_000:] == 1).all(), learner
+
+
+@given(
+    stream=streams(max_documents=20, max_features=8),
+    penalty=st.sampled_from([0.1, 3.0, 1000.0]),
+    target=st.sampled_from(["grades", "gains"]),
+    growth=st.sampled_from([0.0, 0.5, 5.0]),
+)
+def test_ridge(stream, penalty, target, growth):
+    """Both inequalities of Theorem R, after every query: in the quadratic forms of the proof, and in plain losses."""
+    d = stream.n_features
+    learner, twin = pr.OnlineRidge(penalty, target=target), twins.TwinRidge(d, penalty, target)
+    losses, forms = [], 0.0
+    for number, query in enumerate(stream):
+        X = query.X * (1 + growth * number * (np.arange(d) % 2))
+        weights = learner.weights if learner.n_rounds else np.zeros(d)
+        learner.learn_one(X, query.relevance)
+        new, before = twin.units == 0, twin.units.copy()
+        twin.learn_one(X, query.relevance)
+        if len(twin.queries) == len(losses):
+            continue
+        if twin.is_close_call:
+            return
+        Z, y = twin.queries[-1]
+        missed = y - Z @ weights
+        known = np.where(new, twin.units, before)  # the units before the query, and those of features new in it
+        used = known > 0
+        covered = penalty * np.diag(known**2) + sum(one.T @ one for one, _ in twin.queries[:-1])
+        shape = Z[:, used] @ np.linalg.solve(covered[np.ix_(used, used)], Z[:, used].T)
+        forms += missed @ np.linalg.solve(np.eye(len(y)) + shape, missed)
+        losses.append(missed @ missed)
+        best = twin.objective(twin.weights)
+        assert forms <= best * SLACK + 1e-9
+        used = twin.units > 0
+        doublings = np.log2(twin.units[used] / twin.first_units[used]).sum()
+        regret = bounds.ridge(
+            n_features=d,
+            n_documents=sum(len(one) for _, one in twin.queries),
+            penalty=penalty,
+            largest_loss=max(losses),
+            n_doublings=round(doublings),
+        )
+        assert sum(losses) <= (best + regret) * SLACK
+
+
+def test_the_identity_of_ridge_regression():
+    """While units stay as they are, the sum of the quadratic forms is the least objective itself: nothing is lost."""
+    rng = np.random.default_rng(0)
+    X, grades = np.tile([[1.0, 1], [1, -1], [-1, 1], [-1, -1]], (30, 1)), rng.integers(0, 4, size=120)
+    stream = pr.QueryStream.from_arrays(X, grades, group=[4] * 30)
+    learner, twin, forms = pr.OnlineRidge(5.0), twins.TwinRidge(2, 5.0), 0.0
+    inverse = np.eye(2) / 5.0
+    for query in stream:
+        weights = learner.weights if learner.n_rounds else np.zeros(2)
+        learner.learn_one(query.X, query.relevance)
+        n_before = len(twin.queries)
+        twin.learn_one(query.X, query.relevance)
+        if len(twin.queries) > n_before:
+            Z, y = twin.queries[-1]
+            missed = y - Z @ weights
+            forms += missed @ np.linalg.solve(np.eye(4) + Z @ inverse @ Z.T, missed)
+            inverse = np.linalg.inv(np.linalg.inv(inverse) + Z.T @ Z)
+    assert learner.units_.tolist() == [1.0, 1.0]
+    np.testing.assert_allclose(forms, twin.objective(learner.weights), rtol=1e-12)

@@ -370,9 +370,11 @@ LEARNERS = st.sampled_from(
         lambda measure: pr.SlamPerceptron(measure, learning_rate=1.0, margin=3.0, class_order="mean"),
         lambda measure: pr.MinimaxPerceptron(measure, learning_rate=0.3),
         pr.ListwisePerceptron,
-        lambda measure: pr.ListwisePerceptron(measure, relative_margin=0, learning_rate=2.0, violators="top"),
-        lambda measure: pr.ListwisePerceptron(measure, relative_margin=3, class_order="index"),
-        lambda measure: pr.ListwisePerceptron(measure, margin=0.5, learning_rate=0.1),
+        lambda measure: pr.ListwisePerceptron(
+            measure, relative_margin=0, learning_rate=2.0, violators="top", transforms=None
+        ),
+        lambda measure: pr.ListwisePerceptron(measure, relative_margin=3, class_order="index", transforms=None),
+        lambda measure: pr.ListwisePerceptron(measure, margin=0.5, learning_rate=0.1, transforms=None),
         lambda measure: pr.CategoryRanking(measure=measure, learning_rate=0.3),
         lambda measure: pr.CategoryRanking("max", measure=measure),
     ]
@@ -407,7 +409,7 @@ def test_certificates_on_separable_streams(data, make, measure):
 def test_certificates_on_noisy_streams(stream, make, measure, seed, length):
     learner = make(measure).set_params(average=False)
     losses = learner.learn(stream, measure).losses(measure).sum()
-    ranker = pr.ListwisePerceptron().fit(stream, n_passes=3, seed=seed).coef_
+    ranker = pr.ListwisePerceptron(transforms=None).fit(stream, n_passes=3, seed=seed).coef_
     ranker = ranker * (length / (np.linalg.norm(ranker) or 1.0))
     loss = pr.theory.cumulative_surrogate(ranker, stream, measure, surrogate=learner.theorem.surrogate)
     against = bounds.Comparator(float(np.linalg.norm(ranker)), loss, ranker)
@@ -461,7 +463,7 @@ def test_a_certificate_by_hand():
 
 def test_a_certificate_goes_on_with_the_model(tmp_path):
     stream = pr.separable(60, seed=3).stream
-    whole, halves = pr.ListwisePerceptron(), pr.ListwisePerceptron()
+    whole, halves = pr.ListwisePerceptron(transforms=None), pr.ListwisePerceptron(transforms=None)
     whole.learn(stream)
     halves.learn(stream[:20])
     halves.save(tmp_path / "model.json")
@@ -494,7 +496,10 @@ def test_who_promises_nothing_and_what_is_missing():
 
 def test_comparators_must_be_by_the_surrogate_of_the_theorem():
     stream = pr.separable(5).stream
-    listwise, uniform = pr.ListwisePerceptron(), pr.ListwisePerceptron(violators="uniform")
+    listwise, uniform = (
+        pr.ListwisePerceptron(transforms=None),
+        pr.ListwisePerceptron(violators="uniform", transforms=None),
+    )
     found = {name: pr.theory.comparator(stream, penalty=1.0, surrogate=name) for name in SURROGATES}
     found = {name: one._replace(measure=None) for name, one in found.items()}
     for learner, wrong in (
@@ -536,9 +541,13 @@ def test_guarantees_are_the_bounds():
         learning_rate=0.1, surrogate_margin=2.0, **given
     )
     assert pr.MinimaxPerceptron().guarantee(radius=3.0, margin=0.5) == bounds.minimax(radius=3.0, margin=0.5)
-    assert pr.ListwisePerceptron(relative_margin=2).guarantee(**given) == bounds.listwise(relative_margin=2, **given)
-    assert pr.ListwisePerceptron(margin=1.0, learning_rate=0.5).guarantee(**given) == bounds.slam(
+    assert pr.ListwisePerceptron(relative_margin=2, transforms=None).guarantee(**given) == bounds.listwise(
+        relative_margin=2, **given
+    )
+    assert pr.ListwisePerceptron(margin=1.0, learning_rate=0.5, transforms=None).guarantee(**given) == bounds.slam(
         learning_rate=0.5, **given
     )
-    assert pr.ListwisePerceptron(margin=0).guarantee(**given) == bounds.listwise(relative_margin=0, **given)
+    assert pr.ListwisePerceptron(margin=0, transforms=None).guarantee(**given) == bounds.listwise(
+        relative_margin=0, **given
+    )
     assert pr.Perceptron().guarantee(radius=2, comparator=(1, 4)) == bounds.perceptron(radius=2, comparator=(1, 4))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.making import make_learner
+from perceptrank.cli.making import has_setting, make_learner
 from perceptrank.cli.options import AsJson, LearnerSettings, Measure, Pairs
 from perceptrank.cli.progress import announce_compiling
 from perceptrank.cli.tables import show
@@ -41,7 +41,10 @@ def adversary(
     Example: perceptrank adversary --algorithm slam --radius 1 --margin 0.05
     """
     announce_compiling()
-    learner = make_learner(algorithm, LearnerSettings(measure=measure, pairs=pairs).given())
+    settings = LearnerSettings(measure=measure, pairs=pairs).given()
+    if has_setting(algorithm, "transforms"):
+        settings.setdefault("transforms", None)  # the game is about the features that it sends
+    learner = make_learner(algorithm, settings)
     game = pr.theory.play(
         learner,
         radius=radius,

@@ -11,7 +11,7 @@ import typer
 import perceptrank as pr
 from perceptrank.cli.files import Writes
 from perceptrank.cli.making import make_learner, parse_rates
-from perceptrank.cli.options import AsJson
+from perceptrank.cli.options import AsJson, FormerScaling, Transforms, chosen_transforms
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
 from perceptrank.cli.tables import as_text, show
@@ -37,9 +37,8 @@ def bound(
         str | None, typer.Option(help="Rates for slam: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number).")
     ] = None,
     measure: Annotated[str, typer.Option(help="What is learned; what is lost is 1 minus it.")] = "ndcg@10",
-    scaling: Annotated[
-        list[str] | None, typer.Option(help="Scaling of features: query-zscore, query-minmax; may be repeated.")
-    ] = None,
+    transforms: Transforms = None,
+    scaling: FormerScaling = None,
     tolerance: Annotated[float, typer.Option(help="How exactly the margin is to be known, as a part of it.")] = 1e-3,
     plot: Annotated[Path | None, typer.Option(help="Image file to draw losses and bounds into."), Writes()] = None,
     reading: Reading,
@@ -57,8 +56,12 @@ def bound(
         from perceptrank.evaluation.plots import check_drawable
 
         check_drawable(plot)
-    if "running" in (scaling or []):
-        raise ValueError("--scaling running changes features as the stream goes on, so it has no margin of its own")
+    from perceptrank.transforms.parsing import make_transforms
+
+    names_of_transforms = [one for one in chosen_transforms(transforms, scaling) if one != "none"]
+    for one in make_transforms(names_of_transforms):
+        if one.learns:
+            raise ValueError(f"{one.name} changes features as the stream goes on, so it has no margin of its own")
     chosen = pr.parse(measure)
     if (chosen.ties, chosen.empty) != ("worst", "skip"):
         raise ValueError(f"bounds are about the policies ties=worst and empty=skip, got {chosen}")
@@ -67,7 +70,7 @@ def bound(
     learners = _learners(names, rates, measure)
     start = time.perf_counter()
     with ProgressBar("reading") as bar:
-        stream = _stream(reading, scaling or [], bar)
+        stream = _stream(reading, names_of_transforms, bar)
         best = pr.theory.margin(stream, measure, tolerance=tolerance)
     facts = _Facts(stream, measure, best)
     result = pr.compare(learners, stream, measure, n_threads=reading.n_threads)
@@ -102,20 +105,20 @@ def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[
         if name not in with_theorem:
             raise ValueError(f"{name} has no theorem about rankings; {', '.join(with_theorem)} have")
         for rate in rates if name == "slam" and rates else [None]:
-            settings: dict[str, Any] = {"measure": measure, "average": False}
+            settings: dict[str, Any] = {"measure": measure, "average": False, "transforms": None}
             settings |= {"learning_rate": rate} if rate is not None else {}
             learners[name if rate is None else f"{name} {rate:g}"] = make_learner(name, settings)
     return learners
 
 
-def _stream(reading: Reading, scaling: list[str], bar: ProgressBar) -> "Scan | list[QueryStream]":
+def _stream(reading: Reading, transforms: list[str], bar: ProgressBar) -> "Scan | list[QueryStream]":
     """Return re-iterable blocks, in memory if they are small or come from standard input."""
-    from perceptrank.transforms.parsing import make_scalings
+    from perceptrank.transforms.parsing import make_transforms
 
     def blocks() -> "Iterator[QueryStream]":
         for block in reading.blocks(bar):
-            for one in make_scalings(scaling or None):
-                block = block.with_features(one.scale(block.X, block.offsets))  # noqa: PLW2901
+            for one in make_transforms(transforms):
+                block = one.transform(block)  # noqa: PLW2901
             yield block
 
     kept, n_bytes = [], 0

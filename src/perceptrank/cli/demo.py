@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import perceptrank as pr
+from perceptrank.cli.making import make_learner
 from perceptrank.cli.options import AsJson, SimulationSeed
 from perceptrank.cli.progress import announce_compiling
 from perceptrank.cli.tables import console, make_table, print_json
@@ -27,9 +28,9 @@ def demo(
         simulated = pr.separable(n_queries, seed=seed)
         rows = []
         for name in LEARNERS:
-            kind = pr.algorithms()[name]
-            kind().learn(simulated.stream[:1], ["ndcg@10", "ap"])
-            learner = kind().set_params(average=False)
+            settings = {"average": False, "transforms": None}  # what the theorems are about
+            make_learner(name, settings).learn(simulated.stream[:1], ["ndcg@10", "ap"])
+            learner = make_learner(name, settings)
             start = time.perf_counter()
             trace = learner.learn(simulated.stream, ["ndcg@10", "ap"])
             seconds = time.perf_counter() - start

@@ -76,7 +76,7 @@ def learn(
 ) -> None:
     """Learn from judged queries in one pass, and print how well each was ranked before it was learned from.
 
-    Example: perceptrank learn train.txt.gz --measure ndcg@10 --scaling running --save model.json
+    Example: perceptrank learn train.txt.gz --measure ndcg@10 --save model.json
     """
     from perceptrank.measures import parse_all
 

@@ -4,6 +4,7 @@ A parameter of an option is named as in the library, whatever its flag: that is 
 takes a group of options as one value, by a parameter that has the group's type; `ungrouped` shows typer each of them.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
@@ -55,15 +56,36 @@ Pairs = Annotated[
 ]
 
 
+Transforms = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--transform",
+        help="What features go through first: auto, none, running, query-zscore, query-normal, query-rank, "
+        "query-minmax, clip or signed-log; side by side with +, one after the other if repeated.",
+    ),
+]
+FormerScaling = Annotated[list[str] | None, typer.Option(hidden=True)]
+
+
+def chosen_transforms(transform: list[str] | None, scaling: list[str] | None) -> list[str]:
+    """Return the transforms that are given, by the option's former name too; an empty list if nothing is said."""
+    if scaling:
+        warnings.warn("--scaling is now --transform", DeprecationWarning, stacklevel=2)
+        if transform:
+            raise ValueError("--scaling is the former name of --transform: give --transform alone")
+    names = transform or scaling or []
+    if "none" in names and len(names) > 1:
+        raise ValueError("--transform none goes with no other transform")
+    return names
+
+
 @dataclass(frozen=True, kw_only=True)
 class LearnerSettings:
     """Settings of learners. Those that are not given are None."""
 
     measure: Measure = None
-    scaling: Annotated[
-        list[str] | None,
-        typer.Option(help="Scaling of features: running, query-zscore, query-minmax; may be repeated."),
-    ] = None
+    transforms: Transforms = None
+    scaling: FormerScaling = None
     average: Annotated[
         bool | None, typer.Option("--average/--no-average", help="Rank with the mean of all weights.")
     ] = None
@@ -74,9 +96,10 @@ class LearnerSettings:
         from perceptrank.cli.errors import leave_alone
         from perceptrank.cli.making import parse_settings
 
-        one_scaling = self.scaling[0] if self.scaling and len(self.scaling) == 1 else self.scaling
-        flags = {"measure": self.measure, "scaling": one_scaling or None, "average": self.average} | others
+        flags = {"measure": self.measure, "average": self.average} | others
         given = {name: value for name, value in flags.items() if value is not None}
+        if names := chosen_transforms(self.transforms, self.scaling):
+            given["transforms"] = None if names == ["none"] else names[0] if len(names) == 1 else names
         free = parse_settings(self.pairs or [])
         leave_alone(free)
         if twice := sorted(set(given) & set(free)):

@@ -11,7 +11,7 @@ from perceptrank.io.errors import FileFormatError
 from perceptrank.kernels.arrays import Floats
 
 FORMAT = "perceptrank model"
-VERSION = 1
+VERSION = 2
 
 
 def write_model(path: str | Path, document: dict[str, Any]) -> None:

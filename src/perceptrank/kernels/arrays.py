@@ -15,3 +15,4 @@ Features: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 # Scratch of the kernels: one row per purpose.
 FloatRows: TypeAlias = npt.NDArray[np.float64]
 IntRows: TypeAlias = npt.NDArray[np.int64]
+Keys: TypeAlias = npt.NDArray[np.int32]

@@ -9,7 +9,7 @@ from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner, check_room
 from perceptrank.learners.rounds import ROUNDS, Block, Iterates, Record, adapt, are_valid, count_round, open_query
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 BufferedPairwiseRule = tuple[bool, float, float, int]  # averaging, learning_rate, margin, seed
 
@@ -95,7 +95,7 @@ class BufferedPairwise(CompiledLearner):
         Seed of the sampling.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: P. Kar, B. K. Sriperumbudur, P. Jain and H. C. Karnick, "On the Generalization Ability of Online Learning
@@ -124,14 +124,14 @@ class BufferedPairwise(CompiledLearner):
         margin: float = 1.0,
         seed: int = 0,
         average: bool = False,
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.buffer_size = buffer_size
         self.margin = margin
         self.seed = seed
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:

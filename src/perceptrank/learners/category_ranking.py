@@ -12,7 +12,7 @@ from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.theory import theorems
 from perceptrank.theory.surrogates import weighing_of
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 PAIRS = ("uniform", "max")
 CategoryRankingRule = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, widest_only
@@ -101,7 +101,7 @@ class CategoryRanking(CompiledLearner):
         Factor of every step; rankings do not depend on it.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: K. Crammer and Y. Singer, "A New Family of Online Algorithms for Category Ranking".
@@ -127,13 +127,13 @@ class CategoryRanking(CompiledLearner):
         measure: MeasureLike = "ndcg",
         learning_rate: float = 1.0,
         average: bool = False,
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.pairs = pairs
         self.measure = measure
         self.learning_rate = learning_rate
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> CategoryRankingRule:

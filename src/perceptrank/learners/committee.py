@@ -14,7 +14,7 @@ from perceptrank.learners.compiled_learner import CompiledLearner, check_room
 from perceptrank.learners.rounds import ROUNDS, Block, Iterates, Record, adapt, are_valid, close_round, lead_of
 from perceptrank.learners.state import State
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 CommitteeRule = tuple[float, int]  # learning_rate, seed
 
@@ -124,7 +124,7 @@ class CommitteePerceptron(CompiledLearner):
         Factor of every step; rankings do not depend on it.
     seed : int
         Seed of the order of pairs.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: J. L. Elsas, V. R. Carvalho and J. G. Carbonell, "Fast Learning of Document Ranking Functions with the
@@ -147,12 +147,12 @@ class CommitteePerceptron(CompiledLearner):
     rows = 0, 0, 2
 
     def __init__(
-        self, n_members: int = 20, *, learning_rate: float = 1.0, seed: int = 0, scaling: ScalingLike = None
+        self, n_members: int = 20, *, learning_rate: float = 1.0, seed: int = 0, transforms: TransformLike = None
     ) -> None:
         self.n_members = n_members
         self.learning_rate = learning_rate
         self.seed = seed
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:

@@ -1,5 +1,6 @@
 """scikit-learn's estimator protocol, without importing scikit-learn before it asks."""
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterable
 from copy import deepcopy
@@ -16,6 +17,8 @@ from perceptrank.measures import Measure, MeasureLike
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_features, check_positive_whole
+
+LARGEST_SINGLE_QUERY = 1000  # rows of `fit` that may be meant to be one
 
 
 class Estimator(Parameterized):
@@ -69,6 +72,12 @@ class Estimator(Parameterized):
             Seed of these orders.
         """
         stream = self._as_stream(X, y, qid, group)
+        if qid is None and group is None and len(stream) == 1 and stream.n_documents > LARGEST_SINGLE_QUERY:
+            warnings.warn(
+                f"without qid or group, all {stream.n_documents} rows are the documents of one query",
+                UserWarning,
+                stacklevel=2,
+            )
         check_positive_whole("n_passes", n_passes)
         rng = np.random.default_rng(seed)
         learned = type(self)(**self.get_params(deep=False))

@@ -66,7 +66,7 @@ class Guaranteed:
         - from the steps: the theorem with the longest step per weight moved in place of the diameter;
         - a priori: the theorem itself, if `diameter` or `radius` is given.
 
-        S, the weight moved in all rounds, is at least the cumulative loss. The bounds apply to features after scaling,
+        S, the weight moved in all rounds, is at least the cumulative loss. The bounds apply to transformed features,
         and to settings that have not changed since learning began.
 
         Parameters

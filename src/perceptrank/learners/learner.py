@@ -1,5 +1,6 @@
 """The interface of every linear learner."""
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.learners.linear_ranker import as_named_features
+from perceptrank.learners.linear_ranker import as_named_features, transformed
 from perceptrank.learners.parameters import differ
 from perceptrank.learners.saving import SavedRanker
 from perceptrank.learners.state import State
@@ -26,9 +27,13 @@ from perceptrank.stream.validation import (
     as_grades,
     describe_bad_feature,
     read_only,
+    warn_renamed,
 )
-from perceptrank.transforms.parsing import make_scalings
-from perceptrank.transforms.scaling import checked
+from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.transform import TransformLike
+
+LARGEST_RATIO = 1e4  # of the spreads of features
+_SEEN = 1000
 
 Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
@@ -51,6 +56,8 @@ class Learner(SavedRanker):
         The guarantee for the current settings.
     depends_on_rate : bool
         True if rankings, with default settings, change with `learning_rate`.
+    depends_on_scale : bool
+        True if features of a larger scale count for more, so that those of very different scales need transforms.
     wraps : bool
         True if it is constructed around one other learner, and named together with it.
     fixed : tuple of str
@@ -60,10 +67,20 @@ class Learner(SavedRanker):
     takes: ClassVar[str] = "lists"
     cost: ClassVar[str]
     depends_on_rate: ClassVar[bool] = True
+    depends_on_scale: ClassVar[bool] = True
     wraps: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
 
+    # The name is not `transform`, since scikit-learn takes whatever has that for a transformer, and calls it.
+    other_names: ClassVar[dict[str, str]] = {"transform": "transforms", "scaling": "transforms"}
+    former_names: ClassVar[tuple[str, ...]] = ("scaling",)
     _lock: RLock
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "scaling" in cls.parameter_names and "transforms" not in cls.parameter_names:
+            warn_renamed(f"the parameter scaling of {cls.__name__}", "transforms")
+            cls.transforms = property(lambda self: self.scaling)  # type: ignore[assignment]
 
     def _start(self) -> None:
         """Check the parameters and forget everything; the last line of every constructor."""
@@ -73,7 +90,11 @@ class Learner(SavedRanker):
 
     def _initial_state(self) -> State:
         """Return the state before anything was learned."""
-        return State(make_scalings(self.scaling))
+        return State(make_transforms(self._own_transform()))
+
+    def _own_transform(self) -> TransformLike:
+        """Return the transforms that features go through first, as settings name them."""
+        return self.transforms
 
     @abstractmethod
     def _pass(
@@ -150,8 +171,10 @@ class Learner(SavedRanker):
         self._check_features(state, stream.n_features, stream.feature_names)
         for measure in recorded:
             measure.check_grades(stream.relevance)
+        if self.depends_on_scale and not state.has_begun and not self._has_transforms(state):
+            warn_of_spreads(stream)
         state.feature_names = stream.feature_names or state.feature_names
-        return Trace.concatenate(self._learn_block(state, block, recorded) for block in stream.blocks())
+        return Trace.concatenate(self._learn_block(state, block, recorded) for block in self._blocks(state, stream))
 
     def _learn_block(self, state: State, block: QueryStream, recorded: list[Measure]) -> Trace:
         first, predicted, masses = state.queries, np.empty(block.n_documents), np.empty(len(block))
@@ -159,18 +182,16 @@ class Learner(SavedRanker):
         values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
         return Trace(values, masses)
 
-    def _learn_scaling(self, state: State, X: Features, offsets: Ints) -> Features:
-        for scaling in state.scalings:
-            X = read_only(checked(scaling, scaling.learn_and_scale(X, offsets), X))
-        return X
+    def _learn_transforms(self, state: State, X: Features, offsets: Ints) -> Features:
+        return transformed(state.transforms, X, offsets, state.feature_names, learning=True)
 
     def _learn_arrays(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> None:
         """Learn a block of validated arrays; raise if a value is invalid or something overflows."""
-        X = self._learn_scaling(state, X, offsets)
         if not state.has_begun:
             self._begin(state, X.shape[1])
+        X = self._learn_transforms(state, X, offsets)
         done = self._pass(state, X, relevance, offsets, predicted, masses)
         if done < len(offsets) - 1:
             rows = slice(offsets[done], offsets[done + 1])
@@ -180,12 +201,15 @@ class Learner(SavedRanker):
             raise AdvisingValueError(
                 f"scores or weights overflow at query number {state.queries + done}, counted from the first that was "
                 "ever learned: the features or the learning rate are too large; scale the features, for example with ",
-                Setting("scaling", "running"),
+                Setting("transforms", "running"),
             )
         state.queries += done
 
     def _begin(self, state: State, n_features: int) -> None:
-        """Initialise a state for so many features."""
+        """Initialise a state for so many features, before the transforms."""
+        state.n_inputs = n_features
+        for transform in state.transforms:
+            n_features = transform.n_outputs(n_features)
         state.begin(n_features, self.extra_state(n_features))
 
     def _twin(self) -> Self:
@@ -230,9 +254,9 @@ class Learner(SavedRanker):
         return X, relevance
 
     @property
-    def _scales_features(self) -> bool:
+    def _transforms_features(self) -> bool:
         """True if the weights apply to transformed features."""
-        return bool(make_scalings(self.scaling))
+        return bool(make_transforms(self._own_transform()))
 
     def _room(self, n_features: int) -> int:
         """Return the approximate size of its state, in float64 numbers."""
@@ -261,14 +285,30 @@ class Learner(SavedRanker):
                 )
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        if "scaling" in parameters and not self._has_learned():
+        if "transforms" in parameters and not self._has_learned():
             self._state = self._initial_state()
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is invalid."""
         if not isinstance(self.average, (bool, np.bool_)):
             raise ParameterError("average", "must be True or False", self.average)
-        make_scalings(self.scaling)
+        make_transforms(self.transforms)
+
+
+def warn_of_spreads(stream: QueryStream) -> None:
+    """Warn if features differ so much in spread, over the first documents, that the largest decide alone."""
+    X = next(stream.blocks()).X[:_SEEN].astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spreads = X.std(axis=0)
+    spreads = spreads[(spreads > 0) & np.isfinite(spreads)]
+    if len(spreads) and spreads.max() / spreads.min() > LARGEST_RATIO:
+        warnings.warn(
+            f"features differ in spread by a factor of {spreads.max() / spreads.min():.1g}: the largest decide alone; "
+            "transforms='auto', or 'running' for weights of single features (--transform on the command line), puts "
+            "them on one scale",
+            UserWarning,
+            stacklevel=5,
+        )
 
 
 @cache

@@ -1,5 +1,7 @@
 """Linear rankers: weights, the transforms before them, and scores."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,15 +13,26 @@ from perceptrank.learners.rounds import ROUNDS, UPDATES
 from perceptrank.learners.state import State
 from perceptrank.stream.grouping import group_rows
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.validation import as_features, as_identifiers, column_names, describe_bad_feature, read_only
-from perceptrank.transforms.scaling import Scaling, ScalingLike, checked
+from perceptrank.stream.validation import (
+    as_features,
+    as_identifiers,
+    column_names,
+    describe_bad_feature,
+    read_only,
+    warn_renamed,
+)
+from perceptrank.transforms.transform import Transform, TransformLike, checked
+
+TRANSFORMED_BYTES = 2**18
+
+_NO_QUERIES: Ints = np.zeros(0, dtype=np.int64)  # where nothing depends on them
 
 
 class LinearRanker(Guaranteed, Estimator):
     """Score = transformed features . weights, and everything that can be read from a learned state."""
 
     average: bool = False
-    scaling: ScalingLike = None
+    transforms: TransformLike = None
 
     _state: State
 
@@ -49,15 +62,19 @@ class LinearRanker(Guaranteed, Estimator):
             identifiers = as_identifiers(qid)
             if identifiers.shape != (len(features),):
                 raise ValueError(f"qid must have one entry per document ({len(features)}), got {identifiers.shape}")
-        if len(features) == 0 or (not self._transforms(state) and group is None):
-            return self._scores(state, features)
+        if len(features) == 0 or (group is None and not self._has_transforms(state)):
+            return self._block_scores(state, features, _NO_QUERIES, state.feature_names)
+        grades = np.zeros(len(features))
         if qid is None:
-            return self._scores_of(state, QueryStream.from_arrays(features, np.zeros(len(features)), group=group))
+            stream = QueryStream.from_arrays(features, grades, group=group, feature_names=state.feature_names)
+            return self._scores_of(state, stream)
         rows, _, _ = group_rows(identifiers, len(features))
         ordered = slice(None) if rows is None else rows
         scores = np.empty(len(features))
-        grouped = QueryStream.from_arrays(features[ordered], np.zeros(len(features)), qid=identifiers[ordered])
-        scores[ordered] = self._scores_of(state, grouped)
+        stream = QueryStream.from_arrays(
+            features[ordered], grades, qid=identifiers[ordered], feature_names=state.feature_names
+        )
+        scores[ordered] = self._scores_of(state, stream)
         return scores
 
     def scores(self, stream: QueryStream) -> Floats:
@@ -68,22 +85,29 @@ class LinearRanker(Guaranteed, Estimator):
         self._check_features(state, stream.n_features, stream.feature_names)
         scores = np.empty(stream.n_documents)
         start = 0
-        for block in stream.blocks():
-            X = block.X
-            for scaling in self._transforms(state):
-                X = checked(scaling, scaling.scale(X, block.offsets), X)
-            scores[start : start + block.n_documents] = self._scores(state, X)
+        for block in self._blocks(state, stream):
+            scores[start : start + block.n_documents] = self._block_scores(
+                state, block.X, block.offsets, state.feature_names
+            )
             start += block.n_documents
         return scores
 
-    def _scores(self, state: State, X: Features) -> Floats:
+    def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
+        """Return the scores of the queries with these offsets; names are those of the features, for an error."""
+        return self._scores(state, transformed(self._transforms(state), X, offsets, names), names)
+
+    def _scores(self, state: State, X: Features, names: tuple[str, ...] | None) -> Floats:
         weights = self._coefficients(state) if state.has_begun else np.zeros(X.shape[1])
         scores = np.empty(X.shape[0])
         if not score_rows(read_only(X), 0, len(X), weights, scores):
             if np.isfinite(X).all():
                 raise ValueError("scores overflow: the features are too large")
-            raise ValueError(describe_bad_feature(X, 0, state.feature_names))
+            raise ValueError(describe_bad_feature(X, 0, names))
         return scores
+
+    def _has_transforms(self, state: State) -> bool:
+        """Tell whether features are transformed, so that a score may depend on the other documents of a query."""
+        return bool(self._transforms(state))
 
     def rank(self, X: npt.ArrayLike) -> Ints:
         """Return the row numbers of one query's documents, best first; equal scores keep the input order."""
@@ -117,8 +141,9 @@ class LinearRanker(Guaranteed, Estimator):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features."""
-        return len(self._learned().weights)
+        """Number of features, before the transforms."""
+        self._learned()
+        return self._state.n_inputs
 
     @property
     def feature_names_in_(self) -> npt.NDArray[np.object_]:
@@ -146,23 +171,53 @@ class LinearRanker(Guaranteed, Estimator):
         return int(state.tally[UPDATES]) if state.has_begun else 0
 
     @property
-    def scalings_(self) -> list[Scaling]:
+    def transforms_(self) -> list[Transform]:
         """The transforms before the weights, with their statistics; freezing one takes effect, unless `learn` runs.
 
-        They follow `scaling` until something is learned; a later change of `scaling` applies from the next `fit`.
+        They follow `transforms` until something is learned; a later change of `transforms` applies from the next `fit`.
         """
         return self._transforms(self._state)
 
-    def _transforms(self, state: State) -> list[Scaling]:
+    @property
+    def scaling(self) -> TransformLike:
+        """The former name of `transforms`."""
+        warn_renamed("scaling", "transforms")
+        return self.transforms
+
+    @scaling.setter
+    def scaling(self, transforms: TransformLike) -> None:
+        warn_renamed("scaling", "transforms")
+        self.transforms = transforms
+
+    @property
+    def transform(self) -> TransformLike:
+        """Not readable, so that scikit-learn does not take a ranker for a transformer; sets `transforms`."""
+        raise AttributeError("the transforms of a ranker are its attribute transforms")
+
+    @transform.setter
+    def transform(self, transforms: TransformLike) -> None:
+        self.transforms = transforms
+
+    @property
+    def scalings_(self) -> list[Transform]:
+        """The former name of `transforms_`."""
+        warn_renamed("scalings_", "transforms_")
+        return self.transforms_
+
+    def _blocks(self, state: State, stream: QueryStream) -> Iterator[QueryStream]:
+        """Iterate over blocks that are small enough for their transformed features to stay in the cache."""
+        return stream.blocks(TRANSFORMED_BYTES) if self._transforms(state) else stream.blocks()
+
+    def _transforms(self, state: State) -> list[Transform]:
         """Return the transforms that features go through before they are scored."""
-        return state.scalings
+        return state.transforms
 
     def _check_features(self, state: State, n_features: int, names: tuple[str, ...] | None) -> None:
         """Raise if features do not match those that were learned."""
-        if state.has_begun and n_features != state.n_features:
+        if state.has_begun and n_features != state.n_inputs:
             raise ValueError(
                 f"X has {n_features} features, but {type(self).__name__} is expecting "
-                f"{state.n_features} features as input"
+                f"{state.n_inputs} features as input"
             )
         if names and state.feature_names and names != state.feature_names:
             pairs = zip(names, state.feature_names, strict=True)
@@ -171,6 +226,27 @@ class LinearRanker(Guaranteed, Estimator):
                 "The feature names should match those that were passed during fit: "
                 f"got {found!r} where {expected!r} was learned"
             )
+
+
+def transformed(
+    transforms: list[Transform],
+    X: Features,
+    offsets: Ints,
+    names: tuple[str, ...] | None = None,
+    *,
+    learning: bool = False,
+) -> Features:
+    """Return the features of queries with these offsets after some transforms; names are those of X, for an error."""
+    given = X
+    for transform in transforms if len(X) else []:
+        try:
+            made = transform.learn_and_apply(X, offsets) if learning else transform.apply(X, offsets)
+        except ValueError:
+            if np.isfinite(given).all():
+                raise
+            raise ValueError(describe_bad_feature(given, 0, names)) from None
+        X = read_only(checked(transform, made, X))
+    return X
 
 
 def as_named_features(X: npt.ArrayLike) -> tuple[Features, tuple[str, ...] | None]:

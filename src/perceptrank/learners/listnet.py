@@ -11,7 +11,7 @@ from perceptrank.learners.rounds import Block, Iterates, Record, close_query, op
 from perceptrank.measures.gains import EXP2, gain_of
 from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.theory import theorems
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 TARGETS = ("grades", "gains")
 ListNetRule = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, of_gains
@@ -76,7 +76,7 @@ class OnlineListNet(CompiledLearner):
         Argument of the target's softmax: grades R, or gains 2^R - 1.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: Z. Cao, T. Qin, T.-Y. Liu, M.-F. Tsai, H. Li, "Learning to Rank: From Pairwise Approach to Listwise
@@ -101,12 +101,12 @@ class OnlineListNet(CompiledLearner):
         *,
         target: str = "grades",
         average: bool = False,
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.target = target
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> ListNetRule:

@@ -10,7 +10,7 @@ from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
 from perceptrank.theory.hinges import find_rivals, is_mistaken, move_widest_pair, order_ideally
 from perceptrank.theory.surrogates import weighing_of
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 MinimaxRule = tuple[bool, float, bool, int]  # averaging, learning_rate, binary, cutoff
 
@@ -63,7 +63,7 @@ class MinimaxPerceptron(CompiledLearner):
         Factor of every step; rankings do not depend on it.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank".
@@ -88,12 +88,12 @@ class MinimaxPerceptron(CompiledLearner):
         *,
         learning_rate: float = 1.0,
         average: bool = False,
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> MinimaxRule:

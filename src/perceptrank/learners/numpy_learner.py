@@ -13,10 +13,10 @@ from perceptrank.learners.rounds import LARGEST_REACH, LARGEST_SQUARED_NORM, SQU
 from perceptrank.learners.rounds import adapt as adapt_step
 from perceptrank.learners.state import State
 from perceptrank.stream.validation import as_numbers, check_choice, check_positive, read_only
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 # Of parameters that the constructor of a subclass may leave out.
-_DEFAULTS: dict[str, Any] = {"learning_rate": 1.0, "average": False, "scaling": None}
+_DEFAULTS: dict[str, Any] = {"learning_rate": 1.0, "average": False, "transforms": None}
 
 
 class NumpyLearner(Learner):
@@ -27,7 +27,7 @@ class NumpyLearner(Learner):
     returns : "coefficients" or "step"
         What `update` returns: a coefficient per document, or a step per feature.
 
-    A subclass has an `algorithm` name and `update`. It has learning rate, averaging, scaling, AdaGrad, model files,
+    A subclass has an `algorithm` name and `update`. It has learning rate, averaging, transforms, AdaGrad, model files,
     traces, `learn_one` and scikit-learn's protocol from here; see docs/learners.md. A constructor of its own stores its
     arguments under their names and ends in `self._start()`; a method `check` raises if one is invalid. The parameters
     below that it does not take keep their defaults.
@@ -38,7 +38,7 @@ class NumpyLearner(Learner):
         Factor of every step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     >>> class PassiveAggressive(NumpyLearner):
@@ -59,10 +59,10 @@ class NumpyLearner(Learner):
     cost: ClassVar[str] = "that of its rule"
     returns: ClassVar[str] = "coefficients"
 
-    def __init__(self, learning_rate: float = 1.0, *, average: bool = False, scaling: ScalingLike = None) -> None:
+    def __init__(self, learning_rate: float = 1.0, *, average: bool = False, transforms: TransformLike = None) -> None:
         self.learning_rate = learning_rate
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def __init_subclass__(cls) -> None:

@@ -3,7 +3,7 @@
 from perceptrank.learners.prank import PRank, PRankRule
 from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole, check_seed
 from perceptrank.theory.theorem import NO_THEOREM
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 
 class OapBpm(PRank):
@@ -23,7 +23,7 @@ class OapBpm(PRank):
         Seed of the draws.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: E. F. Harrington, "Online Ranking/Collaborative Filtering Using the Perceptron Algorithm".
@@ -48,14 +48,14 @@ class OapBpm(PRank):
         n_grades: int = 5,
         seed: int = 0,
         average: bool = False,
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.n_members = n_members
         self.share = share
         self.n_grades = n_grades
         self.seed = seed
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> PRankRule:

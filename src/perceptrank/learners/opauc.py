@@ -18,7 +18,7 @@ from perceptrank.learners.rounds import (
     open_query,
 )
 from perceptrank.stream.validation import check_not_negative, check_positive
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 OpaucRule = tuple[bool, float, float]  # averaging, learning_rate, decay
 
@@ -97,7 +97,7 @@ class Opauc(CompiledLearner):
         Weight decay: the factor of w in the step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: W. Gao, R. Jin, S. Zhu and Z.-H. Zhou, "One-Pass AUC Optimization".
@@ -121,12 +121,12 @@ class Opauc(CompiledLearner):
         *,
         decay: float = 0.0,
         average: bool = False,
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.decay = decay
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:

@@ -2,7 +2,11 @@
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, ClassVar, Self
+
+from perceptrank.stream.validation import warn_renamed
 
 _NOTHING = object()
 
@@ -13,6 +17,14 @@ def differ(one: Any, other: Any) -> bool:
         return bool(one != other)
     except ValueError:
         return True
+
+
+def _taking_other_names(construct: Callable[..., None]) -> Callable[..., None]:
+    @wraps(construct)
+    def constructed(self: "Parameterized", *given: Any, **parameters: Any) -> None:
+        construct(self, *given, **self._renamed(parameters))
+
+    return constructed
 
 
 class Parameter:
@@ -33,9 +45,14 @@ class Parameterized(ABC):
 
     parameter_names: ClassVar[tuple[str, ...]] = ()
 
+    other_names: ClassVar[dict[str, str]] = {}
+    former_names: ClassVar[tuple[str, ...]] = ()
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.parameter_names = tuple(inspect.signature(cls).parameters)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = _taking_other_names(cls.__init__)  # type: ignore[method-assign]
         for name in cls.parameter_names:
             setattr(cls, name, Parameter(name))
 
@@ -53,7 +70,7 @@ class Parameterized(ABC):
 
     def set_params(self, **parameters: Any) -> Self:
         """Set constructor arguments; if one is invalid, none is changed."""
-        parameters = self._with_nested(parameters)
+        parameters = self._with_nested(self._renamed(parameters))
         unknown = [name for name in parameters if name not in self.parameter_names]
         if unknown:
             raise ValueError(
@@ -70,6 +87,20 @@ class Parameterized(ABC):
             self.__dict__.update(before)
             raise
         return self
+
+    @classmethod
+    def _renamed(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Replace other names of parameters, with a warning if they are out of use."""
+        renamed = {}
+        for name, value in parameters.items():
+            *outer, own = name.split("__")
+            given = own
+            if (new := cls.other_names.get(own)) and (outer or own not in cls.parameter_names):
+                given = new
+                if own in cls.former_names:
+                    warn_renamed(own, new)
+            renamed["__".join([*outer, given])] = value
+        return renamed
 
     def _with_nested(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Replace arguments a__b of a nested learner a by a copy of it with these arguments."""

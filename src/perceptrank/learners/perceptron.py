@@ -29,7 +29,7 @@ from perceptrank.learners.rounds import (
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_numbers, check_positive
 from perceptrank.theory import theorems
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 PerceptronRule = tuple[bool, float]  # averaging, learning_rate
 
@@ -100,7 +100,7 @@ class Perceptron(CompiledLearner):
         Factor of every step; predictions do not depend on it.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: F. Rosenblatt, "The Perceptron: A Probabilistic Model for Information Storage and Organization in the
@@ -121,10 +121,10 @@ class Perceptron(CompiledLearner):
     kernel = perceptron_pass
     rows = 1, 0, 4
 
-    def __init__(self, learning_rate: float = 1.0, *, average: bool = False, scaling: ScalingLike = None) -> None:
+    def __init__(self, learning_rate: float = 1.0, *, average: bool = False, transforms: TransformLike = None) -> None:
         self.learning_rate = learning_rate
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> PerceptronRule:

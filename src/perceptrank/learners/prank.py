@@ -14,7 +14,7 @@ from perceptrank.learners.compiled_learner import CompiledLearner, check_room
 from perceptrank.learners.rounds import ROUNDS, Block, Iterates, Record, are_valid, count_round, open_query
 from perceptrank.stream.validation import ParameterError, check_positive_whole
 from perceptrank.theory import theorems
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 PRankRule = tuple[bool, float, int]  # averaging, share, seed
 
@@ -86,7 +86,7 @@ class PRank(CompiledLearner):
         Grades are 0 to n_grades - 1; larger ones count as the largest.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: K. Crammer and Y. Singer, "Pranking with Ranking".
@@ -111,10 +111,10 @@ class PRank(CompiledLearner):
     kernel = prank_pass
     rows = 1, 0, 1
 
-    def __init__(self, n_grades: int = 5, *, average: bool = False, scaling: ScalingLike = None) -> None:
+    def __init__(self, n_grades: int = 5, *, average: bool = False, transforms: TransformLike = None) -> None:
         self.n_grades = n_grades
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:

@@ -10,7 +10,7 @@ from perceptrank.learners.rounds import Block, Iterates, Record, close_query, op
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory.surrogates import weighing_of
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 PredtronRule = tuple[bool, float, bool, int]  # averaging, learning_rate, binary, cutoff
 
@@ -87,7 +87,7 @@ class Predtron(CompiledLearner):
         Factor of every step; rankings do not depend on it.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: P. Jain, N. Natarajan and A. Tewari, "Predtron: A Family of Online Algorithms for General Prediction
@@ -112,12 +112,12 @@ class Predtron(CompiledLearner):
         *,
         learning_rate: float = 1.0,
         average: bool = False,
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> PredtronRule:

@@ -10,7 +10,7 @@ from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 RankNetRule = tuple[bool, float, bool]  # averaging, learning_rate, binary
 
@@ -69,7 +69,7 @@ class RankNet(CompiledLearner):
         Factor of every step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: C. Burges, T. Shaked, E. Renshaw, A. Lazier, M. Deeds, N. Hamilton and G. Hullender, "Learning to Rank
@@ -93,11 +93,11 @@ class RankNet(CompiledLearner):
         learning_rate: float = 0.1,
         *,
         average: bool = False,
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> RankNetRule:

@@ -198,8 +198,8 @@ def algorithms() -> dict[str, type[Learner]]:
 
     >>> list(algorithms())  # doctest: +NORMALIZE_WHITESPACE
     ['buffered-pairwise', 'category-ranking', 'committee', 'listnet', 'listwise', 'minimax', 'oap-bpm', 'opauc',
-     'perceptron', 'prank', 'predtron', 'ranknet', 'slam', 'solar-1', 'solar-2', 'structured-ndcg', 'svm-map',
-     'toppush', 'tournament', 'uneven-margins']
+     'perceptron', 'prank', 'predtron', 'ranknet', 'ridge', 'slam', 'solar-1', 'solar-2', 'structured-ndcg', 'sum',
+     'svm-map', 'toppush', 'tournament', 'uneven-margins']
     """
     return {name: kind for name, kind in _all_kinds().items() if not kind.wraps}
 

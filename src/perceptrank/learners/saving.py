@@ -6,11 +6,11 @@ from typing import Any, Self
 import numpy as np
 
 from perceptrank.io import model_file
-from perceptrank.kernels.arrays import Floats
+from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.learners.linear_ranker import LinearRanker
 from perceptrank.learners.state import State
 from perceptrank.measures import Measure
-from perceptrank.transforms.parsing import as_plain, from_plain, make_scalings
+from perceptrank.transforms.parsing import as_plain, from_plain, make_transforms
 
 
 class SavedRanker(LinearRanker):
@@ -32,14 +32,16 @@ class SavedRanker(LinearRanker):
         parameters = self.get_params(deep=False)
         if isinstance(parameters.get("measure"), Measure):
             parameters["measure"] = str(parameters["measure"])
-        if "scaling" in parameters:
-            parameters["scaling"] = as_plain(self.scaling)
+        for name in ("transforms", "scaling"):  # the latter of learners of others
+            if name in parameters:
+                parameters[name] = as_plain(self.transforms)
         return {
             "algorithm": self.algorithm,
             "parameters": parameters,
             "queries": state.queries,
+            "features": state.n_inputs,
             "feature_names": list(state.feature_names) if state.feature_names else None,
-            "scalings": as_plain(state.scalings),
+            "transforms": as_plain(state.transforms),
             "state": state.as_plain() if state.has_begun else None,
         }
 
@@ -47,8 +49,11 @@ class SavedRanker(LinearRanker):
     def from_document(cls, document: dict[str, Any]) -> Self:
         """Restore the model that `as_document` converted; raise if the document is inconsistent."""
         parameters = {**document["parameters"]}  # raises for anything but a mapping
-        if "scaling" in parameters:
-            parameters["scaling"] = from_plain(parameters["scaling"])
+        if "scaling" in parameters and "transforms" in cls.parameter_names:  # of version 1
+            parameters["transforms"] = parameters.pop("scaling")
+        for name in ("transforms", "scaling"):
+            if name in parameters:
+                parameters[name] = from_plain(parameters[name])
         model = cls(**parameters)
         learned = model._state
         learned.queries = model_file.whole_number("queries", document["queries"])
@@ -56,12 +61,18 @@ class SavedRanker(LinearRanker):
         if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
             raise ValueError("feature_names must be a list of names, or null")
         learned.feature_names = tuple(names) if names else None
-        learned.scalings = make_scalings(from_plain(document["scalings"]))
+        transforms = document["transforms"] if "transforms" in document else document["scalings"]  # of version 1
+        learned.transforms = make_transforms(from_plain(transforms))
         if state is not None:
-            n_features = len(state["weights"])
-            learned.restore(state, model.extra_state(n_features))
-            if names and len(names) != n_features:
-                raise ValueError(f"{len(names)} feature names for {n_features} features")
-            for scaling in learned.scalings:  # raises if it was learned from another number of features
-                scaling.scale(np.zeros((1, n_features)), np.array([0, 1]))
+            learned.restore(state, model.extra_state(len(state["weights"])))
+            learned.n_inputs = model_file.whole_number("features", document.get("features", len(state["weights"])))
+            if names and len(names) != learned.n_inputs:
+                raise ValueError(f"{len(names)} feature names for {learned.n_inputs} features")
+            X: Features = np.zeros((1, learned.n_inputs))
+            for transform in learned.transforms:  # raises if it was learned from another number of features
+                X = transform.apply(X, np.array([0, 1]))
+            if X.shape[1] != learned.n_features:
+                raise ValueError(
+                    f"{learned.n_inputs} features are transformed to {X.shape[1]}, got {learned.n_features} weights"
+                )
         return model

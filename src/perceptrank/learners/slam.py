@@ -12,7 +12,7 @@ from perceptrank.theory.hinges import find_rivals, is_mistaken, move_against_bes
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
 from perceptrank.theory.weights import BY_INDEX, BY_MEAN, lay_weights
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 # mistakes_only, averaging, learning_rate, margin, relative_margin, binary, cutoff, gain, class_order
 SlamRule = tuple[bool, bool, float, float, float, bool, int, int, int]
@@ -83,7 +83,7 @@ class SlamPerceptron(CompiledLearner):
         Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank".
@@ -108,14 +108,14 @@ class SlamPerceptron(CompiledLearner):
         margin: float = 1.0,
         class_order: str = "score",
         average: bool = False,
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
         self.margin = margin
         self.class_order = class_order
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     @property

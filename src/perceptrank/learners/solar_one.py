@@ -8,7 +8,7 @@ from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import Block, Iterates, Record, are_valid, close_round, lead_of, open_query
 from perceptrank.stream.validation import check_positive
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 SolarOneRule = tuple[bool, float]  # averaging, limit
 
@@ -57,7 +57,7 @@ class SolarI(CompiledLearner):
         The aggressiveness parameter C, the largest multiple of x in a step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
@@ -76,10 +76,10 @@ class SolarI(CompiledLearner):
     kernel = solar_one_pass
     rows = 1, 0, 3
 
-    def __init__(self, limit: float = 0.001, *, average: bool = False, scaling: ScalingLike = None) -> None:
+    def __init__(self, limit: float = 0.001, *, average: bool = False, transforms: TransformLike = None) -> None:
         self.limit = limit
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> SolarOneRule:

@@ -10,7 +10,7 @@ from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner, check_room
 from perceptrank.learners.rounds import Block, Iterates, Record, are_valid, close_round, lead_of, open_query
 from perceptrank.stream.validation import check_choice, check_positive
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 COVARIANCES = ("diagonal", "full")
 SolarTwoRule = tuple[bool, float]  # averaging, regularization
@@ -90,7 +90,7 @@ class SolarII(CompiledLearner):
         "full" takes time for every pair, and memory, quadratic in the number of features.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
@@ -116,12 +116,12 @@ class SolarII(CompiledLearner):
         *,
         covariance: str = "diagonal",
         average: bool = False,
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.regularization = regularization
         self.covariance = covariance
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:

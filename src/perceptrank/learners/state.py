@@ -16,8 +16,8 @@ from perceptrank.learners.rounds import (
     UPDATES,
     Iterates,
 )
-from perceptrank.transforms.parsing import make_scalings
-from perceptrank.transforms.scaling import Scaling
+from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.transform import Transform
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner
@@ -48,9 +48,11 @@ class State:
         Those of particular learners, by name.
     queries : int
         Number of queries learned from.
+    n_inputs : int
+        Number of features before the transforms.
     feature_names : tuple of str or None
         Names of the features, if the data had them.
-    scalings : list of Scaling
+    transforms : list of Transform
         The transforms before the weights, with their statistics.
     inner : Learner or None
         The copy that a wrapper made of its learner.
@@ -58,16 +60,28 @@ class State:
         Those of an ensemble, each with its own state.
     """
 
-    __slots__ = ("_whole", "core", "feature_names", "has_begun", "inner", "members", "more", "queries", "scalings")
+    __slots__ = (
+        "_whole",
+        "core",
+        "feature_names",
+        "has_begun",
+        "inner",
+        "members",
+        "more",
+        "n_inputs",
+        "queries",
+        "transforms",
+    )
 
-    def __init__(self, scalings: list[Scaling]) -> None:
+    def __init__(self, transforms: list[Transform]) -> None:
         self.has_begun = False
         self._whole: Floats = _NONE
         self.core: Iterates = (_NONE, _NONE, _NONE, _NONE)
         self.more: dict[str, Floats] = {}
         self.queries = 0
         self.feature_names: tuple[str, ...] | None = None
-        self.scalings = scalings
+        self.n_inputs = 0
+        self.transforms = transforms
         self.inner: Learner | None = None
         self.members: list[Learner] = []
 
@@ -99,7 +113,7 @@ class State:
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
+        """Number of features that there are weights for, after the transforms."""
         return len(self.core[0])
 
     def copy(self) -> "State":
@@ -110,14 +124,15 @@ class State:
             state._arrange(self._whole.copy())
         else:
             state.has_begun, state._whole, state.core = False, self._whole, self.core
-        state.queries, state.feature_names, state.inner = self.queries, self.feature_names, self.inner
-        state.scalings = make_scalings(self.scalings) if self.scalings else []
+        state.queries, state.n_inputs = self.queries, self.n_inputs
+        state.feature_names, state.inner = self.feature_names, self.inner
+        state.transforms = make_transforms(self.transforms) if self.transforms else []
         state.members = [one._twin() for one in self.members] if self.members else []
         return state
 
     def __reduce__(self) -> Any:
-        kept = self._whole, self.more, self.queries, self.feature_names, self.inner, self.members
-        return _unpickled, (self.scalings, *kept)
+        kept = self._whole, self.more, self.queries, self.n_inputs, self.feature_names, self.inner, self.members
+        return _unpickled, (self.transforms, *kept)
 
     def as_plain(self) -> dict[str, Any]:
         """Return the arrays as numbers and lists, for a model file."""
@@ -141,10 +156,10 @@ class State:
                 raise ValueError(f"{name} must not be negative, got {plain[name]}")
 
 
-def _unpickled(scalings: list[Scaling], whole: Floats, more: dict[str, Floats], *rest: Any) -> State:
-    state = State(scalings)
+def _unpickled(transforms: list[Transform], whole: Floats, more: dict[str, Floats], *rest: Any) -> State:
+    state = State(transforms)
     state.more = more
     if len(whole):
         state._arrange(whole)
-    state.queries, state.feature_names, state.inner, state.members = rest
+    state.queries, state.n_inputs, state.feature_names, state.inner, state.members = rest
     return state

@@ -13,7 +13,7 @@ from perceptrank.measures import NDCG, MeasureLike, parse
 from perceptrank.measures.gains import EXP2, gain_of, gain_shift
 from perceptrank.stream.validation import ParameterError, check_positive
 from perceptrank.theory.surrogates import weighing_of
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 StructuredNdcgRule = tuple[bool, float, bool, int, int]  # averaging, learning_rate, binary, cutoff, gain
 
@@ -165,7 +165,7 @@ class StructuredNdcg(CompiledLearner):
         Factor of every step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     References: O. Chapelle, Q. Le and A. Smola, "Large Margin Optimization of Ranking Measures"; S. Chakrabarti,
@@ -189,12 +189,12 @@ class StructuredNdcg(CompiledLearner):
         *,
         learning_rate: float = 0.1,
         average: bool = False,
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> StructuredNdcgRule:

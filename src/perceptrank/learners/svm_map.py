@@ -8,7 +8,7 @@ from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
 from perceptrank.stream.validation import check_positive
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 SvmMapRule = tuple[bool, float, bool]  # averaging, learning_rate, binary
 
@@ -103,7 +103,7 @@ class SvmMap(CompiledLearner):
         Factor of every step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: Y. Yue, T. Finley, F. Radlinski and T. Joachims, "A Support Vector Method for Optimizing Average
@@ -121,10 +121,10 @@ class SvmMap(CompiledLearner):
     kernel = svm_map_pass
     rows = 5, 5, 2
 
-    def __init__(self, learning_rate: float = 0.1, *, average: bool = False, scaling: ScalingLike = None) -> None:
+    def __init__(self, learning_rate: float = 0.1, *, average: bool = False, transforms: TransformLike = None) -> None:
         self.learning_rate = learning_rate
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> SvmMapRule:

@@ -9,7 +9,7 @@ from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
 from perceptrank.stream.validation import check_choice, check_positive
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 LOSSES = ("squared", "hinge")
 TopPushRule = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, squared
@@ -75,7 +75,7 @@ class TopPush(CompiledLearner):
         Half the square of each hinge, or the hinge itself.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: N. Li, R. Jin and Z.-H. Zhou, "Top Rank Optimization in Linear Time".
@@ -98,12 +98,12 @@ class TopPush(CompiledLearner):
         *,
         loss: str = "squared",
         average: bool = False,
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.loss = loss
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> TopPushRule:

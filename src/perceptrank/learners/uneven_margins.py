@@ -7,7 +7,7 @@ from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
 from perceptrank.stream.validation import check_positive
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 UnevenMarginsRule = tuple[bool, float, bool, float]  # averaging, learning_rate, binary, margin
 
@@ -75,7 +75,7 @@ class UnevenMargins(CompiledLearner):
         Unit of the required differences in score.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
+    transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
     Reference: L. Shen and A. K. Joshi, "Ranking and Reranking with Perceptron".
@@ -93,12 +93,17 @@ class UnevenMargins(CompiledLearner):
     rows = 4, 1, 2
 
     def __init__(
-        self, learning_rate: float = 0.1, *, margin: float = 1.0, average: bool = False, scaling: ScalingLike = None
+        self,
+        learning_rate: float = 0.1,
+        *,
+        margin: float = 1.0,
+        average: bool = False,
+        transforms: TransformLike = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.margin = margin
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def _make_rule(self) -> UnevenMarginsRule:

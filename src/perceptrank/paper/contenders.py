@@ -44,7 +44,7 @@ class Contender:
 
 def _listwise(measure: str, rate: float) -> ListwisePerceptron:
     """Make a listwise perceptron with default settings, and the weights of AP or NDCG."""
-    return ListwisePerceptron("ap" if measure == "ap" else "ndcg", learning_rate=rate)
+    return ListwisePerceptron("ap" if measure == "ap" else "ndcg", learning_rate=rate, transforms=None)
 
 
 CONTENDERS = {
@@ -86,7 +86,7 @@ LAST_ITERATE = Contender(
     "listwise-last",
     "listwise, last iterate",
     5,
-    lambda measure, rate: ListwisePerceptron(measure, learning_rate=rate, average=False),
+    lambda measure, rate: ListwisePerceptron(measure, learning_rate=rate, average=False, transforms=None),
 )
 
 

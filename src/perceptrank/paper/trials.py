@@ -11,8 +11,8 @@ from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
 from perceptrank.paper.contenders import CONTENDERS, MEASURES, Run, all_runs
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.transforms.parsing import make_scalings
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.transform import TransformLike
 
 Progress = Callable[[int], object]
 
@@ -27,7 +27,7 @@ class Source:
     n_queries: int
     passes: int = 1
     shuffled: bool = True
-    scaling: ScalingLike = None
+    scaling: TransformLike = None
     facts: dict[str, object] = field(default_factory=dict)
 
     @property
@@ -39,11 +39,12 @@ class Source:
         """Iterate over the passes of a trial, scaled and, unless the order is given, reshuffled."""
         drawn = self.draw(seed)
         rng = np.random.default_rng([seed, 7])
-        scalings = make_scalings(self.scaling)
+        transforms = make_transforms(self.scaling)
         for _ in range(self.passes):
             stream = drawn.shuffled(rng, documents=True) if self.shuffled else drawn
-            for scaling in scalings:
-                stream = stream.with_features(scaling.learn_and_scale(stream.X, stream.offsets))
+            for transform in transforms:
+                X = transform.learn_and_apply(stream.X, stream.offsets)
+                stream = stream.with_features(X, feature_names=transform.output_names(stream.feature_names))
             yield stream
 
 

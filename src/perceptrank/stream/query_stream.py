@@ -452,13 +452,15 @@ class QueryStream:
             raise ValueError(f"a stream of {self.n_queries} queries is too short for fractions {fractions}: {sizes}")
         return parts
 
-    def with_features(self, X: Features) -> "QueryStream":
+    def with_features(self, X: Features, *, feature_names: Sequence[str] | None = None) -> "QueryStream":
         """Replace the features, keeping the judgments.
 
         Parameters
         ----------
         X : array of shape (documents, features)
-            Finite features; they are not checked again. Feature names are kept if the number of features is the same.
+            Finite features; they are not checked again.
+        feature_names : list of str, optional
+            Their names; by default those they had, if the number of features is the same.
 
         Returns
         -------
@@ -473,6 +475,8 @@ class QueryStream:
         if X.shape[0] != self.n_documents:
             raise ValueError(f"X must have {self.n_documents} rows, got {X.shape[0]}")
         names = self.feature_names if X.shape[1] == self.n_features else None
+        if feature_names is not None:
+            names = as_names(feature_names, X.shape[1])
         return QueryStream._trusted(X, self.relevance, self.offsets, self.qids, names, self.comments)
 
 

@@ -1,5 +1,6 @@
 """Validate and convert user input to the arrays that kernels take."""
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -132,6 +133,11 @@ def as_offsets(offsets: Any, n_documents: int) -> Ints:
     return _as_laid_out(bounds, np.dtype(np.int64))
 
 
+def warn_renamed(old: str, new: str) -> None:
+    """Warn whoever called the caller that a name has changed."""
+    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=3)
+
+
 def as_grouped(X: Any, offsets: Any) -> tuple[Features, Ints]:
     """Convert features and the offsets of their queries; features are not checked to be finite."""
     features = as_features(X)
@@ -188,7 +194,7 @@ def check_finite(X: Features, names: tuple[str, ...] | None) -> None:
 def describe_bad_feature(X: Features, first_row: int, names: tuple[str, ...] | None) -> str:
     """Format the error message for the first non-finite value of X."""
     i, j = (int(place) for place in np.argwhere(~np.isfinite(X))[0])
-    name = f" ({names[j]!r})" if names else ""
+    name = f" ({names[j]!r})" if names and len(names) == X.shape[1] else ""
     found = "NaN" if np.isnan(X[i, j]) else "infinity"
     return f"X must be finite, got {found} at document {first_row + i}, feature {j}{name}"
 

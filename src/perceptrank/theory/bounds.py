@@ -23,6 +23,7 @@ __all__ = [
     "minimax",
     "parameter_mixing",
     "perceptron",
+    "ridge",
     "slam",
     "slam_as_in_the_paper",
     "weight_ratio",
@@ -214,6 +215,36 @@ def hedge(*, n_learners: int, n_queries: int) -> float:
     """
     log = math.log(check_positive_whole("n_learners", n_learners))
     return math.sqrt(2 * check_positive_whole("n_queries", n_queries) * log) + math.sqrt(log / 8)
+
+
+def ridge(*, n_features: int, n_documents: int, penalty: float, largest_loss: float, n_doublings: int = 0) -> float:
+    """Bound the regret of online ridge regression in its own loss, against every fixed ranker u and u's penalty.
+
+    E^2 (d ln(1 + 2 n / penalty) + 2 k ln 2). The loss of a query is the sum of the squared differences between scores
+    and targets, both centred within the query; u's penalty is `penalty` times the sum of (unit_j u_j)^2, with the units
+    at the end. After V. Vovk, and K. S. Azoury and M. K. Warmuth.
+
+    Parameters
+    ----------
+    n_features : int
+        d, the number of features.
+    n_documents : int
+        n, the number of documents learned from.
+    penalty : float, positive
+        The learner's penalty.
+    largest_loss : float, not negative
+        E^2, the largest loss of a query.
+    n_doublings : int
+        k, how often a unit was doubled, in sum over features.
+
+    >>> round(ridge(n_features=10, n_documents=5000, penalty=1000, largest_loss=4), 1)
+    95.9
+    """
+    size = check_positive_whole("n_features", n_features) * math.log1p(
+        2 * check_positive_whole("n_documents", n_documents) / check_positive("penalty", penalty)
+    )
+    doublings = check_not_negative("n_doublings", n_doublings)
+    return check_not_negative("largest_loss", largest_loss) * (size + 2 * doublings * math.log(2))
 
 
 def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", version: str = "sharp") -> float:

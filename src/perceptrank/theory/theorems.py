@@ -63,3 +63,12 @@ def hedge() -> Theorem:
     return Theorem(
         "hedge: expected loss ≤ the best's + √(2 T ln N) + √(ln N / 8)", assumption="none; expectation over the draws"
     )
+
+
+def ridge() -> Theorem:
+    """Bound the squared loss of online ridge regression; `bounds.ridge` computes the regret."""
+    return Theorem(
+        "squared loss ≤ any u's + λ Σ(unit u)² + E² (d ln(1 + 2n/λ) + 2k ln 2)",
+        assumption="none; squared differences of centred scores and targets, E² the largest sum of a query; "
+        "n documents, d features, penalty λ, k doublings of units",
+    )

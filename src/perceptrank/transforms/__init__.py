@@ -5,9 +5,14 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "scaling": ["Scaling"],
-        "query_zscore": ["QueryZScore"],
+        "clip": ["Clip"],
+        "composition": ["Chain", "Join"],
         "query_minmax": ["QueryMinMax"],
+        "query_normal": ["QueryNormal"],
+        "query_rank": ["QueryRank"],
+        "query_zscore": ["QueryZScore"],
         "running": ["RunningStandardizer"],
+        "signed_log": ["SignedLog"],
+        "transform": ["Scaling", "Transform"],
     },
 )

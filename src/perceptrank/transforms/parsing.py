@@ -4,49 +4,77 @@ import copy
 from typing import Any
 
 from perceptrank.stream.validation import ParameterError
+from perceptrank.transforms.clip import Clip
+from perceptrank.transforms.composition import Chain, Join
 from perceptrank.transforms.query_minmax import QueryMinMax
+from perceptrank.transforms.query_normal import QueryNormal
+from perceptrank.transforms.query_rank import QueryRank
 from perceptrank.transforms.query_zscore import QueryZScore
 from perceptrank.transforms.running import RunningStandardizer
-from perceptrank.transforms.scaling import Scaling, ScalingLike
+from perceptrank.transforms.signed_log import SignedLog
+from perceptrank.transforms.transform import Transform, TransformLike
 
-SCALINGS: dict[str, type[Scaling]] = {kind.name: kind for kind in (QueryZScore, QueryMinMax, RunningStandardizer)}
+_KINDS = (RunningStandardizer, QueryZScore, QueryMinMax, QueryRank, QueryNormal, Clip, SignedLog)
+TRANSFORMS: dict[str, type[Transform]] = {kind.name: kind for kind in _KINDS}
+AUTOMATIC = "query-zscore+query-normal"
 
 
-def make_scalings(scaling: ScalingLike) -> list[Scaling]:
-    """Return new copies of the transforms that a learner's `scaling` names or holds."""
-    if scaling is None:
+def make_transforms(transform: TransformLike) -> list[Transform]:
+    """Return new copies of the transforms that a learner's `transform` names or holds, in their order.
+
+    A name may be several joined by "+", and "auto" is "query-zscore+query-normal".
+
+    >>> make_transforms(["running", "clip"]), make_transforms("auto")
+    ([RunningStandardizer(), Clip(3)], [Join(QueryZScore(), QueryNormal())])
+    """
+    if transform is None:
         return []
-    if not isinstance(scaling, (str, Scaling, list, tuple)):
-        raise ParameterError("scaling", "must be a name, a Scaling, or a list of these", scaling)
-    parts = [scaling] if isinstance(scaling, (str, Scaling)) else scaling
-    made = []
-    for part in parts:
-        if isinstance(part, Scaling):
-            made.append(copy.deepcopy(part))
-        elif isinstance(part, str) and part in SCALINGS:
-            made.append(SCALINGS[part]())
-        else:
-            raise ParameterError("scaling", f"must be one of {', '.join(map(repr, SCALINGS))} or a Scaling", part)
-    return made
+    if not isinstance(transform, (str, Transform, list, tuple)):
+        raise ParameterError("transforms", "must be a name, a Transform, or a list of these", transform)
+    parts = [transform] if isinstance(transform, (str, Transform)) else transform
+    unknown = [name for part in parts for name in _unknown(part)]
+    if unknown:
+        known = ", ".join(map(repr, ["auto", *TRANSFORMS]))
+        found = unknown[0] if len(unknown) == 1 else unknown
+        raise ParameterError("transforms", f"must be one of {known}, several joined by '+', or a Transform", found)
+    return [copy.deepcopy(part) if isinstance(part, Transform) else _named(part) for part in parts]
 
 
-def as_plain(scaling: Any) -> Any:
-    """Return a learner's `scaling` as names and dictionaries, for a model file; `from_plain` reads it back."""
-    if scaling is None or isinstance(scaling, str):
-        return scaling
-    if isinstance(scaling, Scaling):
-        if SCALINGS.get(scaling.name) is not type(scaling):
-            raise ValueError(f"a model with {scaling!r} cannot be saved: only scalings of perceptrank can")
-        return {"name": scaling.name, **scaling.state()}
-    return [as_plain(part) for part in scaling]
+def _unknown(part: Any) -> list[Any]:
+    if isinstance(part, Transform) or part == "auto":
+        return []
+    return [name for name in part.split("+") if name not in TRANSFORMS] if isinstance(part, str) else [part]
 
 
-def from_plain(scaling: Any) -> Any:
-    """Return the `scaling` that `as_plain` converted; raise if it is inconsistent."""
-    if isinstance(scaling, list):
-        return [from_plain(part) for part in scaling]
-    if isinstance(scaling, dict):
-        made = make_scalings(str(scaling["name"]))[0]
-        made.restore(scaling)
+def _named(text: str) -> Transform:
+    names = (AUTOMATIC if text == "auto" else text).split("+")
+    return TRANSFORMS[names[0]]() if len(names) == 1 else Join(*names)
+
+
+def as_plain(transform: Any) -> Any:
+    """Return a learner's `transform` as names and dictionaries, for a model file; `from_plain` reads it back."""
+    if transform is None or isinstance(transform, str):
+        return transform
+    if isinstance(transform, Transform):
+        if _kind(transform.name) is not type(transform):
+            raise ValueError(f"a model with {transform!r} cannot be saved: only transforms of perceptrank can")
+        return {"name": transform.name, **transform.state()}
+    return [as_plain(part) for part in transform]
+
+
+def from_plain(transform: Any) -> Any:
+    """Return the `transform` that `as_plain` converted; raise if it is inconsistent."""
+    if isinstance(transform, list):
+        return [from_plain(part) for part in transform]
+    if isinstance(transform, dict):
+        kind = _kind(transform["name"])
+        if kind is None:
+            raise ParameterError("transforms", "must be a transform of perceptrank", transform["name"])
+        made = kind.__new__(kind)
+        made.restore(transform)
         return made
-    return scaling
+    return transform
+
+
+def _kind(name: str) -> type[Transform] | None:
+    return {Chain.name: Chain, Join.name: Join}.get(name) or TRANSFORMS.get(name)

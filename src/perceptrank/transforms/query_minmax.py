@@ -1,18 +1,20 @@
 """Scaling each query's features to the range from 0 to 1."""
 
+import math
+
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, FloatRows, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.stream.validation import as_grouped, read_only
-from perceptrank.transforms.scaling import Scaling
+from perceptrank.stream.validation import read_only
 from perceptrank.transforms.standardizing import check_overflow, first_overflow, standardize_rows
+from perceptrank.transforms.transform import WritingTransform
 
 # Below this, one over the spread would overflow.
 SMALLEST_SPREAD = 1e-307
 
 
-class QueryMinMax(Scaling):
+class QueryMinMax(WritingTransform):
     """Scale each feature to the range from 0 to 1 within a query; constant features become 0.
 
     >>> import perceptrank as pr
@@ -23,16 +25,18 @@ class QueryMinMax(Scaling):
 
     name = "query-minmax"
 
-    def scale(self, X: Features, offsets: Ints) -> Features:
-        """Return a scaled copy of the features of queries with these offsets."""
-        X, offsets = as_grouped(X, offsets)
-        scaled = np.empty_like(X)
-        check_overflow(query_minmax_pass(read_only(X), read_only(offsets), scaled, np.empty((3, X.shape[1]))), X)
-        return scaled
+    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        """Write the scaled features into columns of an array, from column `first` on."""
+        vectors = np.empty((3, X.shape[1]))
+        check_overflow(query_minmax_pass(read_only(X), read_only(offsets), outputs, first, vectors), X)
+
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document."""
+        return math.sqrt(n_features)
 
 
 @compiled
-def query_minmax_pass(X: Features, offsets: Ints, scaled: Features, vectors: FloatRows) -> int:
+def query_minmax_pass(X: Features, offsets: Ints, scaled: Features, first: int, vectors: FloatRows) -> int:
     """Scale every query to the range from 0 to 1; return the first feature that overflows, or -1."""
     low, high, inverse = vectors[0], vectors[1], vectors[2]
     for q in range(len(offsets) - 1):
@@ -48,5 +52,5 @@ def query_minmax_pass(X: Features, offsets: Ints, scaled: Features, vectors: Flo
             inverse[j] = 1.0 / high[j] if high[j] >= SMALLEST_SPREAD else 0.0
         if first_overflow(high) >= 0:
             return first_overflow(high)
-        standardize_rows(X, start, stop, low, inverse, scaled)
+        standardize_rows(X, start, stop, low, inverse, scaled, first)
     return -1

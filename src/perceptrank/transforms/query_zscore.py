@@ -1,11 +1,12 @@
 """Standardising each query's features by the mean and deviation of the query."""
 
+import math
+
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, FloatRows, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.stream.validation import as_grouped, read_only
-from perceptrank.transforms.scaling import Scaling
+from perceptrank.stream.validation import read_only
 from perceptrank.transforms.standardizing import (
     check_overflow,
     describe_rows,
@@ -13,9 +14,10 @@ from perceptrank.transforms.standardizing import (
     invert_deviations,
     standardize_rows,
 )
+from perceptrank.transforms.transform import WritingTransform
 
 
-class QueryZScore(Scaling):
+class QueryZScore(WritingTransform):
     """Standardise each feature to mean 0 and standard deviation 1 within a query; constant features become 0.
 
     >>> import perceptrank as pr
@@ -27,16 +29,18 @@ class QueryZScore(Scaling):
 
     name = "query-zscore"
 
-    def scale(self, X: Features, offsets: Ints) -> Features:
-        """Return a scaled copy of the features of queries with these offsets."""
-        X, offsets = as_grouped(X, offsets)
-        scaled = np.empty_like(X)
-        check_overflow(query_zscore_pass(read_only(X), read_only(offsets), scaled, np.empty((3, X.shape[1]))), X)
-        return scaled
+    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        """Write the scaled features into columns of an array, from column `first` on."""
+        vectors = np.empty((3, X.shape[1]))
+        check_overflow(query_zscore_pass(read_only(X), read_only(offsets), outputs, first, vectors), X)
+
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document."""
+        return math.sqrt(n_features * (longest - 1))
 
 
 @compiled
-def query_zscore_pass(X: Features, offsets: Ints, scaled: Features, vectors: FloatRows) -> int:
+def query_zscore_pass(X: Features, offsets: Ints, scaled: Features, first: int, vectors: FloatRows) -> int:
     """Standardise every query by its own mean and deviation; return the first feature that overflows, or -1."""
     mean, squares, inverse = vectors[0], vectors[1], vectors[2]
     for q in range(len(offsets) - 1):
@@ -45,5 +49,5 @@ def query_zscore_pass(X: Features, offsets: Ints, scaled: Features, vectors: Flo
         if first_overflow(squares) >= 0:
             return first_overflow(squares)
         invert_deviations(squares, float(stop - start), inverse)
-        standardize_rows(X, start, stop, mean, inverse, scaled)
+        standardize_rows(X, start, stop, mean, inverse, scaled, first)
     return -1

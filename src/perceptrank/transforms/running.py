@@ -8,8 +8,7 @@ from perceptrank.io.model_file import finite_numbers
 from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.blocks import Blocks, as_blocks
-from perceptrank.stream.validation import as_grouped, read_only
-from perceptrank.transforms.scaling import Scaling
+from perceptrank.stream.validation import read_only
 from perceptrank.transforms.standardizing import (
     check_overflow,
     describe_rows,
@@ -17,9 +16,10 @@ from perceptrank.transforms.standardizing import (
     invert_deviations,
     standardize_rows,
 )
+from perceptrank.transforms.transform import WritingTransform
 
 
-class RunningStandardizer(Scaling):
+class RunningStandardizer(WritingTransform):
     """Standardise each feature by its mean and deviation over all documents so far, the current query included.
 
     Statistics are merged query by query (Welford's recurrence in Chan's form), so the result does not depend, bit for
@@ -39,6 +39,7 @@ class RunningStandardizer(Scaling):
     """
 
     name = "running"
+    learns = True
 
     def __init__(self) -> None:
         self.count = 0.0
@@ -66,7 +67,7 @@ class RunningStandardizer(Scaling):
         """Update the statistics with the features of a stream, or of an iterable of blocks."""
         for part in as_blocks(stream):
             for block in part.blocks():
-                self.learn_and_scale(block.X, block.offsets)
+                self.learn_and_apply(block.X, block.offsets)
         return self
 
     def merge(self, other: "RunningStandardizer") -> Self:
@@ -78,32 +79,24 @@ class RunningStandardizer(Scaling):
             self.count, self._mean, self._squares = count, mean, squares
         return self
 
-    def scale(self, X: Features, offsets: Ints) -> Features:
-        """Return a scaled copy of the features of queries with these offsets, without learning."""
-        return self._pass(X, offsets, learning=False)
-
-    def learn_and_scale(self, X: Features, offsets: Ints) -> Features:
-        """Learn from each query, unless frozen, and return a scaled copy."""
-        return self._pass(X, offsets, learning=not self.frozen)
-
-    def _pass(self, X: Features, offsets: Ints, *, learning: bool) -> Features:
-        X, offsets = as_grouped(X, offsets)
+    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        """Learn from each query, if asked to and not frozen, and write standardised features, from `first` on."""
+        learning = learning and not self.frozen
         mean, squares = self._moments(X.shape[1])
-        scaled = np.empty_like(X)
+        vectors = np.empty((3, X.shape[1]))
         count = running_pass(
-            read_only(X), read_only(offsets), learning, self.count, mean, squares, scaled, np.empty((3, X.shape[1]))
+            read_only(X), read_only(offsets), learning, self.count, mean, squares, outputs, first, vectors
         )
         if learning:
             check_overflow(first_overflow(squares), X)
             self.count, self._mean, self._squares = count, mean, squares
-        return scaled
 
     def _moments(self, n_features: int) -> tuple[Floats, Floats]:
         """Return copies of mean and squares, or zeros if nothing was learned."""
         if len(self._mean) == 0:
             return np.zeros(n_features), np.zeros(n_features)
         if len(self._mean) != n_features:
-            raise ValueError(f"the scaling was learned from {len(self._mean)} features, got {n_features}")
+            raise ValueError(f"the transform was learned from {len(self._mean)} features, got {n_features}")
         return self._mean.copy(), self._squares.copy()
 
     def state(self) -> dict[str, Any]:
@@ -152,6 +145,7 @@ def running_pass(
     mean: Floats,
     squares: Floats,
     scaled: Features,
+    first: int,
     vectors: FloatRows,
 ) -> float:
     """Standardise every query by all rows seen so far, its own included; return the new row count."""
@@ -162,5 +156,5 @@ def running_pass(
             describe_rows(X, start, stop, query_mean, query_squares)
             count = merge_moments(count, mean, squares, float(stop - start), query_mean, query_squares)
         invert_deviations(squares, count, inverse)
-        standardize_rows(X, start, stop, mean, inverse, scaled)
+        standardize_rows(X, start, stop, mean, inverse, scaled, first)
     return count

@@ -39,11 +39,13 @@ def invert_deviations(squares: Floats, count: float, inverse: Floats) -> None:
 
 
 @helper
-def standardize_rows(X: Features, start: int, stop: int, mean: Floats, inverse: Floats, scaled: Features) -> None:
-    """Write (X - mean) * inverse to rows start to stop of `scaled`."""
+def standardize_rows(
+    X: Features, start: int, stop: int, mean: Floats, inverse: Floats, scaled: Features, first: int
+) -> None:
+    """Write (X - mean) * inverse to rows start to stop of `scaled`, from column `first` on."""
     for i in range(start, stop):
         for j in range(X.shape[1]):
-            scaled[i, j] = (X[i, j] - mean[j]) * inverse[j]
+            scaled[i, first + j] = (X[i, j] - mean[j]) * inverse[j]
 
 
 @compiled

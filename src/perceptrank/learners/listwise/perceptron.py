@@ -14,7 +14,7 @@ from perceptrank.stream.validation import ParameterError, as_number, check_choic
 from perceptrank.theory import theorems
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 # The best-scored violator alone is Algorithm 2's, on every round that has one.
 _PASSES: dict[str, tuple[Callable[..., int], tuple[int, int, int]]] = {
@@ -64,10 +64,11 @@ class ListwisePerceptron(CompiledLearner):
         Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
     average : bool
         Rank with the mean of all iterates instead of the last one.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
-        Transforms that features go through first.
+    transforms : str, Transform or list of them, optional
+        Transforms that features go through first. With "auto" each feature becomes two, its z-score within the query
+        and the normal score of its rank there, so that features can be of any scale.
 
-    >>> ranker = ListwisePerceptron(measure="ap")
+    >>> ranker = ListwisePerceptron(measure="ap", transforms=None)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [0, 1])
     True
     >>> ranker.coef_, ranker.rank([[1.0, 0.0], [0.0, 1.0]])
@@ -88,7 +89,7 @@ class ListwisePerceptron(CompiledLearner):
         learning_rate: float = 1.0,
         class_order: str = "score",
         average: bool = True,
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
     ) -> None:
         self.measure = measure
         self.violators = violators
@@ -97,7 +98,7 @@ class ListwisePerceptron(CompiledLearner):
         self.learning_rate = learning_rate
         self.class_order = class_order
         self.average = average
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     @property

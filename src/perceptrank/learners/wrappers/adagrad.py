@@ -9,7 +9,7 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.wrapper import Wrapper
 from perceptrank.stream.validation import ParameterError, check_choice
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 STEPS = ("diagonal", "norm")
 
@@ -26,7 +26,7 @@ class AdaGrad(Wrapper):
     ----------
     learner : learner
         Settings of the learner, which must have a `learning_rate`: SOLAR and PRank determine the length of their steps
-        themselves; bagging and tournaments wrap AdaGrad, not the reverse. Its `average` and `scaling` apply.
+        themselves; bagging and tournaments wrap AdaGrad, not the reverse. Its `average` and `transforms` apply.
     steps : "diagonal" or "norm"
         Adapt each feature, or the step as a whole.
 
@@ -56,7 +56,7 @@ class AdaGrad(Wrapper):
             raise ParameterError("learner", "must be one with a learning_rate", self.learner)
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        super()._parameters_changed(parameters | {"scaling": self.learner.scaling})
+        super()._parameters_changed(parameters | {"transforms": self.learner.transforms})
 
     @property
     def average(self) -> bool:  # type: ignore[override]
@@ -64,9 +64,9 @@ class AdaGrad(Wrapper):
         return self._copy.average
 
     @property
-    def scaling(self) -> ScalingLike:  # type: ignore[override]
+    def transforms(self) -> TransformLike:  # type: ignore[override]
         """The learner's transforms."""
-        return self._copy.scaling
+        return self._copy.transforms
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""

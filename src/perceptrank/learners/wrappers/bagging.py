@@ -15,7 +15,7 @@ from perceptrank.learners.rounds import count_round
 from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, fresh
 from perceptrank.stream.validation import check_positive_whole, check_seed
-from perceptrank.transforms.scaling import ScalingLike
+from perceptrank.transforms.transform import TransformLike
 
 _MOST_REPEATS = 20  # larger draws have probabilities below rounding
 
@@ -49,13 +49,13 @@ class Bagging(Wrapper, Ensemble):
     Parameters
     ----------
     learner : learner
-        Settings of the members, each with its own seed if the learner has one. It must not scale features.
+        Settings of the members, each with its own seed if the learner has one.
     n_members : int
         Number of members.
     seed : int
         Seed of the draws.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
-        Transforms that features go through first, shared by all members.
+    transforms : str, Transform or list of them, optional
+        Transforms that features go through first, once for all members; by default those of the learner.
 
     Reference: N. C. Oza and S. Russell, "Online Bagging and Boosting".
 
@@ -70,29 +70,34 @@ class Bagging(Wrapper, Ensemble):
     fixed = ("n_members", "seed")
     cost = "N times that of its learner"
 
-    def __init__(self, learner: Learner, *, n_members: int = 10, seed: int = 0, scaling: ScalingLike = None) -> None:
+    def __init__(
+        self, learner: Learner, *, n_members: int = 10, seed: int = 0, transforms: TransformLike = None
+    ) -> None:
         self.learner = learner
         self.n_members = n_members
         self.seed = seed
-        self.scaling = scaling
+        self.transforms = transforms
         self._start()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_positive_whole("n_members", self.n_members)
         check_seed(self.seed)
-        if self.learner._scales_features:
+        if _without_transform(self.learner)._transforms_features:
             raise ValueError(
-                "learner must not scale features, so that weights can be averaged, and "
-                f"{self.learner!r} does, or a nested learner; give scaling to Bagging instead"
+                "learner must not be made of learners with transforms of their own, so that weights can be averaged, "
+                f"got {self.learner!r}; give transforms to Bagging instead"
             )
         check_room(f"{self.n_members} members", self._room(0))
 
     def _make_members(self) -> list[Learner]:
         return [self._make_member(number) for number in range(self.n_members)]
 
+    def _own_transform(self) -> TransformLike:
+        return self._copy._own_transform() if self.transforms is None else self.transforms
+
     def _make_member(self, number: int) -> Learner:
-        return fresh(self._copy, lambda seed: int(2**53 * noise(int(self.seed), seed, number)))
+        return fresh(_without_transform(self._copy), lambda seed: int(2**53 * noise(int(self.seed), seed, number)))
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters)
@@ -151,3 +156,13 @@ class Bagging(Wrapper, Ensemble):
             if not count_round(masses[q], state.core):
                 return q
         return n
+
+
+def _without_transform(learner: Learner) -> Learner:
+    """Return an unlearned copy of a learner that takes features as they are."""
+    settings = learner.get_params(deep=False)
+    if "transforms" in settings:
+        settings["transforms"] = []
+    if isinstance(settings.get("learner"), Learner):
+        settings["learner"] = _without_transform(settings["learner"])
+    return type(learner)(**settings)

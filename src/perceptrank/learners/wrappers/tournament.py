@@ -8,16 +8,18 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.linear_ranker import transformed
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
+from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.state import State
-from perceptrank.learners.wrappers.wrapper import Ensemble, fresh
+from perceptrank.learners.wrappers.sum import Sum
+from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
 from perceptrank.measures import AP, MeasureLike, parse
-from perceptrank.stream.validation import ParameterError, check_choice, check_seed
+from perceptrank.stream.validation import check_choice, check_seed
 from perceptrank.theory import theorems
-from perceptrank.transforms.scaling import Scaling, ScalingLike
+from perceptrank.transforms.transform import Transform, TransformLike
 
 STRATEGIES = ("leader", "hedge")
-_SCALINGS = (None, "query-zscore", "running")
 
 
 class Tournament(Ensemble):
@@ -28,20 +30,21 @@ class Tournament(Ensemble):
     weights: the expected loss after T queries is at most that of the best of N learners plus sqrt(2 T ln N) +
     sqrt(ln N / 8), for every stream (`perceptrank.theory.bounds.hedge`).
 
-    It replaces tuning, for example of a learning rate or of the scaling.
+    It replaces tuning, for example of a learning rate or of the transform.
 
     Parameters
     ----------
     learners : list of learners, optional
-        Settings of the learners, not their state. By default three listwise perceptrons, which learn AP if `measure` is
-        AP and NDCG otherwise: on the given features, z-scored query by query, and with a running standardiser.
-        `Tournament.over` makes a list of all combinations of settings.
+        Settings of the learners, not their state. By default a listwise perceptron, which learns AP if `measure` is AP
+        and NDCG otherwise, ridge regression, and the sum of both. `Tournament.over` makes a list of all combinations of
+        settings.
     measure : str or Measure
         The measure that learners are compared by.
     strategy : "leader" or "hedge"
         Rank with the best learner, or with a random one by exponential weights.
-    scaling : None, "query-zscore", "query-minmax", "running", a Scaling, or a list of them
-        Transforms that features go through first, shared by all learners, before their own.
+    transforms : str, Transform or list of them, optional
+        Transforms that features go through first, shared by all learners, before their own; of the default learners,
+        which have none, "auto".
     seed : int
         Seed of the draws of "hedge".
 
@@ -65,13 +68,13 @@ class Tournament(Ensemble):
         *,
         measure: MeasureLike = "ndcg@10",
         strategy: str = "leader",
-        scaling: ScalingLike = None,
+        transforms: TransformLike = None,
         seed: int = 0,
     ) -> None:
         self.learners = learners
         self.measure = measure
         self.strategy = strategy
-        self.scaling = scaling
+        self.transforms = transforms
         self.seed = seed
         self._start()
 
@@ -102,10 +105,14 @@ class Tournament(Ensemble):
         names, choices = list(settings), [list(values) for values in settings.values()]
         return cls([kind(**dict(zip(names, chosen, strict=True))) for chosen in product(*choices)], **tournament or {})
 
+    def _own_transform(self) -> TransformLike:
+        return "auto" if self.learners is None and self.transforms is None else self.transforms
+
     def _templates(self) -> list[Learner]:
         if self.learners is None:
             learned = "ap" if isinstance(parse(self.measure), AP) else "ndcg"
-            return [ListwisePerceptron(learned, scaling=scaling) for scaling in _SCALINGS]
+            listwise, ridge = ListwisePerceptron(learned, transforms=None), OnlineRidge()
+            return [listwise, ridge, Sum([listwise, ridge])]
         return list(self.learners)
 
     def _check_parameters(self) -> None:
@@ -113,14 +120,8 @@ class Tournament(Ensemble):
         parse(self.measure)
         check_choice("strategy", self.strategy, STRATEGIES)
         check_seed(self.seed)
-        if self.learners is not None and not isinstance(self.learners, Sequence):
-            raise ParameterError("learners", "must be a list of learners", self.learners)
-        templates = self._templates()
-        if not templates:
-            raise ValueError("learners must be at least one learner, got none")
-        for one in templates:
-            if not isinstance(one, Learner) or isinstance(one, Tournament):
-                raise ParameterError("learners", "must be learners other than tournaments", one)
+        if self.learners is not None:
+            check_learners(self.learners, refused=Tournament)
 
     def _make_members(self) -> list[Learner]:
         return [fresh(one) for one in self._templates()]
@@ -171,14 +172,12 @@ class Tournament(Ensemble):
         judge = parse(self.measure)
         judge.check_grades(relevance)
         scores, moved = np.empty((len(members), len(relevance))), np.empty((len(members), n))
+        done = self._learn_in_members(state, X, relevance, offsets, scores, moved)
+        if done < n:
+            return done
         values = np.empty((len(members), n))
-        for place, member in enumerate(members):
-            scaled = member._learn_scaling(member._state, X, offsets)
-            done = member._pass(member._state, scaled, relevance, offsets, scores[place], moved[place])
-            if done < n:
-                return done
-            member._state.queries += n
-            values[place] = judge.per_query(scores[place], relevance, offsets, first)
+        for place, found in enumerate(scores):
+            values[place] = judge.per_query(found, relevance, offsets, first)
         counts = state.more["judged"][0] + np.cumsum(np.concatenate([[0], ~np.isnan(values[0])]))
         sums = np.cumsum(np.column_stack([state.more["sums"], np.nan_to_num(values)]), axis=1)
         chosen = self._choices(sums[:, :-1], counts[:-1], np.arange(first, first + n))
@@ -193,21 +192,35 @@ class Tournament(Ensemble):
         return self._leader(super()._learned())._learned()
 
     @property
+    def weights(self) -> Floats:
+        """The leader's current iterate."""
+        return self._leader(super()._learned()).weights
+
+    @property
     def coef_(self) -> Floats:
-        """The leader's weights, which `predict` uses on features transformed by `scalings_`."""
+        """The leader's weights, which `predict` uses on features transformed by `transforms_`."""
         return self._coefficients(super()._learned())
 
     def _coefficients(self, state: State) -> Floats:
         leader = self._leader(state)
         return leader._coefficients(leader._state)
 
-    def _transforms(self, state: State) -> list[Scaling]:
+    def _transforms(self, state: State) -> list[Transform]:
         """Return the tournament's transforms, then those of the leader."""
-        return state.scalings + self._leader(state)._state.scalings
+        leader = self._leader(state)
+        return state.transforms + leader._transforms(leader._state)
+
+    def _has_transforms(self, state: State) -> bool:
+        leader = self._leader(state)
+        return bool(state.transforms) or leader._has_transforms(leader._state)
+
+    def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
+        leader = self._leader(state)
+        return leader._block_scores(leader._state, transformed(state.transforms, X, offsets, names), offsets, names)
 
     @property
-    def _scales_features(self) -> bool:
-        return super()._scales_features or any(one._scales_features for one in self._state.members)
+    def _transforms_features(self) -> bool:
+        return super()._transforms_features or any(one._transforms_features for one in self._state.members)
 
     @property
     def n_rounds(self) -> int:

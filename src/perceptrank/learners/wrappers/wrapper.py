@@ -1,11 +1,12 @@
 """Base classes of learners that contain other learners."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy.typing as npt
 
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.state import State
 from perceptrank.measures import Measure
@@ -33,6 +34,7 @@ class Composite(Learner):
     """
 
     depends_on_rate = False  # beyond the dependence of its learners
+    depends_on_scale = False
 
     def _document_of(self, state: State) -> dict[str, Any]:
         document = super()._document_of(state)
@@ -162,7 +164,20 @@ class Ensemble(Composite):
     def _begin(self, state: State, n_features: int) -> None:
         super()._begin(state, n_features)
         for one in state.members:
-            one._begin(one._state, n_features)
+            one._begin(one._state, state.n_features)
+
+    def _learn_in_members(
+        self, state: State, X: Features, relevance: Floats, offsets: Ints, scores: Floats, moved: Floats
+    ) -> int:
+        """Let every member learn a block, each with a row of scores and of masses; return as `_pass` does."""
+        n = len(offsets) - 1
+        for place, member in enumerate(state.members):
+            scaled = member._learn_transforms(member._state, X, offsets)
+            done = member._pass(member._state, scaled, relevance, offsets, scores[place], moved[place])
+            if done < n:
+                return done
+            member._state.queries += n
+        return n
 
     @property
     def members(self) -> list[Learner]:
@@ -188,6 +203,18 @@ class Ensemble(Composite):
                 raise ValueError(f"members must have learned from {width} features, got {found}")
         ensemble._state.members = members
         return ensemble
+
+
+def check_learners(given: Any, refused: type[Learner] | None = None) -> None:
+    """Raise if the setting `learners` is not a list of learners, or has one of a class that is refused."""
+    if not isinstance(given, Sequence):
+        raise ParameterError("learners", "must be a list of learners", given)
+    if not given:
+        raise ValueError("learners must be at least one learner, got none")
+    for one in given:
+        if not isinstance(one, Learner) or (refused is not None and isinstance(one, refused)):
+            but = "" if refused is None else f" other than {refused.algorithm}s"
+            raise ParameterError("learners", f"must be learners{but}", one)
 
 
 def _settings(learner: Learner) -> tuple[str, dict[str, Any]]:

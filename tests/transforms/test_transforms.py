@@ -14,7 +14,7 @@ def standardized(X, reference):
 
 @pytest.mark.kernel
 @given(stream=streams(dtypes=EITHER_PRECISION))
-def test_query_scalings_equal_their_definitions(stream):
+def test_query_transforms_equal_their_definitions(stream):
     for query, zscore, minmax in zip(
         stream, pr.QueryZScore().transform(stream), pr.QueryMinMax().transform(stream), strict=True
     ):
@@ -32,7 +32,7 @@ def test_the_running_standardizer_equals_its_definition(stream):
     seen = np.empty((0, stream.n_features))
     for query in stream:
         seen = np.vstack([seen, query.X.astype(float)])
-        scaled = scaler.learn_and_scale(query.X, np.array([0, len(query.X)]))
+        scaled = scaler.learn_and_apply(query.X, np.array([0, len(query.X)]))
         np.testing.assert_allclose(scaled, standardized(query.X.astype(float), seen), atol=1e-4)
         assert scaler.count == len(seen)
     np.testing.assert_allclose(scaler.mean, seen.mean(axis=0), atol=1e-10)
@@ -42,9 +42,9 @@ def test_the_running_standardizer_equals_its_definition(stream):
 @given(stream=streams(dtypes=EITHER_PRECISION), size=st.integers(1, 500))
 def test_blocks_do_not_change_a_bit(stream, size):
     whole = pr.RunningStandardizer()
-    expected = whole.learn_and_scale(stream.X, stream.offsets)
+    expected = whole.learn_and_apply(stream.X, stream.offsets)
     pieces = pr.RunningStandardizer()
-    found = [pieces.learn_and_scale(block.X, block.offsets) for block in stream.blocks(size)]
+    found = [pieces.learn_and_apply(block.X, block.offsets) for block in stream.blocks(size)]
     assert np.array_equal(np.concatenate(found), expected)
     assert pieces == whole
 
@@ -69,13 +69,13 @@ def test_constant_features_become_exactly_zero(value, dtype):
     stream = pr.QueryStream.from_arrays(np.full((21, 1), value, dtype), np.zeros(21), group=[7, 3, 11])
     for scaling in (pr.QueryZScore(), pr.QueryMinMax()):
         assert not scaling.transform(stream).X.any()
-    assert not pr.RunningStandardizer().learn_and_scale(stream.X, stream.offsets).any()
+    assert not pr.RunningStandardizer().learn_and_apply(stream.X, stream.offsets).any()
 
 
 def test_frozen_statistics_stay():
     scaler = pr.RunningStandardizer().learn(pr.QueryStream.from_arrays([[0.0], [2.0]], [0, 1])).freeze()
     more = pr.QueryStream.from_arrays([[100.0], [300.0]], [0, 1])
-    assert scaler.learn_and_scale(more.X, more.offsets).tolist() == [[99], [299]]
+    assert scaler.learn_and_apply(more.X, more.offsets).tolist() == [[99], [299]]
     assert scaler.count == 2
 
 
@@ -91,7 +91,7 @@ def test_one_document_queries_and_single_precision_stay_what_they_are():
 def test_numbers_too_large_to_scale_are_an_error(kind):
     stream = pr.QueryStream.from_arrays([[0.0, -1.7e308], [0.0, 1.7e308]], [0, 1])
     with pytest.raises(ValueError, match="feature 1 is too large to be scaled"):
-        kind().learn_and_scale(stream.X, stream.offsets)
+        kind().learn_and_apply(stream.X, stream.offsets)
 
 
 def test_spreads_too_small_to_divide_by_count_as_none():
@@ -107,5 +107,5 @@ def test_bad_input_changes_nothing():
     with pytest.raises(ValueError, match="feature 0 is too large"):
         scaler.learn(pr.QueryStream.from_arrays([[1e300], [-1e300]], [0, 1]))
     assert scaler.state() == before
-    with pytest.raises(ValueError, match="'query-zscore', 'query-minmax', 'running'"):
-        pr.SlamPerceptron(scaling="z")
+    with pytest.raises(ValueError, match="'running', 'query-zscore', 'query-minmax'"):
+        pr.SlamPerceptron(transforms="z")

@@ -1,0 +1,189 @@
+"""Several learners at once, ranking with the sum of their scores."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
+from perceptrank.kernels.compiled import compiled, helper
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.linear_ranker import transformed
+from perceptrank.learners.listwise.perceptron import ListwisePerceptron
+from perceptrank.learners.ridge import OnlineRidge
+from perceptrank.learners.rounds import Iterates, count_round
+from perceptrank.learners.state import State
+from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
+from perceptrank.transforms.transform import TransformLike
+
+
+@compiled
+def sum_pass(
+    offsets: Ints,
+    scores: FloatRows,
+    moved: FloatRows,
+    state: Iterates,
+    spreads: Floats,
+    counts: Floats,
+    predicted: Floats,
+    masses: Floats,
+) -> int:
+    """Add the members' scores, in units of their spreads so far, then count their spreads, query after query."""
+    n_members = scores.shape[0]
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        for i in range(start, stop):
+            predicted[i] = 0.0
+        masses[q] = 0.0
+        for member in range(n_members):
+            unit = spreads[member] / counts[member] if counts[member] > 0.0 else 1.0
+            for i in range(start, stop):
+                predicted[i] += scores[member, i] / unit
+            spread = spread_of(scores[member], start, stop)
+            if not spread < math.inf:
+                return q
+            if spread > 0.0:
+                spreads[member] += spread
+                counts[member] += 1.0
+            masses[q] += moved[member, q] / n_members
+        if not count_round(masses[q], state):
+            return q
+    return len(offsets) - 1
+
+
+@helper
+def spread_of(scores: Floats, start: int, stop: int) -> float:
+    """Return the standard deviation of the scores of one query, exactly 0 if all are equal."""
+    mean, squares = 0.0, 0.0
+    for i in range(start, stop):
+        mean += (scores[i] - scores[start]) / (stop - start)
+    for i in range(start, stop):
+        apart = (scores[i] - scores[start]) - mean
+        squares += apart * apart / (stop - start)
+    return math.sqrt(squares)
+
+
+class Sum(Ensemble):
+    """Run several learners on the stream at once, and rank with the sum of their scores, each in units of its spread.
+
+    All learners rank and learn every query. The score of a document is the sum of the learners' scores, each divided by
+    the learner's spread: the mean, over all queries so far in which its scores were not all equal, of the standard
+    deviation of the scores that it gave to the documents of the query before it learned from it. Before there is such
+    a query, the divisor is 1.
+
+    Learners of different kinds make different mistakes, some of which cancel.
+
+    Parameters
+    ----------
+    learners : list of learners, optional
+        Settings of the learners, not their state. By default a listwise perceptron and ridge regression.
+    transforms : str, Transform or list of them, optional
+        Transforms that features go through first, shared by all learners, before their own; of the default learners,
+        which have none, "auto".
+
+    References: E. A. Fox and J. A. Shaw, "Combination of Multiple Searches", for the sum; M. Montague and J. A. Aslam,
+    "Relevance Score Normalization for Metasearch", for the units.
+
+    >>> import perceptrank as pr
+    >>> ranker = Sum([pr.ListwisePerceptron(), pr.OnlineRidge(transforms="running")])
+    >>> trace = ranker.learn(pr.separable(200).stream)
+    >>> [one.n_queries for one in ranker.members], ranker.spreads_.shape
+    ([200, 200], (2,))
+    """
+
+    algorithm = "sum"
+    fixed = ("learners",)
+    cost = "that of its learners"
+
+    def __init__(self, learners: Sequence[Learner] | None = None, *, transforms: TransformLike = None) -> None:
+        self.learners = learners
+        self.transforms = transforms
+        self._start()
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.learners is not None:
+            check_learners(self.learners)
+
+    def _make_members(self) -> list[Learner]:
+        if self.learners is None:
+            return [ListwisePerceptron(transforms=None), OnlineRidge()]
+        return [fresh(one) for one in self.learners]
+
+    def _own_transform(self) -> TransformLike:
+        return "auto" if self.learners is None and self.transforms is None else self.transforms
+
+    def _learner_documents(self, state: State) -> dict[str, Any]:
+        return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in state.members]}
+
+    def _room(self, n_features: int) -> int:
+        return sum(one._room(n_features) for one in self._state.members)
+
+    # Learning
+
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return the initial values of the arrays that it has beside weights and counts, by name."""
+        n = len(self._state.members)
+        return {"spreads": np.zeros(n), "counts": np.zeros(n)}
+
+    def _pass(
+        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+    ) -> int:
+        n, n_members = len(offsets) - 1, len(state.members)
+        scores, moved = np.empty((n_members, len(relevance))), np.empty((n_members, n))
+        done = self._learn_in_members(state, X, relevance, offsets, scores, moved)
+        if done < n:
+            return done
+        more = state.more
+        return sum_pass(offsets, scores, moved, state.core, more["spreads"], more["counts"], predicted, masses)
+
+    # The learned state
+
+    @property
+    def spreads_(self) -> Floats:
+        """The divisor of each learner's scores."""
+        return _units(self._learned())
+
+    def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
+        X = transformed(state.transforms, X, offsets, names)
+        scores = np.zeros(len(X))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for member, unit in zip(state.members, _units(state), strict=True):
+                scores += member._block_scores(member._state, X, offsets, names) / unit
+        if not np.isfinite(scores).all():
+            raise ValueError("scores overflow: the features are too large")
+        return scores
+
+    def _has_transforms(self, state: State) -> bool:
+        return bool(state.transforms) or any(one._has_transforms(one._state) for one in state.members)
+
+    @property
+    def weights(self) -> Floats:
+        """The sum of the learners' current iterates in units of their spreads, if none transforms features itself."""
+        return self._weighted(self._learned(), [one.weights for one in self._learned().members])
+
+    def _coefficients(self, state: State) -> Floats:
+        return self._weighted(state, [one._coefficients(one._state) for one in state.members])
+
+    def _weighted(self, state: State, vectors: list[Floats]) -> Floats:
+        for one in state.members:
+            if one._has_transforms(one._state):
+                raise AttributeError(
+                    f"a Sum whose learners transform features, each for itself, as {one!r} does, is no vector of "
+                    "weights: look at its members, or give the transform to the Sum instead"
+                )
+        total: Floats = np.sum([one / unit for one, unit in zip(vectors, _units(state), strict=True)], axis=0)
+        return total
+
+    @property
+    def _transforms_features(self) -> bool:
+        return super()._transforms_features or any(one._transforms_features for one in self._state.members)
+
+
+def _units(state: State) -> Floats:
+    """Return the spread of each member, 1 where it is not known."""
+    if not state.has_begun:
+        return np.ones(len(state.members))
+    spreads, counts = state.more["spreads"], state.more["counts"]
+    return np.where(counts > 0, spreads / np.maximum(counts, 1), 1.0)

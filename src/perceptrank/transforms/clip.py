@@ -1,0 +1,58 @@
+"""Clipping features."""
+
+import math
+from typing import Any
+
+from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.stream.validation import check_positive, read_only
+from perceptrank.transforms.transform import WritingTransform
+
+
+class Clip(WritingTransform):
+    """Move features beyond a limit to the limit: after `running`, a single outlier cannot make a step long.
+
+    Parameters
+    ----------
+    limit : float, positive
+        Largest absolute value.
+
+    >>> import perceptrank as pr
+    >>> Clip(2).transform(pr.QueryStream.from_arrays([[1.0, -5.0], [30.0, 0.5]], [0, 1])).X
+    array([[ 1. , -2. ],
+           [ 2. ,  0.5]])
+    """
+
+    name = "clip"
+
+    def __init__(self, limit: float = 3.0) -> None:
+        self.limit = float(check_positive("limit", limit))
+
+    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        """Write the clipped features into columns of an array, from column `first` on."""
+        clip_pass(read_only(X), self.limit, outputs, first)
+
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document."""
+        return self.limit * math.sqrt(n_features)
+
+    def state(self) -> dict[str, Any]:
+        """Return the limit."""
+        return {"limit": self.limit}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned; raise if it is inconsistent."""
+        self.limit = float(check_positive("limit", state["limit"]))
+
+    def __repr__(self) -> str:
+        return f"Clip({self.limit:g})"
+
+
+@compiled
+def clip_pass(X: Features, limit: float, outputs: Features, first: int) -> None:
+    """Write features moved to the range from -limit to limit; what is not a number stays so."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            x = X[i, j]
+            x = x if not x > limit else X.dtype.type(limit)
+            outputs[i, first + j] = x if not x < -limit else X.dtype.type(-limit)

@@ -1,0 +1,153 @@
+"""Transforms made of others: one after the other, or side by side."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Self
+
+from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.transforms.transform import Transform, TransformLike, WritingTransform
+
+
+class Composition(Transform):
+    """A transform made of others.
+
+    Attributes
+    ----------
+    parts : list of Transform
+        Copies of what it was made of.
+    """
+
+    def __init__(self, *transforms: TransformLike) -> None:
+        from perceptrank.transforms.parsing import make_transforms
+
+        self.parts: list[Transform] = [_one(make_transforms(transform)) for transform in transforms]
+        if not self.parts:
+            raise ValueError(f"{type(self).__name__} must be made of at least one transform")
+
+    @property
+    def learns(self) -> bool:  # type: ignore[override]
+        """True if one of the parts learns."""
+        return any(part.learns for part in self.parts)
+
+    def merge(self, other: Self) -> Self:
+        """Add the statistics of another one, made of the same kinds of transforms, to this one's."""
+        if [part.name for part in self.parts] != [part.name for part in other.parts]:
+            raise ValueError(f"{self!r} and {other!r} are made of different transforms")
+        for part, given in zip(self.parts, other.parts, strict=True):
+            part.merge(given)
+        return self
+
+    def state(self) -> dict[str, Any]:
+        """Return names, settings and statistics of the parts."""
+        return {"parts": [{"name": part.name, **part.state()} for part in self.parts]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned; raise if it is inconsistent."""
+        from perceptrank.transforms.parsing import from_plain
+
+        self.parts = [from_plain(part) for part in state["parts"]]
+        if not self.parts:
+            raise ValueError(f"{self.name} must be made of at least one transform")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.parts))})"
+
+
+class Chain(Composition):
+    """Apply transforms one after the other, each to what the one before it returns.
+
+    Parameters
+    ----------
+    *transforms : str or Transform
+        Names or transforms; a list of them is a chain as well.
+
+    >>> Chain("running", "clip")
+    Chain(RunningStandardizer(), Clip(3))
+    """
+
+    name = "chain"
+
+    def apply(self, X: Features, offsets: Ints) -> Features:
+        """Return the transformed features of a block, without learning."""
+        for part in self.parts:
+            X = part.apply(X, offsets)
+        return X
+
+    def learn_and_apply(self, X: Features, offsets: Ints) -> Features:
+        """Learn from each query of a block, as far as the parts learn, and return its transformed features."""
+        for part in self.parts:
+            X = part.learn_and_apply(X, offsets)
+        return X
+
+    def _widths(self, n_features: int) -> Iterator[tuple[Transform, int]]:
+        for part in self.parts:
+            yield part, n_features
+            n_features = part.n_outputs(n_features)
+
+    def n_outputs(self, n_features: int) -> int:
+        """Return the number of features that so many become."""
+        for part in self.parts:
+            n_features = part.n_outputs(n_features)
+        return n_features
+
+    def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Return the names of the features that features of these names become."""
+        for part in self.parts:
+            names = part.output_names(names)
+        return names
+
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        """Return the bound of the last part, on as many features as it is given."""
+        last, width = list(self._widths(n_features))[-1]
+        return last.largest_norm(width, longest)
+
+
+class Join(Composition, WritingTransform):
+    """Put the outputs of several transforms of the same features side by side.
+
+    Parameters
+    ----------
+    *transforms : str or Transform
+        Names or transforms; a list of them is a chain.
+
+    >>> import perceptrank as pr
+    >>> stream = pr.QueryStream.from_arrays([[1.0], [30.0], [2.0]], [0, 1, 0], feature_names=["bm25"])
+    >>> joined = Join("query-minmax", "query-rank").transform(stream)
+    >>> joined.X.round(2)
+    array([[ 0.  , -1.  ],
+           [ 1.  ,  1.  ],
+           [ 0.03,  0.  ]])
+    >>> joined.feature_names
+    ('bm25 query-minmax', 'bm25 query-rank')
+    """
+
+    name = "join"
+
+    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        """Write the outputs of all parts into columns of an array, from column `first` on."""
+        for part in self.parts:
+            part.write(X, offsets, outputs, first, learning=learning)
+            first += part.n_outputs(X.shape[1])
+
+    def n_outputs(self, n_features: int) -> int:
+        """Return the number of features that so many become."""
+        return sum(part.n_outputs(n_features) for part in self.parts)
+
+    def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Return the names of the features that features of these names become: each with the name of its part."""
+        if names is None:
+            return None
+        made = [(part, part.output_names(names)) for part in self.parts]
+        return tuple(f"{name} {part.name}" for part, outputs in made for name in outputs or ())
+
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        """Return the root of the sum of squares of the parts' bounds."""
+        return math.hypot(*(part.largest_norm(n_features, longest) for part in self.parts))
+
+
+def _one(transforms: list[Transform]) -> Transform:
+    if len(transforms) == 1:
+        return transforms[0]
+    chain = Chain.__new__(Chain)
+    chain.parts = transforms
+    return chain

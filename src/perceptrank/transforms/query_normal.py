@@ -1,0 +1,33 @@
+"""Replacing each query's features by the normal scores of their ranks within the query."""
+
+import math
+from statistics import NormalDist
+
+from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.transforms.column_ranks import write_scores
+from perceptrank.transforms.transform import WritingTransform
+
+
+class QueryNormal(WritingTransform):
+    """Replace each feature by the normal score of its rank r among the m documents of the query.
+
+    That is the value below which a standard normal variable lies with chance (r - 1/2) / m. Equal values have the mean
+    of their ranks; constant features and single documents become 0. It depends on the order of values alone, whatever
+    their scale, and says more of the best and the worst documents than the rank itself.
+
+    >>> import perceptrank as pr
+    >>> stream = pr.QueryStream.from_arrays([[1.0, 5.0], [30.0, 5.0], [2.0, 5.0]], [0, 1, 0])
+    >>> QueryNormal().transform(stream).X[:, 0].round(3)
+    array([-0.967,  0.967,  0.   ])
+    """
+
+    name = "query-normal"
+
+    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        """Write the normal scores into columns of an array, from column `first` on."""
+        write_scores(X, offsets, outputs, first, normal=True)
+
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document."""
+        # The scores of m documents have a mean square of less than 1; one document cannot have more than the largest.
+        return math.sqrt(n_features) * NormalDist().inv_cdf(1 - 0.5 / longest) if longest > 1 else 0.0

@@ -1,0 +1,29 @@
+"""Replacing each query's features by their ranks within the query."""
+
+import math
+
+from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.transforms.column_ranks import write_scores
+from perceptrank.transforms.transform import WritingTransform
+
+
+class QueryRank(WritingTransform):
+    """Replace each feature by its rank within the query, from -1 for the smallest value to 1 for the largest.
+
+    Equal values have the mean of their ranks; constant features and single documents become 0.
+
+    >>> import perceptrank as pr
+    >>> stream = pr.QueryStream.from_arrays([[1.0, 5.0], [30.0, 5.0], [2.0, 5.0], [2.0, 5.0]], [0, 1, 0, 0])
+    >>> QueryRank().transform(stream).X[:, 0]
+    array([-1.,  1.,  0.,  0.])
+    """
+
+    name = "query-rank"
+
+    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        """Write the ranks into columns of an array, from column `first` on."""
+        write_scores(X, offsets, outputs, first, normal=False)
+
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document."""
+        return math.sqrt(n_features) if longest > 1 else 0.0

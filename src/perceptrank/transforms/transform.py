@@ -1,0 +1,172 @@
+"""The interface of transforms."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.validation import as_features, as_grouped, warn_renamed
+
+
+class Transform(ABC):
+    """A transform of features that works query by query, and may learn on the way.
+
+    To write one, define `apply`, and `learn_and_apply` if it learns; `n_outputs` if it changes the number of features.
+
+    Attributes
+    ----------
+    name : str
+        Name in model files and on the command line.
+    learns : bool
+        True if it has statistics, so that what it returns depends on what it has seen.
+    """
+
+    name: ClassVar[str]
+    learns: ClassVar[bool] = False
+
+    def transform(self, stream: QueryStream) -> QueryStream:
+        """Return a copy of the stream with transformed features."""
+        X = checked(self, self.apply(stream.X, stream.offsets), stream.X)
+        return stream.with_features(X, feature_names=self.output_names(stream.feature_names))
+
+    @abstractmethod
+    def apply(self, X: Features, offsets: Ints) -> Features:
+        """Return the transformed features of a block, without learning.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+            Features, float32 or float64.
+        offsets : array of shape (queries + 1,)
+            Where each query begins, and the number of documents.
+        """
+
+    def learn_and_apply(self, X: Features, offsets: Ints) -> Features:
+        """Learn from each query of a block, if this transform learns, and return its transformed features."""
+        return self.apply(X, offsets)
+
+    def n_outputs(self, n_features: int) -> int:
+        """Return the number of features that so many become."""
+        return n_features
+
+    def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Return the names of the features that features of these names become."""
+        return names
+
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document, infinity if there is none.
+
+        Parameters
+        ----------
+        n_features : int
+        longest : int
+            Largest number of documents of a query.
+        """
+        return math.inf
+
+    def merge(self, other: Self) -> Self:
+        """Add the statistics of another transform of the same kind, learned on other queries, to this one's."""
+        if self.learns:
+            raise TypeError(f"statistics of {type(self).__name__} cannot be merged")
+        return self
+
+    def state(self) -> dict[str, Any]:
+        """Return settings and learned statistics as numbers and lists."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned; raise if it is inconsistent."""
+
+    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        """Transform validated features into columns of an array, from column `first` on."""
+        made = checked(self, self.learn_and_apply(X, offsets) if learning else self.apply(X, offsets), X)
+        outputs[:, first : first + made.shape[1]] = made
+
+    def scale(self, X: Features, offsets: Ints) -> Features:
+        """Return what `apply` does; the former name of it."""
+        warn_renamed("scale", "apply")
+        return self.apply(X, offsets)
+
+    def learn_and_scale(self, X: Features, offsets: Ints) -> Features:
+        """Return what `learn_and_apply` does; the former name of it."""
+        warn_renamed("learn_and_scale", "learn_and_apply")
+        return self.learn_and_apply(X, offsets)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Transform) and self.name == other.name and self.state() == other.state()
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class WritingTransform(Transform):
+    """A transform that writes to columns of an array, so that a join of several makes no copies."""
+
+    def apply(self, X: Features, offsets: Ints) -> Features:
+        """Return the transformed features of a block, without learning."""
+        return self._apply(X, offsets, learning=False)
+
+    def learn_and_apply(self, X: Features, offsets: Ints) -> Features:
+        """Learn from each query of a block, if this transform learns, and return its transformed features."""
+        return self._apply(X, offsets, learning=True)
+
+    def _apply(self, X: Features, offsets: Ints, *, learning: bool) -> Features:
+        X, offsets = as_grouped(X, offsets)
+        outputs: Features = np.empty((len(X), self.n_outputs(X.shape[1])), X.dtype)
+        self.write(X, offsets, outputs, 0, learning=learning)
+        return outputs
+
+    @abstractmethod
+    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        """Transform validated features into columns of an array, from column `first` on."""
+
+
+class Scaling(Transform):
+    """The former name of `Transform`, for subclasses that define `scale` and `learn_and_scale`."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        warn_renamed("Scaling", "Transform, with apply for scale and learn_and_apply for learn_and_scale")
+
+    @abstractmethod
+    def scale(self, X: Features, offsets: Ints) -> Features:
+        """Return a scaled copy of the features of queries with these offsets."""
+
+    def learn_and_scale(self, X: Features, offsets: Ints) -> Features:
+        """Learn from the features, if this transform learns, and return a scaled copy of them."""
+        return self.scale(X, offsets)
+
+    def apply(self, X: Features, offsets: Ints) -> Features:
+        """Return the scaled features of a block, without learning."""
+        return self.scale(X, offsets)
+
+    def learn_and_apply(self, X: Features, offsets: Ints) -> Features:
+        """Learn from each query of a block, if this transform learns, and return its scaled features."""
+        return self.learn_and_scale(X, offsets)
+
+
+def checked(transform: Transform, made: Any, X: Features) -> Features:
+    """Return what a transform, perhaps of another package, has made of X; raise unless kernels can take it.
+
+    Values that are not finite are left to the kernels, which notice them.
+    """
+    name = type(transform).__name__
+    try:
+        features = as_features(made)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} must return features: {error}") from None
+    shape = len(X), transform.n_outputs(X.shape[1])
+    if features.shape != shape:
+        raise ValueError(f"{name} must return features of shape {shape}, got {features.shape}")
+    return features
+
+
+TransformLike: TypeAlias = str | Transform | Sequence[str | Transform] | None

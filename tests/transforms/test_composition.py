@@ -1,0 +1,175 @@
+"""Transforms that are made of others, that clip and that take logarithms; and what learners make of them."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.learners import bits
+from support.strategies import EITHER_PRECISION, streams
+
+import perceptrank as pr
+from perceptrank.transforms.parsing import TRANSFORMS, as_plain, from_plain, make_transforms
+
+NAMES = sorted(TRANSFORMS)
+
+
+@pytest.mark.kernel
+@given(stream=streams(dtypes=EITHER_PRECISION), names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=3))
+def test_joins_and_chains_are_their_parts(stream, names):
+    joined, chained = pr.Join(*names), pr.Chain(*names)
+    side_by_side = np.hstack([TRANSFORMS[name]().learn_and_apply(stream.X, stream.offsets) for name in names])
+    assert np.array_equal(joined.learn_and_apply(stream.X, stream.offsets), side_by_side)
+    assert joined.n_outputs(stream.n_features) == side_by_side.shape[1]
+    X = stream.X
+    for name in names:
+        X = TRANSFORMS[name]().learn_and_apply(X, stream.offsets)
+    assert np.array_equal(chained.learn_and_apply(stream.X, stream.offsets), X)
+    assert joined.learns == chained.learns == ("running" in names)
+
+
+@pytest.mark.kernel
+@given(stream=streams(dtypes=EITHER_PRECISION))
+def test_clipping_and_logarithms(stream):
+    X = stream.X
+    clipped = pr.Clip(0.5).apply(X, stream.offsets)
+    assert np.array_equal(clipped, np.clip(X, -0.5, 0.5))
+    np.testing.assert_allclose(
+        pr.SignedLog().apply(X, stream.offsets), np.sign(X) * np.log1p(np.abs(X.astype(float))), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "transforms", ["auto", "running+query-normal", ["running", "clip"], [pr.Join("running", "clip")]]
+)
+def test_models_with_transforms_go_on_as_if_they_had_never_stopped(transforms, tmp_path):
+    stream = pr.separable(40, n_features=5, seed=3).stream
+    whole, resumed = pr.ListwisePerceptron(transforms=transforms), pr.ListwisePerceptron(transforms=transforms)
+    whole.learn(stream)
+    resumed.learn(stream[:17])
+    resumed.save(tmp_path / "m.json")
+    resumed = pr.load(tmp_path / "m.json")
+    assert json.loads((tmp_path / "m.json").read_text())["features"] == resumed.n_features_in_ == 5
+    resumed.learn(stream[17:])
+    assert bits(resumed) == bits(whole)
+    assert np.array_equal(resumed.predict(stream), whole.predict(stream))
+
+
+def test_statistics_of_parts_are_merged():
+    stream = pr.separable(30, n_features=4).stream
+    one, other = pr.Join("running", "query-rank"), pr.Join("running", "query-rank")
+    one.learn_and_apply(stream[:10].X, stream[:10].offsets)
+    other.learn_and_apply(stream[10:].X, stream[10:].offsets)
+    merged = one.merge(other).parts[0]
+    assert merged.count == stream.n_documents
+    np.testing.assert_allclose(merged.mean, stream.X.mean(axis=0), atol=1e-12)
+    with pytest.raises(ValueError, match="different transforms"):
+        one.merge(pr.Join("query-rank", "running"))
+
+
+def test_names_of_outputs():
+    stream = pr.QueryStream.from_arrays(np.eye(2), [0, 1], feature_names=["age", "price"])
+    assert pr.Chain("running", "clip").transform(stream).feature_names == ("age", "price")
+    names = pr.Join("running", ["query-rank", "clip"]).transform(stream).feature_names
+    assert names == ("age running", "price running", "age chain", "price chain")
+
+
+def test_norms_that_are_known_before():
+    assert pr.Clip(2).largest_norm(9, 5) == 6
+    assert pr.QueryZScore().largest_norm(4, 10) == 6
+    assert pr.Chain("running", "query-rank").largest_norm(16, 3) == 4
+    assert pr.Join("query-rank", "query-minmax").largest_norm(8, 3) == pytest.approx(4)
+    assert pr.Join("query-rank", "running").largest_norm(8, 3) == np.inf
+
+
+def test_wrong_names_are_all_said_at_once():
+    with pytest.raises(ValueError, match=r"transforms must be one of 'auto', .*got \['ranks', 'logs', 3\]"):
+        pr.SlamPerceptron(transforms=["ranks", "running+logs", 3])
+    with pytest.raises(ValueError, match="at least one"):
+        pr.Join()
+    with pytest.raises(ValueError, match="limit must be"):
+        pr.Clip(0)
+
+
+def test_plain_values_come_back():
+    for transform in (pr.Join("running", pr.Chain("clip", "query-normal")), pr.Clip(1.5), pr.SignedLog()):
+        assert from_plain(json.loads(json.dumps(as_plain(transform)))) == transform
+    with pytest.raises(ValueError, match="at least one"):
+        from_plain({"name": "join", "parts": []})
+    assert [repr(one) for one in make_transforms("auto")] == ["Join(QueryZScore(), QueryNormal())"]
+
+
+def test_former_names():
+    stream = pr.separable(10, n_features=3).stream
+    expected = pr.SlamPerceptron(transforms="running")
+    expected.learn(stream)
+    with pytest.warns(DeprecationWarning, match="scaling is now transforms"):
+        ranker = pr.SlamPerceptron(scaling="running")
+    ranker.learn(stream)
+    assert bits(ranker) == bits(expected)
+    with pytest.warns(DeprecationWarning, match="scaling is now transforms"):
+        assert ranker.scaling == "running"
+    with pytest.warns(DeprecationWarning, match="scalings_ is now transforms_"):
+        assert ranker.scalings_ == expected.transforms_
+    with pytest.warns(DeprecationWarning, match="scale is now apply"):
+        pr.QueryZScore().scale(stream.X, stream.offsets)
+    assert pr.SlamPerceptron(transform="running").transforms == "running"
+    ranker.set_params(transform="query-rank")
+    assert ranker.transforms == "query-rank"
+    ranker.transform = None
+    assert ranker.transforms is None
+    assert not hasattr(ranker, "transform")  # scikit-learn would call it
+
+    with pytest.warns(DeprecationWarning, match="Scaling is now Transform"):
+
+        class Halved(pr.Scaling):
+            name = "halved"
+
+            def scale(self, X, offsets):
+                return X / 2
+
+    halved = pr.SlamPerceptron(transforms=Halved())
+    halved.learn(stream)
+    assert np.array_equal(halved.predict(stream.X), halved.predict(stream.X))
+
+
+def test_model_files_of_version_1_are_read(tmp_path):
+    ranker = pr.ListwisePerceptron(transforms="running")
+    ranker.learn(pr.separable(10, n_features=3).stream)
+    ranker.save(tmp_path / "m.json")
+    document = json.loads((tmp_path / "m.json").read_text())
+    document["version"] = 1
+    document["scalings"] = document.pop("transforms")
+    document["parameters"]["scaling"] = document["parameters"].pop("transforms")
+    del document["features"]
+    (tmp_path / "m.json").write_text(json.dumps(document))
+    assert pr.load(tmp_path / "m.json").as_document() == ranker.as_document()
+
+
+def test_features_of_very_different_spreads_are_warned_of():
+    X = np.random.default_rng(0).normal(size=(40, 3)) * [1, 10, 1e6]
+    stream = pr.QueryStream.from_arrays(X, np.arange(40) % 3, group=[10] * 4)
+    for kind in (pr.SlamPerceptron, pr.Perceptron):
+        with pytest.warns(UserWarning, match=r"differ in spread by a factor of 7e\+05.*transforms='auto'"):
+            kind().learn(stream)
+    for ranker in (pr.ListwisePerceptron(transforms="auto"), pr.OnlineRidge(), pr.SlamPerceptron(transforms="running")):
+        ranker.learn(stream)  # warnings are errors
+
+
+def test_many_rows_without_queries_are_warned_of():
+    X = np.random.default_rng(0).normal(size=(1001, 2))
+    with pytest.warns(UserWarning, match="all 1001 rows are the documents of one query"):
+        pr.SlamPerceptron().fit(X, np.arange(1001) % 2)
+    pr.SlamPerceptron().fit(X, np.arange(1001) % 2, group=[1001])
+
+
+def test_bagging_shares_the_transforms_of_its_learner():
+    stream = pr.separable(20, n_features=3).stream
+    bagging = pr.Bagging(pr.ListwisePerceptron(transforms="auto"), n_members=2)
+    bagging.learn(stream)
+    assert bagging.transforms_ == make_transforms("auto")
+    assert all(not one.transforms_ for one in bagging.members)
+    apart = pr.Bagging(pr.ListwisePerceptron(transforms=None), n_members=2)
+    apart.learn(bagging.transforms_[0].transform(stream))
+    assert np.array_equal(bagging.coef_, apart.coef_)
