@@ -82,7 +82,7 @@ def test_what_differs_is_said(tmp_path):
 
 
 def test_what_is_not_there_is_said(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"expected .*MSLR-WEB30K/Fold3/vali.txt .*\nObtain it from"):
+    with pytest.raises(FileNotFoundError, match=r"expected .*MSLR-WEB30K/Fold3/vali.txt .*\)\. Obtain it from"):
         pr.datasets()["mslr-web30k"].read(tmp_path, "vali", 3)
     with pytest.raises(ValueError, match=r"fold must be one of \[1, 2, 3, 4, 5\]"):
         pr.datasets()["mslr-web30k"].read(tmp_path, "vali", 6)
