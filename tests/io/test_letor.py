@@ -833,3 +833,14 @@ def test_nothing_that_stands_after_an_error_is_delivered(n_threads, monkeypatch)
         delivered.extend(qid for block in scan for qid in block.qids.tolist())
     assert delivered == list(range(len(delivered)))
     assert 80 < len(delivered) <= 100
+
+
+@pytest.mark.parametrize("start", [pr.read_letor, lambda path: list(pr.scan_letor(path))])
+def test_files_are_closed_when_a_line_is_wrong(start, tmp_path):
+    path = tmp_path / "judged.txt"
+    path.write_bytes(b"1 qid:1 1:1\n" * 200_000 + b"wrong\n")
+    with pytest.raises(pr.FormatError) as error:
+        start(path)
+    assert error.value.line == 200_001
+    if os.path.isdir("/proc/self/fd"):
+        assert str(path) not in {os.path.realpath(f"/proc/self/fd/{one}") for one in os.listdir("/proc/self/fd")}

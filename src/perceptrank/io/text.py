@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -94,8 +94,8 @@ class TextReader:
         if not chunk.has_more and len(chunk.text) == _buffer_size(_CHUNK_BYTES):
             self._spare.append(chunk.text)
 
-    def chunks(self) -> Iterator[Chunk]:
-        """Iterate over the chunks of all files."""
+    def chunks(self) -> Generator[Chunk, None, None]:
+        """Iterate over the chunks of all files; closing the generator closes the file at hand."""
         for number, file in enumerate(self.files):
             if isinstance(file, (str, os.PathLike)):
                 with open(file, "rb", buffering=0) as opened:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -109,9 +110,9 @@ def read_letor(
     settings = LineSettings(n_features, zero_based, where, comments, dtype, clip, policy.skips)
     parser = LineParser([display_name(file) for file in files], settings)
     reader = TextReader(files, policy.add_one)
-    with Pool(n_threads, reader.n_bytes) as pool:
+    with closing(reader.chunks()) as found, Pool(n_threads, reader.n_bytes) as pool:
         filler = Filler(pool, parser, policy, reader)
-        chunks = map(parser.detect_dialect, reader.chunks())
+        chunks = map(parser.detect_dialect, found)
         failure: FormatError | None = None
         while True:
             try:

@@ -1,6 +1,7 @@
 """Read LETOR text lazily, in blocks of whole queries."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
@@ -133,53 +134,53 @@ def _blocks(
 ) -> Iterator[QueryStream]:
     parser = LineParser([display_name(file) for file in files], settings)
     reader = TextReader(files, policy.add_one)
-    chunks = reader.chunks()
-    first = next(chunks, None)
-    if first is None:
-        raise no_documents(parser.files)
-    density = DensityLimit(parser, max_bytes)
-    width = settings.n_features or _find_width(files, first, parser, density, n_threads)
-    queries = BlockAssembler(max_bytes)
-    n_text_bytes = 0  # of the documents in `queries`
+    with closing(reader.chunks()) as chunks:
+        first = next(chunks, None)
+        if first is None:
+            raise no_documents(parser.files)
+        density = DensityLimit(parser, max_bytes)
+        width = settings.n_features or _find_width(files, first, parser, density, n_threads)
+        queries = BlockAssembler(max_bytes)
+        n_text_bytes = 0  # of the documents in `queries`
 
-    def prepared(chunks: Iterable[Chunk]) -> Iterator[_Work]:
-        """Split chunks and allocate their rows here, not in the threads, which would keep the memory."""
-        for chunk in chunks:
-            parser.detect_dialect(chunk)
-            for part in chunk.parts(_documents_per_part(width, parser)):
-                yield _allocate(part, width, parser)
+        def prepared(chunks: Iterable[Chunk]) -> Iterator[_Work]:
+            """Split chunks and allocate their rows here, not in the threads, which would keep the memory."""
+            for chunk in chunks:
+                parser.detect_dialect(chunk)
+                for part in chunk.parts(_documents_per_part(width, parser)):
+                    yield _allocate(part, width, parser)
 
-    def parse(work: _Work) -> Parsed:
-        parsed = parser.parse(*work, 0)
-        return parser.parse(*work, 0, limit=width) if parsed.widest.width > width else parsed
+        def parse(work: _Work) -> Parsed:
+            parsed = parser.parse(*work, 0)
+            return parser.parse(*work, 0, limit=width) if parsed.widest.width > width else parsed
 
-    with Pool(n_threads, reader.n_bytes) as pool:
-        parts = in_order(pool, prepared(chain([first], chunks)), parse, lambda work: work.n_bytes)
-        del first
-        for (chunk, X, relevance), parsed in parts:
-            policy.add(parser.problems(chunk, parsed), len(parsed.bad))
-            queries.feature_names = parser.feature_names(width)
-            comments = None if parsed.comments is None else np.array(parsed.comments, dtype=object)
-            n = parsed.n_rows
-            rows = _first_rows(X, n), _first_rows(relevance, n)
-            piece = Piece(*rows, comments, parsed.starts.tolist(), parsed.all_qids())
-            try:
-                for block in queries.add(piece):
-                    yield block
-                    n_text_bytes = 0
-            except RepeatedQueryError as error:
-                line = int(parsed.lines[np.searchsorted(parsed.starts, error.start)])
-                advice = Name("read_letor"), " groups them"
-                raise FormatError(parser.files[chunk.file], line, 1, f"{error}; ", *advice) from None
-            n_text_bytes += chunk.n_bytes
-            density.check(queries.n_rows, width, n_text_bytes)
-            reader.release(chunk)
-            if progress is not None:
-                progress(reader.n_read, reader.n_bytes)
-    policy.warn_if_skipped()
-    if queries.is_empty:
-        raise no_documents(parser.files)
-    yield from queries.flush()
+        with Pool(n_threads, reader.n_bytes) as pool:
+            parts = in_order(pool, prepared(chain([first], chunks)), parse, lambda work: work.n_bytes)
+            del first
+            for (chunk, X, relevance), parsed in parts:
+                policy.add(parser.problems(chunk, parsed), len(parsed.bad))
+                queries.feature_names = parser.feature_names(width)
+                comments = None if parsed.comments is None else np.array(parsed.comments, dtype=object)
+                n = parsed.n_rows
+                rows = _first_rows(X, n), _first_rows(relevance, n)
+                piece = Piece(*rows, comments, parsed.starts.tolist(), parsed.all_qids())
+                try:
+                    for block in queries.add(piece):
+                        yield block
+                        n_text_bytes = 0
+                except RepeatedQueryError as error:
+                    line = int(parsed.lines[np.searchsorted(parsed.starts, error.start)])
+                    advice = Name("read_letor"), " groups them"
+                    raise FormatError(parser.files[chunk.file], line, 1, f"{error}; ", *advice) from None
+                n_text_bytes += chunk.n_bytes
+                density.check(queries.n_rows, width, n_text_bytes)
+                reader.release(chunk)
+                if progress is not None:
+                    progress(reader.n_read, reader.n_bytes)
+        policy.warn_if_skipped()
+        if queries.is_empty:
+            raise no_documents(parser.files)
+        yield from queries.flush()
 
 
 def _documents_per_part(width: int, parser: LineParser) -> int:
@@ -209,9 +210,9 @@ def _find_width(
     density.see(parser.widest(first))
     if not _decides_width(first, density.widest.width, parser) and all(is_rereadable(file) for file in files):
         reader = TextReader(files, lambda error: None)
-        with Pool(n_threads, reader.n_bytes) as pool:
-            chunks = map(parser.detect_dialect, reader.chunks())
-            for chunk, widest in in_order(pool, chunks, parser.widest, lambda chunk: chunk.n_bytes):
+        with closing(reader.chunks()) as chunks, Pool(n_threads, reader.n_bytes) as pool:
+            detected = map(parser.detect_dialect, chunks)
+            for chunk, widest in in_order(pool, detected, parser.widest, lambda chunk: chunk.n_bytes):
                 density.see(widest)
                 reader.release(chunk)
     return max(1, density.widest.width, parser.min_width)
