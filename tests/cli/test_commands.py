@@ -424,7 +424,7 @@ def test_other_formats_take_threads_and_have_no_comments(run, stream, tmp_path):
     for source in ("s.parquet", "s.store"):
         run("learn", tmp_path / source, "--save", tmp_path / "m.json", "--threads", 2)
         assert len(run("rank", tmp_path / "m.json", tmp_path / source).stdout.splitlines()) == stream.n_documents
-        run("compare", tmp_path / source, "--threads", 1)
+        run("compare", tmp_path / source, "--threads", 1, "--algorithm", "listwise", "--algorithm", "listnet")
 
 
 def test_names_that_look_like_markup(run, files, tmp_path):
