@@ -72,6 +72,7 @@ from .measures import preset as preset
 from .stream.blocks import Scan as Scan
 from .stream.query_stream import Query as Query
 from .stream.query_stream import QueryStream as QueryStream
+from .stream.sparse import SparseFeatures as SparseFeatures
 from .theory.surrogates import LevelPair as LevelPair
 from .theory.surrogates import ListNet as ListNet
 from .theory.surrogates import MaxPair as MaxPair

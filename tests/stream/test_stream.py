@@ -247,12 +247,6 @@ def test_bad_offsets_and_mixed_widths():
         pr.QueryStream.concatenate([pr.QueryStream.from_arrays(np.eye(d), np.ones(d)) for d in (2, 3)])
 
 
-def test_sparse_matrices_are_refused_with_a_hint():
-    sparse = pytest.importorskip("scipy.sparse")
-    with pytest.raises(TypeError, match=r"X.toarray\(\)"):
-        pr.QueryStream.from_arrays(sparse.eye(3).tocsr(), [1, 2, 3])
-
-
 def test_grades_changed_after_the_check_do_no_harm():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)), rng.integers(0, 3, size=200).astype(float)

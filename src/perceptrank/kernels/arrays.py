@@ -16,3 +16,6 @@ Features: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 FloatRows: TypeAlias = npt.NDArray[np.float64]
 IntRows: TypeAlias = npt.NDArray[np.int64]
 Keys: TypeAlias = npt.NDArray[np.int32]
+
+# Values, columns and starts of compressed sparse rows.
+SparseArrays: TypeAlias = tuple[Features, npt.NDArray[np.int32], Ints]

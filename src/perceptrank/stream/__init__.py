@@ -7,5 +7,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "query_stream": ["Query", "QueryStream"],
         "blocks": ["Scan"],
+        "sparse": ["SparseFeatures"],
     },
 )

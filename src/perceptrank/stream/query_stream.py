@@ -10,12 +10,13 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.frames import feature_columns, make_frame, split_frame
 from perceptrank.stream.grouping import as_sizes, group_rows
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, dense
 from perceptrank.stream.validation import (
+    as_any_features,
     as_comments,
-    as_features,
     as_grades,
     as_names,
     as_offsets,
@@ -40,7 +41,7 @@ class Query(NamedTuple):
         Identifier of the query.
     """
 
-    X: Features
+    X: AnyFeatures
     relevance: Floats
     qid: Hashable
 
@@ -53,8 +54,8 @@ class QueryStream:
 
     Parameters
     ----------
-    X : array of shape (documents, features)
-        Finite features. float32 and float64 are kept, without a copy if C-contiguous; other dtypes become float32 if it
+    X : array of shape (documents, features), sparse matrix or SparseFeatures
+        Finite features; sparse ones of SciPy or this package stay sparse. float32 and float64 are kept, without a copy if C-contiguous; other dtypes become float32 if it
         holds them exactly (small integers, booleans, float16), else float64. May be memory-mapped.
     relevance : array of shape (documents,)
         Grades, finite and non-negative.
@@ -81,7 +82,7 @@ class QueryStream:
     ['a', 'b']
     """
 
-    X: Features
+    X: AnyFeatures
     relevance: Floats
     offsets: Ints
     qids: npt.NDArray[Any]
@@ -90,7 +91,7 @@ class QueryStream:
 
     def __init__(
         self,
-        X: npt.ArrayLike,
+        X: npt.ArrayLike | SparseFeatures,
         relevance: npt.ArrayLike,
         offsets: npt.ArrayLike,
         *,
@@ -98,7 +99,7 @@ class QueryStream:
         feature_names: Sequence[str] | None = None,
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
     ) -> None:
-        features = as_features(X)
+        features = as_any_features(X)
         if features.shape[0] == 0:
             raise ValueError("X must hold at least one document, got none")
         names = as_names(feature_names, features.shape[1])
@@ -113,7 +114,7 @@ class QueryStream:
 
     def _set(
         self,
-        X: Features,
+        X: AnyFeatures,
         relevance: Floats,
         offsets: Ints,
         qids: npt.NDArray[Any],
@@ -138,7 +139,7 @@ class QueryStream:
     @classmethod
     def _trusted(
         cls,
-        X: Features,
+        X: AnyFeatures,
         relevance: Floats,
         offsets: Ints,
         qids: npt.NDArray[Any],
@@ -153,7 +154,7 @@ class QueryStream:
     @classmethod
     def from_arrays(
         cls,
-        X: npt.ArrayLike,
+        X: npt.ArrayLike | SparseFeatures,
         relevance: npt.ArrayLike,
         *,
         qid: npt.ArrayLike | None = None,
@@ -165,8 +166,8 @@ class QueryStream:
 
         Parameters
         ----------
-        X : array of shape (documents, features)
-            float32 and float64 are kept, without a copy if C-contiguous; other dtypes become float32 if it holds them
+        X : array of shape (documents, features), sparse matrix or SparseFeatures
+            Sparse features stay sparse. float32 and float64 are kept, without a copy if C-contiguous; other dtypes become float32 if it holds them
             exactly (small integers, booleans, float16), else float64.
         relevance : array of shape (documents,)
             Grades, finite and non-negative.
@@ -192,7 +193,7 @@ class QueryStream:
             feature_names = column_names(X)
         if qid is not None and group is not None:
             raise ValueError("give qid or group, not both")
-        features = as_features(X)
+        features = as_any_features(X)
         grades = as_grades(relevance, len(features))
         if qid is None:
             sizes = np.array([len(features)]) if group is None else as_sizes(group, len(features))
@@ -243,7 +244,7 @@ class QueryStream:
         """Convert to a data frame with one row per document.
 
         The columns are `qid`, `relevance`, the features by name (``f1``, ``f2``, … without names), and `comment` if the
-        stream has comments.
+        stream has comments. Sparse features become dense.
 
         Parameters
         ----------
@@ -262,7 +263,9 @@ class QueryStream:
             If the feature names are not distinct column names.
         """
         columns: dict[str, Any] = {"qid": np.repeat(self.qids, np.diff(self.offsets)), "relevance": self.relevance}
-        columns |= {name: self.X[:, j] for j, name in enumerate(feature_columns(self.feature_names, self.n_features))}
+        names = feature_columns(self.feature_names, self.n_features)
+        X = dense(self.X)
+        columns |= {name: X[:, j] for j, name in enumerate(names)}
         if self.comments is not None:
             columns["comment"] = self.comments.tolist()
         return make_frame(columns, library)
@@ -297,7 +300,7 @@ class QueryStream:
         starts = np.cumsum([0] + [part.n_documents for part in parts])
         offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
         return QueryStream._trusted(
-            np.concatenate([part.X for part in parts]),
+            _concatenate_features([part.X for part in parts]),
             np.concatenate([part.relevance for part in parts]),
             np.concatenate([*offsets, starts[-1:]]),
             np.concatenate([part.qids for part in parts]),
@@ -323,8 +326,15 @@ class QueryStream:
     def __len__(self) -> int:
         return self.n_queries
 
+    @property
+    def is_sparse(self) -> bool:
+        """True if the features are sparse."""
+        return isinstance(self.X, SparseFeatures)
+
     def __repr__(self) -> str:
-        return f"QueryStream({self.n_queries} queries, {self.n_documents} documents, {self.n_features} features)"
+        sparse = f", {self.X.n_nonzeros} non-zeros" if isinstance(self.X, SparseFeatures) else ""
+        counts = f"{self.n_queries} queries, {self.n_documents} documents, {self.n_features} features"
+        return f"QueryStream({counts}{sparse})"
 
     def __iter__(self) -> Iterator[Query]:
         for q in range(self.n_queries):
@@ -389,10 +399,13 @@ class QueryStream:
         ------
         QueryStream
         """
-        rows = max(1, max_bytes // max(1, self.n_features * self.X.itemsize))
+        if isinstance(self.X, SparseFeatures):
+            sizes, most = self.X.starts[self.offsets], max_bytes // (self.X.values.itemsize + self.X.indices.itemsize)
+        else:
+            sizes, most = self.offsets, max_bytes // max(1, self.n_features * self.X.itemsize)
         start = 0
         while start < self.n_queries:
-            stop = int(np.searchsorted(self.offsets, self.offsets[start] + rows, side="right")) - 1
+            stop = int(np.searchsorted(sizes, sizes[start] + max(1, most), side="right")) - 1
             stop = max(stop, start + 1)
             yield self[start:stop]
             start = stop
@@ -452,7 +465,17 @@ class QueryStream:
             raise ValueError(f"a stream of {self.n_queries} queries is too short for fractions {fractions}: {sizes}")
         return parts
 
-    def with_features(self, X: Features, *, feature_names: Sequence[str] | None = None) -> "QueryStream":
+    def to_dense(self) -> "QueryStream":
+        """Return the stream with dense features; raise `MemoryError` if they would not fit into memory."""
+        return self if not self.is_sparse else self.with_features(dense(self.X))
+
+    def to_sparse(self) -> "QueryStream":
+        """Return the stream with sparse features."""
+        if isinstance(self.X, SparseFeatures):
+            return self
+        return self.with_features(SparseFeatures.from_dense(self.X))
+
+    def with_features(self, X: AnyFeatures, *, feature_names: Sequence[str] | None = None) -> "QueryStream":
         """Replace the features, keeping the judgments.
 
         Parameters
@@ -471,13 +494,22 @@ class QueryStream:
         TypeError, ValueError
             If `X` is not a matrix with one row per document.
         """
-        X = as_features(X)
+        X = as_any_features(X)
         if X.shape[0] != self.n_documents:
             raise ValueError(f"X must have {self.n_documents} rows, got {X.shape[0]}")
         names = self.feature_names if X.shape[1] == self.n_features else None
         if feature_names is not None:
             names = as_names(feature_names, X.shape[1])
         return QueryStream._trusted(X, self.relevance, self.offsets, self.qids, names, self.comments)
+
+
+def _concatenate_features(parts: list[AnyFeatures]) -> AnyFeatures:
+    """Join the rows of several matrices; sparse if the first one is."""
+    if isinstance(parts[0], SparseFeatures):
+        return SparseFeatures.concatenate(
+            [part if isinstance(part, SparseFeatures) else SparseFeatures.from_dense(part) for part in parts]
+        )
+    return np.concatenate([dense(part) for part in parts])
 
 
 def _concatenate_comments(parts: list[QueryStream]) -> npt.NDArray[Any] | None:

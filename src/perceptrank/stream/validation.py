@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, is_scipy
 
 _CHECKED_ROWS_BYTES = 2**20
 _KEPT = (np.dtype(np.float32), np.dtype(np.float64))
@@ -86,8 +87,16 @@ class ParameterError(AdvisingValueError):
         return type(self), (self.parameter, self.rule, self.value)
 
 
+def are_finite(X: AnyFeatures) -> bool:
+    """Tell whether no feature is NaN or infinite."""
+    values = X.values[X.starts[0] : X.starts[-1]] if isinstance(X, SparseFeatures) else X
+    return bool(np.isfinite(values).all())
+
+
 def read_only(array: Any) -> Any:
     """Return a read-only view."""
+    if isinstance(array, SparseFeatures):
+        return array
     view = array.view()
     view.flags.writeable = False
     return view
@@ -107,7 +116,7 @@ def as_features(X: Any) -> Features:
         flags = X.flags
         if flags.c_contiguous and flags.aligned:
             return X
-    if hasattr(X, "toarray") and not hasattr(X, "__array__"):
+    if isinstance(X, SparseFeatures) or is_scipy(X):
         raise TypeError("X must be a dense array, got a sparse one; X.toarray() makes it dense")
     matrix = as_numbers("X", X)
     if matrix.ndim != 2:
@@ -117,6 +126,13 @@ def as_features(X: Any) -> Features:
         raise ValueError(f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
     keep = np.dtype(np.float32 if np.can_cast(matrix.dtype, np.float32) else np.float64)
     return cast(Features, _as_laid_out(matrix, keep))
+
+
+def as_any_features(X: Any) -> AnyFeatures:
+    """Convert X to dense features, or to sparse ones if it is sparse."""
+    if isinstance(X, SparseFeatures):
+        return X
+    return SparseFeatures.from_scipy(X) if is_scipy(X) else as_features(X)
 
 
 def as_offsets(offsets: Any, n_documents: int) -> Ints:
@@ -182,8 +198,12 @@ def as_grades(relevance: Any, n_documents: int) -> Floats:
     return grades
 
 
-def check_finite(X: Features, names: tuple[str, ...] | None) -> None:
+def check_finite(X: AnyFeatures, names: tuple[str, ...] | None) -> None:
     """Raise if a feature is NaN or infinite; reads the matrix once, in pieces that fit in the cache."""
+    if isinstance(X, SparseFeatures):
+        if not np.isfinite(X.values).all():
+            raise ValueError(describe_bad_feature(X, 0, names))
+        return
     rows = max(1, _CHECKED_ROWS_BYTES // (X.shape[1] * X.itemsize))
     for start in range(0, len(X), rows):
         piece = X[start : start + rows]
@@ -191,11 +211,18 @@ def check_finite(X: Features, names: tuple[str, ...] | None) -> None:
             raise ValueError(describe_bad_feature(piece, start, names))
 
 
-def describe_bad_feature(X: Features, first_row: int, names: tuple[str, ...] | None) -> str:
+def describe_bad_feature(X: AnyFeatures, first_row: int, names: tuple[str, ...] | None) -> str:
     """Format the error message for the first non-finite value of X."""
-    i, j = (int(place) for place in np.argwhere(~np.isfinite(X))[0])
+    if isinstance(X, SparseFeatures):
+        places = np.flatnonzero(~np.isfinite(X.values))
+        place = int(places[np.searchsorted(places, X.starts[0])])
+        i, j = int(np.searchsorted(X.starts, place, side="right")) - 1, int(X.indices[place])
+        value = X.values[place]
+    else:
+        i, j = (int(place) for place in np.argwhere(~np.isfinite(X))[0])
+        value = X[i, j]
     name = f" ({names[j]!r})" if names and len(names) == X.shape[1] else ""
-    found = "NaN" if np.isnan(X[i, j]) else "infinity"
+    found = "NaN" if np.isnan(value) else "infinity"
     return f"X must be finite, got {found} at document {first_row + i}, feature {j}{name}"
 
 

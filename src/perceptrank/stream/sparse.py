@@ -1,0 +1,278 @@
+"""Features of which most are zero, by their non-zeros."""
+
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.kernels.arrays import Features, Ints, SparseArrays
+from perceptrank.stream.memory import free_memory
+
+_MOST_FEATURES = 2**31 - 1
+
+
+class SparseFeatures:
+    """Rows of features of which only the non-zeros are held: compressed sparse rows.
+
+    Row i has the values ``values[starts[i] : starts[i + 1]]`` in the columns ``indices[starts[i] : starts[i + 1]]``,
+    which increase. Slices are views. Whatever takes features takes these; so does a SciPy sparse matrix or array in any
+    format, which becomes one.
+
+    Parameters
+    ----------
+    values : array of shape (non-zeros,)
+        float32 and float64 are kept, without a copy; other dtypes become float32 if it holds them exactly, else float64.
+    indices : array of int of shape (non-zeros,)
+        Column of each value.
+    starts : array of int of shape (rows + 1,)
+        Where each row begins.
+    n_features : int
+        Number of columns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the arrays do not fit together; the message names the row and what is wrong with it.
+
+    >>> rows = SparseFeatures([5.0, 7.0, 1.0], [0, 4, 2], [0, 2, 3], 6)
+    >>> rows
+    SparseFeatures(2 rows, 6 columns, 3 non-zeros)
+    >>> rows[:1].toarray()
+    array([[5., 0., 0., 0., 7., 0.]])
+    """
+
+    __slots__ = ("indices", "n_features", "starts", "values")
+
+    values: Features
+    indices: npt.NDArray[np.int32]
+    starts: Ints
+    n_features: int
+
+    ndim = 2
+
+    def __init__(self, values: npt.ArrayLike, indices: npt.ArrayLike, starts: npt.ArrayLike, n_features: int) -> None:
+        if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < 1:
+            raise ValueError(f"n_features must be a whole number > 0, got {n_features!r}")
+        if n_features > _MOST_FEATURES:
+            raise ValueError(f"n_features must be at most {_MOST_FEATURES}, got {n_features}")
+        numbers = _as_vector("values", values, "biuf")
+        kept = np.dtype(np.float32 if np.can_cast(numbers.dtype, np.float32) else np.float64)
+        bounds = _as_vector("starts", starts, "iu").astype(np.int64)
+        columns = _as_vector("indices", indices, "iu")
+        if len(columns) != len(numbers):
+            raise ValueError(f"indices must be as many as values ({len(numbers)}), got {len(columns)}")
+        if len(bounds) == 0 or bounds[0] != 0 or bounds[-1] != len(numbers) or (np.diff(bounds) < 0).any():
+            raise ValueError(f"starts must increase from 0 to the number of values ({len(numbers)}), got {starts!r}")
+        _check_indices(columns, bounds, int(n_features))
+        numbers, columns = np.ascontiguousarray(numbers, kept), np.ascontiguousarray(columns, np.int32)
+        self._set(numbers, columns, bounds, int(n_features))
+
+    def _set(self, values: Features, indices: npt.NDArray[np.int32], starts: Ints, n_features: int) -> None:
+        for name, array in (("values", values), ("indices", indices), ("starts", starts)):
+            view = array.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+        object.__setattr__(self, "n_features", n_features)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Compiled code does not check again that the arrays fit together.
+        raise AttributeError(f"{name} of sparse features cannot be replaced: make new ones")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{name} of sparse features cannot be deleted")
+
+    def __reduce__(self) -> Any:
+        whole = self._rebased()
+        return SparseFeatures, (whole.values, whole.indices, whole.starts, self.n_features)
+
+    @classmethod
+    def _trusted(
+        cls, values: Features, indices: npt.NDArray[np.int32], starts: Ints, n_features: int
+    ) -> "SparseFeatures":
+        """Construct from arrays that fit together; starts need not begin at 0."""
+        rows = cls.__new__(cls)
+        rows._set(values, indices, starts, n_features)
+        return rows
+
+    @classmethod
+    def from_scipy(cls, X: Any) -> "SparseFeatures":
+        """Convert a SciPy sparse matrix or array of any format.
+
+        Entries at the same place are added, as SciPy does, unless they are in a CSR row: that is an error.
+        """
+        rows = X.tocsr()
+        if len(rows.shape) != 2:
+            raise ValueError(f"X must be a matrix (documents x features), got {len(rows.shape)} dimension(s)")
+        if rows.dtype.kind == "c":
+            raise ValueError("X must hold real numbers. Complex data not supported")
+        if rows.shape[1] == 0:
+            raise ValueError(f"X has 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required.")
+        values, indices, starts = rows.data, rows.indices, rows.indptr
+        if starts[-1] != len(values):  # SciPy allows room at the end
+            values, indices = values[: starts[-1]], indices[: starts[-1]]
+        if not _are_sorted(indices, starts):
+            order = np.lexsort((indices, np.repeat(np.arange(len(starts) - 1), np.diff(starts))))
+            values, indices = values[order], indices[order]
+        return cls(values, indices, starts, rows.shape[1])
+
+    @classmethod
+    def from_dense(cls, X: Features) -> "SparseFeatures":
+        """Convert a dense matrix; its zeros are left out."""
+        rows, columns = np.nonzero(X)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(X)))])
+        return cls._trusted(X[rows, columns], columns.astype(np.int32), starts, X.shape[1])
+
+    @classmethod
+    def concatenate(cls, parts: "list[SparseFeatures]") -> "SparseFeatures":
+        """Join rows of several one after the other; all must have the same number of columns."""
+        whole = [part._rebased() for part in parts]
+        firsts = np.cumsum([0] + [part.n_nonzeros for part in whole])
+        return cls._trusted(
+            np.concatenate([part.values for part in whole]),
+            np.concatenate([part.indices for part in whole]),
+            np.concatenate(
+                [part.starts[:-1] + first for part, first in zip(whole, firsts, strict=False)] + [firsts[-1:]]
+            ),
+            parts[0].n_features,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return len(self.starts) - 1, self.n_features
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of the values."""
+        return self.values.dtype
+
+    @property
+    def n_nonzeros(self) -> int:
+        """Number of values that are held; some may be zeros that were given as such."""
+        return int(self.starts[-1] - self.starts[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the arrays."""
+        return self.n_nonzeros * (self.values.itemsize + self.indices.itemsize) + self.starts.nbytes
+
+    @property
+    def arrays(self) -> SparseArrays:
+        """Values, indices and starts, as kernels take them."""
+        return self.values, self.indices, self.starts
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __repr__(self) -> str:
+        return f"SparseFeatures({len(self)} rows, {self.n_features} columns, {self.n_nonzeros} non-zeros)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SparseFeatures) or self.shape != other.shape or self.dtype != other.dtype:
+            return False
+        pairs = zip(self._rebased().arrays, other._rebased().arrays, strict=True)
+        return all(np.array_equal(one, another) for one, another in pairs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, rows: "slice | Ints") -> "SparseFeatures":
+        """Select rows: views for a slice without steps, else a copy."""
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            start, stop, _ = rows.indices(len(self))
+            return self._trusted(self.values, self.indices, self.starts[start : max(start, stop) + 1], self.n_features)
+        numbers = np.arange(len(self))[rows]
+        sizes = np.diff(self.starts)[numbers]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        places = np.arange(starts[-1]) - np.repeat(starts[:-1] - self.starts[:-1][numbers], sizes)
+        return self._trusted(self.values[places], self.indices[places], starts, self.n_features)
+
+    def _rebased(self) -> "SparseFeatures":
+        """Return the same rows, of arrays that hold nothing else."""
+        first, last = self.starts[0], self.starts[-1]
+        if first == 0 and last == len(self.values):
+            return self
+        return self._trusted(self.values[first:last], self.indices[first:last], self.starts - first, self.n_features)
+
+    def with_values(self, values: Features) -> "SparseFeatures":
+        """Return other values at the same places."""
+        whole = self._rebased()
+        return self._trusted(values, whole.indices, whole.starts, self.n_features)
+
+    def astype(self, dtype: npt.DTypeLike) -> "SparseFeatures":
+        """Return a copy with values of another dtype."""
+        whole = self._rebased()
+        return self.with_values(whole.values.astype(dtype))
+
+    def toarray(self) -> Features:
+        """Return a dense copy; raise `MemoryError` if it would not fit into memory."""
+        needed = len(self) * self.n_features * self.dtype.itemsize
+        if needed > free_memory():
+            raise MemoryError(
+                f"{len(self)} rows of {self.n_features} columns take {needed / 1e9:.1f} GB as a dense array, more than is "
+                "available"
+            )
+        whole = self._rebased()
+        X = np.zeros(self.shape, self.dtype)
+        X[np.repeat(np.arange(len(self)), np.diff(whole.starts)), whole.indices] = whole.values
+        return cast(Features, X)
+
+    def to_scipy(self) -> Any:
+        """Return a SciPy sparse array that shares the values and indices."""
+        from scipy.sparse import csr_array
+
+        whole = self._rebased()
+        return csr_array(whole.arrays, shape=self.shape)
+
+
+AnyFeatures: TypeAlias = Features | SparseFeatures
+
+
+def dense(X: AnyFeatures) -> Features:
+    """Return dense features: X itself, or a dense copy."""
+    return X.toarray() if isinstance(X, SparseFeatures) else X
+
+
+def is_scipy(X: Any) -> bool:
+    """Tell whether X is a sparse matrix or array of SciPy, which is not imported for it."""
+    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def _as_vector(name: str, values: npt.ArrayLike, kinds: str) -> npt.NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.dtype.kind not in kinds and len(array)):
+        what = "whole numbers" if kinds == "iu" else "numbers"
+        raise ValueError(f"{name} must be a vector of {what}, got {array.dtype} of shape {array.shape}")
+    return array if array.dtype.kind in kinds else array.astype(np.int64 if kinds == "iu" else np.float64)
+
+
+def _are_sorted(indices: npt.NDArray[Any], starts: npt.NDArray[Any]) -> bool:
+    return _first_unsorted(indices, starts, allow_equal=True) < 0
+
+
+def _first_unsorted(indices: npt.NDArray[Any], starts: npt.NDArray[Any], *, allow_equal: bool) -> int:
+    """Return the first place whose index is not larger than the one before it in its row, -1 if there is none."""
+    if len(indices) < 2:
+        return -1
+    falls = indices[1:] < indices[:-1] if allow_equal else indices[1:] <= indices[:-1]
+    firsts = starts[1:-1]
+    firsts = firsts[(firsts > 0) & (firsts < len(indices))]
+    falls[firsts - 1] = False
+    return int(np.argmax(falls)) + 1 if falls.any() else -1
+
+
+def _check_indices(indices: npt.NDArray[Any], starts: Ints, n_features: int) -> None:
+    if len(indices) and not (indices.min() >= 0 and indices.max() < n_features):
+        place = int(np.argmax((indices < 0) | (indices >= n_features)))
+        raise ValueError(
+            f"indices must be from 0 to {n_features - 1}, got {indices[place]} in row {_row_of(place, starts)}"
+        )
+    place = _first_unsorted(indices, starts, allow_equal=False)
+    if place >= 0:
+        rule = "duplicated" if indices[place] == indices[place - 1] else f"after {indices[place - 1]}"
+        raise ValueError(
+            f"indices must increase within a row, got {indices[place]} {rule} in row {_row_of(place, starts)}"
+        )
+
+
+def _row_of(place: int, starts: Ints) -> int:
+    return int(np.searchsorted(starts, place, side="right")) - 1
