@@ -86,6 +86,7 @@ from .transforms.query_normal import QueryNormal as QueryNormal
 from .transforms.query_rank import QueryRank as QueryRank
 from .transforms.query_zscore import QueryZScore as QueryZScore
 from .transforms.running import RunningStandardizer as RunningStandardizer
+from .transforms.running_spread import RunningSpread as RunningSpread
 from .transforms.signed_log import SignedLog as SignedLog
 from .transforms.transform import Scaling as Scaling
 from .transforms.transform import Transform as Transform

@@ -17,5 +17,6 @@ FloatRows: TypeAlias = npt.NDArray[np.float64]
 IntRows: TypeAlias = npt.NDArray[np.int64]
 Keys: TypeAlias = npt.NDArray[np.int32]
 
-# Values, columns and starts of compressed sparse rows.
-SparseArrays: TypeAlias = tuple[Features, npt.NDArray[np.int32], Ints]
+# Values, their columns, and where each row begins, of compressed sparse rows.
+Columns: TypeAlias = npt.NDArray[np.int32]
+SparseArrays: TypeAlias = tuple[Features, Columns, Ints]

@@ -16,6 +16,7 @@ __all__ = [
     "CONFIG",
     "CacheState",
     "CacheWarning",
+    "by_layout",
     "cache_folder",
     "cache_state",
     "compiled",
@@ -88,6 +89,44 @@ def helper_sums(function: Kernel) -> Kernel:
 def helper_extrema(function: Kernel) -> Kernel:
     """As `helper`, for minima and maxima of values that were checked not to be NaN."""
     return _compile(function, helps=True, fastmath=NO_NAN)
+
+
+def by_layout(dense: Kernel, sparse: Callable[..., Any]) -> Kernel:
+    """Return a helper that is one of two, as the features that it is given are dense or sparse.
+
+    They are its argument `X`, or the first part of its argument `block`; sparse ones are a tuple of arrays. A kernel
+    that calls it knows which of the two it is when it is compiled.
+    """
+    if not extending.is_jitted(dense):  # with NUMBA_DISABLE_JIT
+        return cast(Kernel, lambda *given: (sparse if _has_tuple(dense, given, tuple) else dense)(*given))
+    chosen: Any = helper(cast(Any, dense).py_func)
+    chosen.__class__ = _ByLayout
+    chosen.kernels = dense, sparse
+    return cast(Kernel, chosen)
+
+
+class _ByLayout(_Helper):
+    """One of two helpers, chosen by the types of the arguments."""
+
+    kernels: tuple[Any, Any]
+
+    def _for(self, types: Any) -> Any:
+        dense, sparse = self.kernels
+        return sparse if _has_tuple(self.py_func, types, numba.types.BaseTuple) else dense
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Return how Numba types a call."""
+        return self._for(args).get_call_template(args, kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        """Return the machine code of a call."""
+        return self._for(sig.args if hasattr(sig, "args") else sig).get_overload(sig)
+
+
+def _has_tuple(function: Any, given: Any, kind: type) -> bool:
+    names = function.__code__.co_varnames
+    features = given[names.index("X")] if "X" in names[: len(given)] else given[names.index("block")][0]
+    return isinstance(features, kind)
 
 
 def compiled_allocating(function: Kernel) -> Kernel:

@@ -118,6 +118,7 @@ class _Stamp:
             options = {name: _in_order(option) for name, option in value.targetoptions.items()}
             self.note("kernel", sorted(options.items()))
             self._add_function(value.py_func)
+            self.add(getattr(value, "kernels", ()), ())  # that it is one of
         elif isinstance(value, enum.Enum):
             self.note("member", value.name)
             self.add(type(value), ())

@@ -6,8 +6,10 @@ from perceptrank.kernels.arrays import FloatRows, Floats
 from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scratch import Scratch
-from perceptrank.learners.compiled_learner import CompiledLearner, check_room
-from perceptrank.learners.rounds import ROUNDS, Block, Iterates, Record, adapt, are_valid, count_round, open_query
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import adapt, are_valid, count_round, open_query
+from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
+from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
 from perceptrank.transforms.transform import TransformLike
 

@@ -7,7 +7,8 @@ from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
+from perceptrank.learners.rounds import close_query, open_query
+from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.theory import theorems
@@ -114,6 +115,7 @@ class CategoryRanking(CompiledLearner):
     """
 
     algorithm = "category-ranking"
+    accepts_sparse = True
     cost = "m d + m²"
     depends_on_rate = False
     theorem = theorems.pair_perceptron()

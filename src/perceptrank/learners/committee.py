@@ -10,9 +10,11 @@ from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.scoring import score_rows
 from perceptrank.kernels.scratch import Scratch
-from perceptrank.learners.compiled_learner import CompiledLearner, check_room
-from perceptrank.learners.rounds import ROUNDS, Block, Iterates, Record, adapt, are_valid, close_round, lead_of
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import adapt, are_valid, close_round, lead_of
 from perceptrank.learners.state import State
+from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
+from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
 from perceptrank.transforms.transform import TransformLike
 

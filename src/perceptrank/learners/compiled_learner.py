@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.scratch import borrow_scratch
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.scratch import Scratch, borrow_scratch
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.state import State
+from perceptrank.learners.tally import SparseIterates
 from perceptrank.measures.discounts import discounts
-from perceptrank.stream.memory import free_memory
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 
 
 class CompiledLearner(Learner):
@@ -25,6 +26,8 @@ class CompiledLearner(Learner):
     kernel : compiled function
         `kernel(rule, block, state, record, scratch)`, or with the arrays of `extra_state` as a tuple before `record`
         if there are any; returns how many queries were learned before an invalid value.
+    accepts_sparse : bool
+        True if its pass reads features by `open_query` and `close_query` alone: it then takes sparse ones as well.
     rows : (int, int, int)
         How many rows of floats, of integers (one place per document, and two over) and of vectors (one place per
         feature) the pass uses.
@@ -49,23 +52,32 @@ class CompiledLearner(Learner):
         return type(self).kernel, self.rows
 
     def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         kernel, rows = self._kernel()
         longest = len(relevance) if len(offsets) == 2 else int(np.diff(offsets).max())
-        block = X, relevance, offsets, discounts(longest)
-        scratch = borrow_scratch(longest, X.shape[1], *rows)
+        core: Any
+        if isinstance(X, SparseFeatures):
+            core, scratch = self._sparse_arguments(state, X, offsets, longest, rows)
+            block: Any = X.arrays, relevance, offsets, discounts(longest)
+        else:
+            core, scratch = state.core, borrow_scratch(longest, X.shape[1], *rows)
+            block = X, relevance, offsets, discounts(longest)
         if extra := self._extra(state, longest):
-            return kernel(self._rule, block, state.core, extra, (predicted, masses), scratch)
-        return kernel(self._rule, block, state.core, (predicted, masses), scratch)
+            return kernel(self._rule, block, core, extra, (predicted, masses), scratch)
+        return kernel(self._rule, block, core, (predicted, masses), scratch)
+
+    def _sparse_arguments(
+        self, state: State, X: SparseFeatures, offsets: Ints, longest: int, rows: tuple[int, int, int]
+    ) -> tuple[SparseIterates, Scratch]:
+        """Return the state as a pass over sparse features takes it, with its scratch."""
+        _, _, tally, squares = state.core
+        floats, ints, _ = borrow_scratch(longest, 1, *rows)
+        # AdaGrad makes a step in zeros, which are given out again as they are needed.
+        vectors = np.zeros((rows[2], X.n_features if len(squares) else 1))
+        most = max(longest, int(np.diff(X.starts[offsets]).max()) if len(squares) else 0)
+        return (state.table, (np.empty(most, np.int64), np.empty(most)), tally, squares), (floats, ints, vectors)
 
     def _extra(self, state: State, longest: int) -> tuple[Any, ...]:
         """Return the arrays that only this learner's pass takes, those of `extra_state` in their order first."""
         return tuple(values for name, values in state.more.items() if name != "squares") if state.more else ()
-
-
-def check_room(what: str, n_numbers: int) -> None:
-    """Raise if so many float64 numbers, and a copy to go back to, do not fit into memory."""
-    needed, free = min(16 * n_numbers, 10**300), free_memory()
-    if needed > free:
-        raise MemoryError(f"{what} takes {1e-9 * needed:.1f} GB of memory, and {1e-9 * free:.1f} GB are free")

@@ -16,7 +16,7 @@ from perceptrank.learners.state import State
 from perceptrank.measures import Measure, MeasureLike
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.validation import as_features, check_positive_whole
+from perceptrank.stream.validation import as_any_features, check_positive_whole
 
 LARGEST_SINGLE_QUERY = 1000  # rows of `fit` that may be meant to be one
 
@@ -37,6 +37,10 @@ class Estimator(Parameterized):
     @abstractmethod
     def _adopt(self, learned: Self) -> None:
         """Replace everything that was learned by what another learner with the same settings has learned."""
+
+    @abstractmethod
+    def _accepts_sparse(self, state: State) -> bool:
+        """Tell whether it learns from sparse features."""
 
     @abstractmethod
     def _own_measure(self) -> Measure:
@@ -60,7 +64,7 @@ class Estimator(Parameterized):
 
         Parameters
         ----------
-        X : array of shape (documents, features), data frame or QueryStream
+        X : array of shape (documents, features), sparse matrix, data frame or QueryStream
             The documents; a QueryStream holds grades and queries as well.
         y : array of shape (documents,), optional
             Grades.
@@ -99,7 +103,7 @@ class Estimator(Parameterized):
 
         Parameters
         ----------
-        X : array of shape (documents, features), data frame or QueryStream
+        X : array of shape (documents, features), sparse matrix, data frame or QueryStream
             The documents; a QueryStream holds grades and queries as well.
         y : array of shape (documents,), optional
             Grades.
@@ -121,7 +125,7 @@ class Estimator(Parameterized):
 
         Parameters
         ----------
-        X : array of shape (documents, features), data frame or QueryStream
+        X : array of shape (documents, features), sparse matrix, data frame or QueryStream
             The documents; a QueryStream holds grades and queries as well.
         y : array of shape (documents,), optional
             Grades.
@@ -129,7 +133,7 @@ class Estimator(Parameterized):
             Query of each document, or number of documents of each query; one of them is needed.
         """
         if not isinstance(X, QueryStream) and qid is None and group is None:
-            self._check_features(self._state, as_features(X).shape[1], None)
+            self._check_features(self._state, as_any_features(X).shape[1], None)
             raise ValueError(
                 "score needs qid (the query of each row) or group (the number of rows of each query): "
                 "a ranking is measured query by query"
@@ -170,7 +174,7 @@ class Estimator(Parameterized):
             transformer_tags=None,
             classifier_tags=None,
             regressor_tags=None,
-            input_tags=InputTags(),
+            input_tags=InputTags(sparse=self._accepts_sparse(self._state)),
         )
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from perceptrank.learners.rounds import LARGEST_REACH, MASS, ROUNDS, SQUARED_STEPS, UPDATES
 from perceptrank.learners.state import State
+from perceptrank.learners.tally import LARGEST_REACH, MASS, ROUNDS, SQUARED_STEPS, UPDATES
 from perceptrank.measures import parse
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory.certificates import Certificate, Promise

@@ -12,24 +12,27 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
-from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.learners.linear_ranker import as_named_features, transformed
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.learners.linear_ranker import as_learned, as_named_features, transformed
 from perceptrank.learners.parameters import differ
 from perceptrank.learners.saving import SavedRanker
 from perceptrank.learners.state import State
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.memory import check_room
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import (
     AdvisingValueError,
     ParameterError,
     Setting,
+    are_finite,
     as_grades,
     describe_bad_feature,
     read_only,
     warn_renamed,
 )
-from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.parsing import make_transforms, sparse_transforms
 from perceptrank.transforms.transform import TransformLike
 
 LARGEST_RATIO = 1e4  # of the spreads of features
@@ -58,6 +61,8 @@ class Learner(SavedRanker):
         True if rankings, with default settings, change with `learning_rate`.
     depends_on_scale : bool
         True if features of a larger scale count for more, so that those of very different scales need transforms.
+    accepts_sparse : bool
+        True if it learns from sparse features.
     wraps : bool
         True if it is constructed around one other learner, and named together with it.
     fixed : tuple of str
@@ -68,6 +73,7 @@ class Learner(SavedRanker):
     cost: ClassVar[str]
     depends_on_rate: ClassVar[bool] = True
     depends_on_scale: ClassVar[bool] = True
+    accepts_sparse: ClassVar[bool] = False
     wraps: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
 
@@ -97,10 +103,8 @@ class Learner(SavedRanker):
         return self.transforms
 
     @abstractmethod
-    def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
-    ) -> int:
-        """Rank and learn the queries of a block of validated arrays.
+    def _pass(self, state: State, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
+        """Rank and learn the queries of a block of validated arrays; X is sparse if the state is.
 
         Returns the number of queries before an invalid value or an overflow. Writes the scores that queries were ranked
         by to `predicted` and the weight moved in each to `masses`.
@@ -182,21 +186,21 @@ class Learner(SavedRanker):
         values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
         return Trace(values, masses)
 
-    def _learn_transforms(self, state: State, X: Features, offsets: Ints) -> Features:
+    def _learn_transforms(self, state: State, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
         return transformed(state.transforms, X, offsets, state.feature_names, learning=True)
 
     def _learn_arrays(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> None:
         """Learn a block of validated arrays; raise if a value is invalid or something overflows."""
         if not state.has_begun:
-            self._begin(state, X.shape[1])
-        X = self._learn_transforms(state, X, offsets)
+            self._begin(state, X.shape[1], sparse=isinstance(X, SparseFeatures))
+        X = self._learn_transforms(state, as_learned(state, X), offsets)
         done = self._pass(state, X, relevance, offsets, predicted, masses)
         if done < len(offsets) - 1:
             rows = slice(offsets[done], offsets[done + 1])
             as_grades(relevance[rows], len(relevance[rows]))
-            if not np.isfinite(X[rows]).all():
+            if not are_finite(X[rows]):
                 raise ValueError(describe_bad_feature(X[rows], 0, state.feature_names))
             raise AdvisingValueError(
                 f"scores or weights overflow at query number {state.queries + done}, counted from the first that was "
@@ -205,12 +209,23 @@ class Learner(SavedRanker):
             )
         state.queries += done
 
-    def _begin(self, state: State, n_features: int) -> None:
+    def _begin(self, state: State, n_features: int, *, sparse: bool = False) -> None:
         """Initialise a state for so many features, before the transforms."""
+        if sparse:
+            if not self._accepts_sparse(state):
+                raise TypeError(
+                    f"{self.name} learns from dense features only, got sparse ones; to_dense() makes a stream dense"
+                )
+            state.transforms = sparse_transforms(self._own_transform())
         state.n_inputs = n_features
         for transform in state.transforms:
             n_features = transform.n_outputs(n_features)
-        state.begin(n_features, self.extra_state(n_features))
+        if sparse:
+            check_room(f"weights of {n_features} features", 2 * n_features)
+        state.begin(n_features, self.extra_state(n_features), sparse=sparse)
+
+    def _accepts_sparse(self, state: State) -> bool:
+        return self.accepts_sparse
 
     def _twin(self) -> Self:
         """Return a learner with the same settings, and a copy of the state that can be changed."""
@@ -226,7 +241,7 @@ class Learner(SavedRanker):
 
         Parameters
         ----------
-        X : array of shape (documents, features) or data frame
+        X : array of shape (documents, features), sparse matrix or data frame
             The documents.
         relevance : array of shape (documents,)
             Their grades.
@@ -242,7 +257,7 @@ class Learner(SavedRanker):
             raise ValueError("a query must have at least one document, got none")
         return self._advance(self._learn_query, features, names, grades)
 
-    def _learn_query(self, state: State, X: Features, names: tuple[str, ...] | None, grades: Floats) -> bool:
+    def _learn_query(self, state: State, X: AnyFeatures, names: tuple[str, ...] | None, grades: Floats) -> bool:
         self._check_features(state, X.shape[1], names)
         state.feature_names = names or state.feature_names
         predicted, masses = np.empty(len(grades)), np.empty(1)
@@ -299,7 +314,7 @@ def warn_of_spreads(stream: QueryStream) -> None:
     """Warn if features differ so much in spread, over the first documents, that the largest decide alone."""
     X = next(stream.blocks()).X[:_SEEN].astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        spreads = X.std(axis=0)
+        spreads = deviations(X) if isinstance(X, SparseFeatures) else X.std(axis=0)
     spreads = spreads[(spreads > 0) & np.isfinite(spreads)]
     if len(spreads) and spreads.max() / spreads.min() > LARGEST_RATIO:
         warnings.warn(
@@ -309,6 +324,15 @@ def warn_of_spreads(stream: QueryStream) -> None:
             UserWarning,
             stacklevel=5,
         )
+
+
+def deviations(X: SparseFeatures) -> Floats:
+    """Return the standard deviations of the features that occur."""
+    seen, columns = np.unique(X.indices[X.starts[0] : X.starts[-1]], return_inverse=True)
+    values = X.values[X.starts[0] : X.starts[-1]]
+    means = np.bincount(columns, values, len(seen)) / len(X)
+    squares = np.bincount(columns, values * values, len(seen)) / len(X)
+    return np.sqrt(np.maximum(squares - means * means, 0.0))
 
 
 @cache

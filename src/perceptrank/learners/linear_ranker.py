@@ -1,20 +1,24 @@
 """Linear rankers: weights, the transforms before them, and scores."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scoring import score_rows
 from perceptrank.learners.estimator import Estimator
 from perceptrank.learners.guarantees import Guaranteed
-from perceptrank.learners.rounds import ROUNDS, UPDATES
+from perceptrank.learners.sparse_rounds import score_by_table
 from perceptrank.learners.state import State
+from perceptrank.learners.tally import ROUNDS, UPDATES
 from perceptrank.stream.grouping import group_rows
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import (
-    as_features,
+    are_finite,
+    as_any_features,
     as_identifiers,
     column_names,
     describe_bad_feature,
@@ -45,7 +49,7 @@ class LinearRanker(Guaranteed, Estimator):
 
         Parameters
         ----------
-        X : array of shape (documents, features), data frame or QueryStream
+        X : array of shape (documents, features), sparse matrix, data frame or QueryStream
             The documents.
         qid, group : array, optional
             Query of each document, or number of documents of each query, for transforms within queries. Without them, X
@@ -92,18 +96,30 @@ class LinearRanker(Guaranteed, Estimator):
             start += block.n_documents
         return scores
 
-    def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
+    def _block_scores(self, state: State, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
         """Return the scores of the queries with these offsets; names are those of the features, for an error."""
-        return self._scores(state, transformed(self._transforms(state), X, offsets, names), names)
+        if not state.has_begun:
+            return self._scores(state, X, names)
+        return self._scores(state, transformed(self._transforms(state), as_learned(state, X), offsets, names), names)
 
-    def _scores(self, state: State, X: Features, names: tuple[str, ...] | None) -> Floats:
-        weights = self._coefficients(state) if state.has_begun else np.zeros(X.shape[1])
-        scores = np.empty(X.shape[0])
-        if not score_rows(read_only(X), 0, len(X), weights, scores):
-            if np.isfinite(X).all():
+    def _scores(self, state: State, X: AnyFeatures, names: tuple[str, ...] | None) -> Floats:
+        scores = np.zeros(X.shape[0])
+        if isinstance(X, SparseFeatures):
+            is_finite = are_finite(X) if not state.has_begun else self._score_sparse(state, X, scores)
+        else:
+            weights = self._coefficients(state) if state.has_begun else np.zeros(X.shape[1])
+            is_finite = score_rows(read_only(X), 0, len(X), weights, scores)
+        if not is_finite:
+            if are_finite(X):
                 raise ValueError("scores overflow: the features are too large")
             raise ValueError(describe_bad_feature(X, 0, names))
         return scores
+
+    def _score_sparse(self, state: State, X: SparseFeatures, scores: Floats) -> bool:
+        """Write the scores of sparse features; return whether all are finite."""
+        rounds = state.tally[ROUNDS]
+        share = 1.0 / rounds if self.average and rounds > 0 else 0.0
+        return score_by_table(X.arrays, state.table, share, scores)
 
     def _has_transforms(self, state: State) -> bool:
         """Tell whether features are transformed, so that a score may depend on the other documents of a query."""
@@ -136,8 +152,7 @@ class LinearRanker(Guaranteed, Estimator):
         return self._coefficients(self._learned())
 
     def _coefficients(self, state: State) -> Floats:
-        rounds = state.tally[ROUNDS]
-        return state.total * (1.0 / rounds) if self.average and rounds > 0 else state.weights.copy()
+        return state.mean() if self.average and state.tally[ROUNDS] > 0 else state.weights.copy()
 
     @property
     def n_features_in_(self) -> int:
@@ -206,7 +221,9 @@ class LinearRanker(Guaranteed, Estimator):
 
     def _blocks(self, state: State, stream: QueryStream) -> Iterator[QueryStream]:
         """Iterate over blocks that are small enough for their transformed features to stay in the cache."""
-        return stream.blocks(TRANSFORMED_BYTES) if self._transforms(state) else stream.blocks()
+        grows = self._transforms(state) and not stream.is_sparse
+        becomes_dense = stream.is_sparse and state.has_begun and not state.is_sparse
+        return stream.blocks(TRANSFORMED_BYTES) if grows or becomes_dense else stream.blocks()
 
     def _transforms(self, state: State) -> list[Transform]:
         """Return the transforms that features go through before they are scored."""
@@ -228,28 +245,35 @@ class LinearRanker(Guaranteed, Estimator):
             )
 
 
+def as_learned(state: State, X: AnyFeatures) -> AnyFeatures:
+    """Return features sparse or dense, as those were that the state has learned from."""
+    if isinstance(X, SparseFeatures):
+        return X if state.is_sparse else X.toarray()
+    return SparseFeatures.from_dense(X) if state.is_sparse else X
+
+
 def transformed(
     transforms: list[Transform],
-    X: Features,
+    X: Any,
     offsets: Ints,
     names: tuple[str, ...] | None = None,
     *,
     learning: bool = False,
-) -> Features:
+) -> AnyFeatures:
     """Return the features of queries with these offsets after some transforms; names are those of X, for an error."""
     given = X
     for transform in transforms if len(X) else []:
         try:
             made = transform.learn_and_apply(X, offsets) if learning else transform.apply(X, offsets)
         except ValueError:
-            if np.isfinite(given).all():
+            if are_finite(given):
                 raise
             raise ValueError(describe_bad_feature(given, 0, names)) from None
         X = read_only(checked(transform, made, X))
     return X
 
 
-def as_named_features(X: npt.ArrayLike) -> tuple[Features, tuple[str, ...] | None]:
+def as_named_features(X: Any) -> tuple[AnyFeatures, tuple[str, ...] | None]:
     """Convert features; return them with the names of a data frame's columns."""
     names = column_names(X)
-    return as_features(X), tuple(names) if names else None
+    return as_any_features(X), tuple(names) if names else None

@@ -4,7 +4,8 @@ from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
+from perceptrank.learners.rounds import close_query, open_query
+from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
@@ -76,6 +77,7 @@ class MinimaxPerceptron(CompiledLearner):
     """
 
     algorithm = "minimax"
+    accepts_sparse = True
     cost = "m (d + g)"
     depends_on_rate = False
     theorem = theorems.pair_perceptron()

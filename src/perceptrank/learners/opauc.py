@@ -6,17 +6,10 @@ from perceptrank.kernels.arrays import FloatRows, Floats
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import squared_norm
 from perceptrank.kernels.scratch import Scratch
-from perceptrank.learners.compiled_learner import CompiledLearner, check_room
-from perceptrank.learners.rounds import (
-    LARGEST_SQUARED_NORM,
-    Block,
-    Iterates,
-    Record,
-    adapt,
-    are_valid,
-    count_round,
-    open_query,
-)
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import adapt, are_valid, count_round, open_query
+from perceptrank.learners.tally import LARGEST_SQUARED_NORM, Block, Iterates, Record
+from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_not_negative, check_positive
 from perceptrank.transforms.transform import TransformLike
 

@@ -10,7 +10,8 @@ from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import score_row, squared_norm
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import (
+from perceptrank.learners.rounds import adapt, are_valid, open_query, take_step
+from perceptrank.learners.tally import (
     LARGEST_REACH,
     LARGEST_SQUARED_NORM,
     MASS,
@@ -21,10 +22,6 @@ from perceptrank.learners.rounds import (
     Block,
     Iterates,
     Record,
-    adapt,
-    are_valid,
-    open_query,
-    take_step,
 )
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_numbers, check_positive

@@ -10,8 +10,10 @@ from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import score_row
 from perceptrank.kernels.scratch import Scratch
-from perceptrank.learners.compiled_learner import CompiledLearner, check_room
-from perceptrank.learners.rounds import ROUNDS, Block, Iterates, Record, are_valid, count_round, open_query
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import are_valid, count_round, open_query
+from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
+from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import ParameterError, check_positive_whole
 from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike

@@ -6,7 +6,8 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
+from perceptrank.learners.rounds import close_query, open_query
+from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory.surrogates import weighing_of
@@ -101,6 +102,7 @@ class Predtron(CompiledLearner):
     """
 
     algorithm = "predtron"
+    accepts_sparse = True
     cost = "m (d + log m)"
     depends_on_rate = False
     kernel = predtron_pass

@@ -7,7 +7,8 @@ from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
+from perceptrank.learners.rounds import close_query, open_query
+from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike
@@ -83,6 +84,7 @@ class RankNet(CompiledLearner):
     """
 
     algorithm = "ranknet"
+    accepts_sparse = True
     cost = "m d + m²"
     theorem = theorems.gradient_descent()
     kernel = ranknet_pass

@@ -9,11 +9,13 @@ from perceptrank.kernels.arrays import Features, FloatRows, Floats
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
-from perceptrank.learners.compiled_learner import CompiledLearner, check_room
+from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.inverse_matrix import decorrelate, divide_feature, multiply, subtract_squares
-from perceptrank.learners.rounds import LARGEST_SQUARED_NORM, Block, Iterates, Record, close_round, open_query
+from perceptrank.learners.rounds import close_round, open_query
 from perceptrank.learners.state import State
+from perceptrank.learners.tally import LARGEST_SQUARED_NORM, Block, Iterates, Record
 from perceptrank.measures.gains import EXP2, gain_of
+from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike

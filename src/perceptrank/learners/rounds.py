@@ -11,32 +11,30 @@ Kernels allocate nothing: a pass takes `kernels.scratch.Scratch` and names the r
 """
 
 import math
-from typing import TypeAlias
 
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.compiled import compiled, helper
+from perceptrank.kernels.compiled import by_layout, compiled, helper
 from perceptrank.kernels.scoring import add_rows, score_rows, score_rows_twice, squared_norm
-
-# Entries of the tally. A reach is a squared length of a step per weight moved.
-ROUNDS, UPDATES, MASS, SQUARED_REACH, SQUARED_STEPS, LARGEST_REACH, TALLY_LENGTH = range(7)
-
-# Beyond this, sums of iterates and squared norms could overflow.
-LARGEST_SQUARED_NORM = 1e300
-
-# Added to AdaGrad's divisor, so that a step that is 0 up to rounding stays small.
-SMALLEST_ROOT = 1e-10
-
-
-# Arguments of a pass, as plain tuples: Numba unboxes those faster than any other compound type.
-Block: TypeAlias = tuple[Features, Floats, Ints, Floats]  # X, relevance, offsets, discounts 1 / log2(2 + place)
-Iterates: TypeAlias = tuple[Floats, Floats, Floats, Floats]  # weights, their total, tally, AdaGrad's squares
-Record: TypeAlias = tuple[Floats, Floats]  # scores that queries were ranked by before they were learned; masses moved
+from perceptrank.learners.sparse_rounds import close_sparse, open_sparse
+from perceptrank.learners.tally import (
+    LARGEST_REACH,
+    LARGEST_SQUARED_NORM,
+    MASS,
+    ROUNDS,
+    SMALLEST_ROOT,
+    SQUARED_REACH,
+    SQUARED_STEPS,
+    UPDATES,
+    Block,
+    Iterates,
+    Record,
+)
 
 
 @helper
-def open_query(
+def open_dense(
     averaging: bool, block: Block, q: int, state: Iterates, mean: Floats, scores: Floats, record: Record
 ) -> bool:
     """Score query q by the current weights, and in the record by those to rank with; return whether all are finite."""
@@ -56,7 +54,7 @@ def open_query(
 
 
 @helper
-def close_query(
+def close_dense(
     learning_rate: float,
     block: Block,
     q: int,
@@ -150,6 +148,10 @@ def adapt(step: Floats, squares: Floats) -> float:
         product += step[j] * adapted
         step[j] = adapted
     return product
+
+
+open_query = by_layout(open_dense, open_sparse)
+close_query = by_layout(close_dense, close_sparse)
 
 
 @helper

@@ -6,10 +6,11 @@ from typing import Any, Self
 import numpy as np
 
 from perceptrank.io import model_file
-from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.linear_ranker import LinearRanker
-from perceptrank.learners.state import State
+from perceptrank.learners.state import State, width_of
 from perceptrank.measures import Measure
+from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.transforms.parsing import as_plain, from_plain, make_transforms
 
 
@@ -64,11 +65,14 @@ class SavedRanker(LinearRanker):
         transforms = document["transforms"] if "transforms" in document else document["scalings"]  # of version 1
         learned.transforms = make_transforms(from_plain(transforms))
         if state is not None:
-            learned.restore(state, model.extra_state(len(state["weights"])))
-            learned.n_inputs = model_file.whole_number("features", document.get("features", len(state["weights"])))
+            width = width_of(state)
+            learned.restore(state, model.extra_state(width))
+            learned.n_inputs = model_file.whole_number("features", document.get("features", width))
             if names and len(names) != learned.n_inputs:
                 raise ValueError(f"{len(names)} feature names for {learned.n_inputs} features")
-            X: Features = np.zeros((1, learned.n_inputs))
+            X: Any = np.zeros((1, learned.n_inputs))
+            if learned.is_sparse:
+                X = SparseFeatures([], [], [0, 0], learned.n_inputs)
             for transform in learned.transforms:  # raises if it was learned from another number of features
                 X = transform.apply(X, np.array([0, 1]))
             if X.shape[1] != learned.n_features:

@@ -4,7 +4,8 @@ from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, close_query, margin_now, open_query
+from perceptrank.learners.rounds import close_query, margin_now, open_query
+from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
@@ -96,6 +97,7 @@ class SlamPerceptron(CompiledLearner):
     """
 
     algorithm = "slam"
+    accepts_sparse = True
     cost = "m (d + g)"
     kernel = slam_pass
     rows = ROWS

@@ -6,7 +6,8 @@ from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import squared_norm
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, are_valid, close_round, lead_of, open_query
+from perceptrank.learners.rounds import are_valid, close_round, lead_of, open_query
+from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
 

@@ -7,8 +7,10 @@ import numpy as np
 from perceptrank.kernels.arrays import FloatRows, Floats
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.scratch import Scratch
-from perceptrank.learners.compiled_learner import CompiledLearner, check_room
-from perceptrank.learners.rounds import Block, Iterates, Record, are_valid, close_round, lead_of, open_query
+from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.rounds import are_valid, close_round, lead_of, open_query
+from perceptrank.learners.tally import Block, Iterates, Record
+from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.transforms.transform import TransformLike
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import Floats
-from perceptrank.learners.rounds import (
+from perceptrank.learners.sparse_rounds import LAG, WEIGHT, WIDTH
+from perceptrank.learners.tally import (
     LARGEST_REACH,
     MASS,
     ROUNDS,
@@ -16,6 +17,7 @@ from perceptrank.learners.rounds import (
     UPDATES,
     Iterates,
 )
+from perceptrank.stream.memory import check_room
 from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import Transform
 
@@ -42,8 +44,13 @@ class State:
     ----------
     has_begun : bool
         True if the number of features is known, and all arrays are there.
+    is_sparse : bool
+        True if the first features were sparse: weights are then in the table of `sparse_rounds`.
     core : tuple of arrays
-        The arrays of every learner, as passes take them; empty before the first query.
+        Weights, their total, tally and AdaGrad's squares, as passes over dense features take them; empty before the
+        first query, and the first two if the state is sparse.
+    table : array
+        The table of a sparse state.
     more : dict of arrays
         Those of particular learners, by name.
     queries : int
@@ -66,16 +73,19 @@ class State:
         "feature_names",
         "has_begun",
         "inner",
+        "is_sparse",
         "members",
         "more",
         "n_inputs",
         "queries",
+        "table",
         "transforms",
     )
 
     def __init__(self, transforms: list[Transform]) -> None:
-        self.has_begun = False
+        self.has_begun = self.is_sparse = False
         self._whole: Floats = _NONE
+        self.table: Floats = _NONE
         self.core: Iterates = (_NONE, _NONE, _NONE, _NONE)
         self.more: dict[str, Floats] = {}
         self.queries = 0
@@ -85,26 +95,33 @@ class State:
         self.inner: Learner | None = None
         self.members: list[Learner] = []
 
-    def begin(self, n_features: int, more: dict[str, Floats]) -> None:
+    def begin(self, n_features: int, more: dict[str, Floats], *, sparse: bool = False) -> None:
         """Set the initial values of all arrays."""
         self.more = more
-        self._arrange(np.zeros(2 * n_features + TALLY_LENGTH))
+        self._arrange(np.zeros(2 * n_features + TALLY_LENGTH), sparse=sparse)
 
-    def _arrange(self, whole: Floats) -> None:
+    def _arrange(self, whole: Floats, *, sparse: bool) -> None:
         """Make the arrays that a pass takes parts of one, so that copying them is cheap enough for every query."""
         n = (len(whole) - TALLY_LENGTH) // 2
-        self.has_begun, self._whole = True, whole
-        self.core = whole[:n], whole[n : 2 * n], whole[2 * n :], self.more.get("squares", _NONE)
+        self.has_begun, self.is_sparse, self._whole = True, sparse, whole
+        tally, squares = whole[2 * n :], self.more.get("squares", _NONE)
+        self.table = whole[: 2 * n] if sparse else _NONE
+        self.core = (_NONE, _NONE, tally, squares) if sparse else (whole[:n], whole[n : 2 * n], tally, squares)
 
     @property
     def weights(self) -> Floats:
         """The current iterate."""
-        return self.core[0]
+        return self.table[WEIGHT::WIDTH] if self.is_sparse else self.core[0]
 
     @property
     def total(self) -> Floats:
-        """The sum of all iterates after the first."""
-        return self.core[1]
+        """The sum of all iterates after the first; a copy if the state is sparse."""
+        return self.tally[ROUNDS] * self.weights - self.table[LAG::WIDTH] if self.is_sparse else self.core[1]
+
+    def mean(self) -> Floats:
+        """Return the mean of all iterates after the first; raise if there are none."""
+        share = 1.0 / self.tally[ROUNDS]
+        return self.weights - self.table[LAG::WIDTH] * share if self.is_sparse else self.total * share
 
     @property
     def tally(self) -> Floats:
@@ -114,16 +131,17 @@ class State:
     @property
     def n_features(self) -> int:
         """Number of features that there are weights for, after the transforms."""
-        return len(self.core[0])
+        return (len(self._whole) - TALLY_LENGTH) // 2 if self.has_begun else 0
 
     def copy(self) -> "State":
         """Return a copy that can be changed without changing this state."""
         state = State.__new__(State)
         state.more = {name: values.copy() for name, values in self.more.items()} if self.more else {}
         if self.has_begun:
-            state._arrange(self._whole.copy())
+            state._arrange(self._whole.copy(), sparse=self.is_sparse)
         else:
-            state.has_begun, state._whole, state.core = False, self._whole, self.core
+            state.has_begun = state.is_sparse = False
+            state._whole, state.core, state.table = self._whole, self.core, self.table
         state.queries, state.n_inputs = self.queries, self.n_inputs
         state.feature_names, state.inner = self.feature_names, self.inner
         state.transforms = make_transforms(self.transforms) if self.transforms else []
@@ -131,23 +149,33 @@ class State:
         return state
 
     def __reduce__(self) -> Any:
-        kept = self._whole, self.more, self.queries, self.n_inputs, self.feature_names, self.inner, self.members
-        return _unpickled, (self.transforms, *kept)
+        kept = self.queries, self.n_inputs, self.feature_names, self.inner, self.members
+        return _unpickled, (self.transforms, self._whole, self.more, self.is_sparse, *kept)
 
     def as_plain(self) -> dict[str, Any]:
         """Return the arrays as numbers and lists, for a model file."""
         counts = {name: int(self.tally[place]) for name, place in _COUNTS.items()}
         sums = {name: float(self.tally[place]) for name, place in _SUMS.items()}
-        plain = {**counts, **sums, "weights": self.weights.tolist(), "total": self.total.tolist()}
+        plain: dict[str, Any] = {**counts, **sums}
+        if self.is_sparse:
+            plain |= {"weights": _non_zeros(self.weights), "lags": _non_zeros(self.table[LAG::WIDTH])}
+            plain["features"] = self.n_features
+            return plain | {name: _non_zeros(values.ravel()) for name, values in self.more.items()}
+        plain |= {"weights": self.weights.tolist(), "total": self.total.tolist()}
         return plain | {name: values.ravel().tolist() for name, values in self.more.items()}
 
     def restore(self, plain: dict[str, Any], more: dict[str, Floats]) -> None:
         """Restore the arrays that `as_plain` converted, `more` giving the shapes; raise if they are inconsistent."""
-        self.begin(len(plain["weights"]), more)
-        self.weights[:] = finite_numbers("weights", plain["weights"], len(self.weights))
-        self.total[:] = finite_numbers("total", plain["total"], len(self.weights))
+        sparse = "lags" in plain
+        self.begin(width_of(plain), more, sparse=sparse)
+        read = _from_non_zeros if sparse else finite_numbers
+        self.weights[:] = read("weights", plain["weights"], self.n_features)
+        if sparse:
+            self.table[LAG::WIDTH] = read("lags", plain["lags"], self.n_features)
+        else:
+            self.total[:] = read("total", plain["total"], self.n_features)
         for name, values in more.items():
-            values[...] = finite_numbers(name, plain[name], values.size).reshape(values.shape)
+            values[...] = read(name, plain[name], values.size).reshape(values.shape)
         for name, place in _COUNTS.items():
             self.tally[place] = whole_number(name, plain[name])
         for name, place in _SUMS.items():
@@ -156,10 +184,41 @@ class State:
                 raise ValueError(f"{name} must not be negative, got {plain[name]}")
 
 
-def _unpickled(transforms: list[Transform], whole: Floats, more: dict[str, Floats], *rest: Any) -> State:
+def width_of(plain: dict[str, Any]) -> int:
+    """Return the number of weights of a state that `State.as_plain` converted."""
+    if "lags" not in plain:
+        return len(plain["weights"])
+    width = whole_number("features", plain["features"])
+    if not 0 < width < 2**31:
+        raise ValueError(f"features must be from 1 to {2**31 - 1}, got {width}")
+    check_room(f"a model of {width} features", 2 * width)
+    return width
+
+
+def _non_zeros(values: Floats) -> dict[str, list[float]]:
+    """Return a vector of mostly zeros as plain values."""
+    places = np.flatnonzero(values)
+    return {"places": places.tolist(), "values": values[places].tolist()}
+
+
+def _from_non_zeros(name: str, plain: Any, n: int) -> Floats:
+    """Return the vector that `_non_zeros` converted; raise if it is inconsistent."""
+    values = finite_numbers(name, plain["values"], len(plain["values"]))
+    places = finite_numbers(name, plain["places"], len(values))
+    rising = len(places) == 0 or (places[0] >= 0 and places[-1] < n and (np.diff(places) > 0).all())
+    if not rising or (places % 1).any():
+        raise ValueError(f"places of {name} must be whole numbers that increase, all below {n}")
+    vector = np.zeros(n)
+    vector[places.astype(np.int64)] = values
+    return vector
+
+
+def _unpickled(
+    transforms: list[Transform], whole: Floats, more: dict[str, Floats], is_sparse: bool, *rest: Any
+) -> State:
     state = State(transforms)
     state.more = more
     if len(whole):
-        state._arrange(whole)
+        state._arrange(whole, sparse=is_sparse)
     state.queries, state.n_inputs, state.feature_names, state.inner, state.members = rest
     return state

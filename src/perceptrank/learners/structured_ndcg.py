@@ -8,7 +8,8 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
+from perceptrank.learners.rounds import close_query, open_query
+from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import NDCG, MeasureLike, parse
 from perceptrank.measures.gains import EXP2, gain_of, gain_shift
 from perceptrank.stream.validation import ParameterError, check_positive
@@ -179,6 +180,7 @@ class StructuredNdcg(CompiledLearner):
     """
 
     algorithm = "structured-ndcg"
+    accepts_sparse = True
     cost = "m d + m³"
     kernel = structured_ndcg_pass
     rows = 9, 8, 2

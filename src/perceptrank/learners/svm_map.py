@@ -6,7 +6,8 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
+from perceptrank.learners.rounds import close_query, open_query
+from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
 
@@ -117,6 +118,7 @@ class SvmMap(CompiledLearner):
     """
 
     algorithm = "svm-map"
+    accepts_sparse = True
     cost = "m d + m²"
     kernel = svm_map_pass
     rows = 5, 5, 2

@@ -7,7 +7,8 @@ from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
+from perceptrank.learners.rounds import close_query, open_query
+from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.transforms.transform import TransformLike
 
@@ -88,6 +89,7 @@ class TopPush(CompiledLearner):
     """
 
     algorithm = "toppush"
+    accepts_sparse = True
     cost = "m d"
     kernel = toppush_pass
     rows = 3, 1, 2

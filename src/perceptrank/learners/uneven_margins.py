@@ -5,7 +5,8 @@ from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import Block, Iterates, Record, close_query, open_query
+from perceptrank.learners.rounds import close_query, open_query
+from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
 
@@ -88,6 +89,7 @@ class UnevenMargins(CompiledLearner):
     """
 
     algorithm = "uneven-margins"
+    accepts_sparse = True
     cost = "m d + m²"
     kernel = uneven_margins_pass
     rows = 4, 1, 2

@@ -23,3 +23,10 @@ def free_memory() -> float:
             return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
         return np.inf
+
+
+def check_room(what: str, n_numbers: int) -> None:
+    """Raise if so many float64 numbers, and a copy to go back to, do not fit into memory."""
+    needed, free = min(16 * n_numbers, 10**300), free_memory()
+    if needed > free:
+        raise MemoryError(f"{what} takes {1e-9 * needed:.1f} GB of memory, and {1e-9 * free:.1f} GB are free")

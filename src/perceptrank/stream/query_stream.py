@@ -55,8 +55,9 @@ class QueryStream:
     Parameters
     ----------
     X : array of shape (documents, features), sparse matrix or SparseFeatures
-        Finite features; sparse ones of SciPy or this package stay sparse. float32 and float64 are kept, without a copy if C-contiguous; other dtypes become float32 if it
-        holds them exactly (small integers, booleans, float16), else float64. May be memory-mapped.
+        Finite features; sparse ones stay sparse. float32 and float64 are kept, without a copy if C-contiguous; other
+        dtypes become float32 if it holds them exactly (small integers, booleans, float16), else float64. May be
+        memory-mapped.
     relevance : array of shape (documents,)
         Grades, finite and non-negative.
     offsets : array of int of shape (queries + 1,)
@@ -167,8 +168,8 @@ class QueryStream:
         Parameters
         ----------
         X : array of shape (documents, features), sparse matrix or SparseFeatures
-            Sparse features stay sparse. float32 and float64 are kept, without a copy if C-contiguous; other dtypes become float32 if it holds them
-            exactly (small integers, booleans, float16), else float64.
+            Sparse features stay sparse. float32 and float64 are kept, without a copy if C-contiguous; other dtypes
+            become float32 if it holds them exactly (small integers, booleans, float16), else float64.
         relevance : array of shape (documents,)
             Grades, finite and non-negative.
         qid : array of shape (documents,), optional

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.kernels.arrays import Features, Ints, SparseArrays
+from perceptrank.kernels.arrays import Columns, Features, Ints, SparseArrays
 from perceptrank.stream.memory import free_memory
 
 _MOST_FEATURES = 2**31 - 1
@@ -21,7 +21,8 @@ class SparseFeatures:
     Parameters
     ----------
     values : array of shape (non-zeros,)
-        float32 and float64 are kept, without a copy; other dtypes become float32 if it holds them exactly, else float64.
+        float32 and float64 are kept, without a copy; other dtypes become float32 if it holds them exactly, else
+        float64.
     indices : array of int of shape (non-zeros,)
         Column of each value.
     starts : array of int of shape (rows + 1,)
@@ -44,7 +45,7 @@ class SparseFeatures:
     __slots__ = ("indices", "n_features", "starts", "values")
 
     values: Features
-    indices: npt.NDArray[np.int32]
+    indices: Columns
     starts: Ints
     n_features: int
 
@@ -67,7 +68,7 @@ class SparseFeatures:
         numbers, columns = np.ascontiguousarray(numbers, kept), np.ascontiguousarray(columns, np.int32)
         self._set(numbers, columns, bounds, int(n_features))
 
-    def _set(self, values: Features, indices: npt.NDArray[np.int32], starts: Ints, n_features: int) -> None:
+    def _set(self, values: Features, indices: Columns, starts: Ints, n_features: int) -> None:
         for name, array in (("values", values), ("indices", indices), ("starts", starts)):
             view = array.view()
             view.flags.writeable = False
@@ -86,9 +87,7 @@ class SparseFeatures:
         return SparseFeatures, (whole.values, whole.indices, whole.starts, self.n_features)
 
     @classmethod
-    def _trusted(
-        cls, values: Features, indices: npt.NDArray[np.int32], starts: Ints, n_features: int
-    ) -> "SparseFeatures":
+    def _trusted(cls, values: Features, indices: Columns, starts: Ints, n_features: int) -> "SparseFeatures":
         """Construct from arrays that fit together; starts need not begin at 0."""
         rows = cls.__new__(cls)
         rows._set(values, indices, starts, n_features)
@@ -135,6 +134,24 @@ class SparseFeatures:
             ),
             parts[0].n_features,
         )
+
+    @classmethod
+    def beside(cls, parts: "list[SparseFeatures]") -> "SparseFeatures":
+        """Join the columns of several side by side; all must have the same number of rows."""
+        whole = [part._rebased() for part in parts]
+        sizes = np.stack([np.diff(part.starts) for part in whole])
+        starts = np.concatenate([[0], np.cumsum(sizes.sum(axis=0))])
+        values = np.empty(starts[-1], np.result_type(*(part.values for part in whole)))
+        indices = np.empty(starts[-1], np.int32)
+        first_places = starts[:-1] + np.cumsum(sizes, axis=0) - sizes
+        width = 0
+        for part, firsts in zip(whole, first_places, strict=True):
+            places = np.arange(part.n_nonzeros) + np.repeat(firsts - part.starts[:-1], np.diff(part.starts))
+            values[places], indices[places] = part.values, part.indices + np.int32(width)
+            width += part.n_features
+        if width > _MOST_FEATURES:
+            raise ValueError(f"n_features must be at most {_MOST_FEATURES}, got {width}")
+        return cls._trusted(values, indices, starts, width)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -208,8 +225,8 @@ class SparseFeatures:
         needed = len(self) * self.n_features * self.dtype.itemsize
         if needed > free_memory():
             raise MemoryError(
-                f"{len(self)} rows of {self.n_features} columns take {needed / 1e9:.1f} GB as a dense array, more than is "
-                "available"
+                f"{len(self)} rows of {self.n_features} columns take {needed / 1e9:.1f} GB as a dense array, more than "
+                "is available"
             )
         whole = self._rebased()
         X = np.zeros(self.shape, self.dtype)

@@ -12,6 +12,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "query_rank": ["QueryRank"],
         "query_zscore": ["QueryZScore"],
         "running": ["RunningStandardizer"],
+        "running_spread": ["RunningSpread"],
         "signed_log": ["SignedLog"],
         "transform": ["Scaling", "Transform"],
     },

@@ -6,10 +6,10 @@ from typing import Any
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import check_positive, read_only
-from perceptrank.transforms.transform import WritingTransform
+from perceptrank.transforms.transform import ElementwiseTransform
 
 
-class Clip(WritingTransform):
+class Clip(ElementwiseTransform):
     """Move features beyond a limit to the limit: after `running`, a single outlier cannot make a step long.
 
     Parameters

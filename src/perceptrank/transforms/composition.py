@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.transforms.transform import Transform, TransformLike, WritingTransform
 
 
@@ -28,6 +29,15 @@ class Composition(Transform):
     def learns(self) -> bool:  # type: ignore[override]
         """True if one of the parts learns."""
         return any(part.learns for part in self.parts)
+
+    def sparse_form(self) -> Transform:
+        """Return the same of the parts' sparse forms."""
+        parts = [part.sparse_form() for part in self.parts]
+        if all(one is other for one, other in zip(parts, self.parts, strict=True)):
+            return self
+        form = type(self).__new__(type(self))
+        form.parts = parts
+        return form
 
     def merge(self, other: Self) -> Self:
         """Add the statistics of another one, made of the same kinds of transforms, to this one's."""
@@ -122,6 +132,15 @@ class Join(Composition, WritingTransform):
     """
 
     name = "join"
+
+    def _apply(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
+        if not isinstance(X, SparseFeatures):
+            return super()._apply(X, offsets, learning=learning)
+        given: Any = X
+        parts: Any = self.parts
+        return SparseFeatures.beside(
+            [part.learn_and_apply(given, offsets) if learning else part.apply(given, offsets) for part in parts]
+        )
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Write the outputs of all parts into columns of an array, from column `first` on."""

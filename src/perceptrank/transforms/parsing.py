@@ -11,10 +11,11 @@ from perceptrank.transforms.query_normal import QueryNormal
 from perceptrank.transforms.query_rank import QueryRank
 from perceptrank.transforms.query_zscore import QueryZScore
 from perceptrank.transforms.running import RunningStandardizer
+from perceptrank.transforms.running_spread import RunningSpread
 from perceptrank.transforms.signed_log import SignedLog
 from perceptrank.transforms.transform import Transform, TransformLike
 
-_KINDS = (RunningStandardizer, QueryZScore, QueryMinMax, QueryRank, QueryNormal, Clip, SignedLog)
+_KINDS = (RunningStandardizer, RunningSpread, QueryZScore, QueryMinMax, QueryRank, QueryNormal, Clip, SignedLog)
 TRANSFORMS: dict[str, type[Transform]] = {kind.name: kind for kind in _KINDS}
 AUTOMATIC = "query-zscore+query-normal"
 
@@ -38,6 +39,17 @@ def make_transforms(transform: TransformLike) -> list[Transform]:
         found = unknown[0] if len(unknown) == 1 else unknown
         raise ParameterError("transforms", f"must be one of {known}, several joined by '+', or a Transform", found)
     return [copy.deepcopy(part) if isinstance(part, Transform) else _named(part) for part in parts]
+
+
+def sparse_transforms(transform: TransformLike) -> list[Transform]:
+    """Return new transforms for sparse features; raise `TypeError` if one has no sparse form. "auto" is "running".
+
+    >>> sparse_transforms("auto")
+    [RunningSpread()]
+    """
+    if isinstance(transform, (list, tuple)):
+        return [form for part in transform for form in sparse_transforms(part)]
+    return [part.sparse_form() for part in make_transforms("running" if transform == "auto" else transform)]
 
 
 def _unknown(part: Any) -> list[Any]:

@@ -8,7 +8,9 @@ from perceptrank.io.model_file import finite_numbers
 from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.sparse import dense
 from perceptrank.stream.validation import read_only
+from perceptrank.transforms.running_spread import RunningSpread
 from perceptrank.transforms.standardizing import (
     check_overflow,
     describe_rows,
@@ -16,7 +18,7 @@ from perceptrank.transforms.standardizing import (
     invert_deviations,
     standardize_rows,
 )
-from perceptrank.transforms.transform import WritingTransform
+from perceptrank.transforms.transform import Transform, WritingTransform
 
 
 class RunningStandardizer(WritingTransform):
@@ -58,6 +60,16 @@ class RunningStandardizer(WritingTransform):
         deviation: Floats = np.sqrt(self._squares / max(self.count, 1.0))
         return deviation
 
+    def sparse_form(self) -> Transform:
+        """Return a `RunningSpread`, which does not subtract the mean; raise if this transform has learned already."""
+        if self.count > 0:
+            raise TypeError(
+                "running has learned from dense features, and subtracts their means: sparse ones become dense"
+            )
+        form = RunningSpread()
+        form.frozen = self.frozen
+        return form
+
     def freeze(self) -> Self:
         """Stop learning: from now on, scale by the current statistics."""
         self.frozen = True
@@ -67,7 +79,7 @@ class RunningStandardizer(WritingTransform):
         """Update the statistics with the features of a stream, or of an iterable of blocks."""
         for part in as_blocks(stream):
             for block in part.blocks():
-                self.learn_and_apply(block.X, block.offsets)
+                self.learn_and_apply(dense(block.X), block.offsets)
         return self
 
     def merge(self, other: "RunningStandardizer") -> Self:

@@ -5,10 +5,10 @@ import math
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import read_only
-from perceptrank.transforms.transform import WritingTransform
+from perceptrank.transforms.transform import ElementwiseTransform
 
 
-class SignedLog(WritingTransform):
+class SignedLog(ElementwiseTransform):
     """Replace each feature x by sign(x) log(1 + |x|), for counts and others that are spread over orders of magnitude.
 
     >>> import perceptrank as pr

@@ -9,7 +9,8 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.validation import as_features, as_grouped, warn_renamed
+from perceptrank.stream.sparse import SparseFeatures, dense
+from perceptrank.stream.validation import as_any_features, as_grouped, warn_renamed
 
 
 class Transform(ABC):
@@ -28,9 +29,23 @@ class Transform(ABC):
     name: ClassVar[str]
     learns: ClassVar[bool] = False
 
+    def sparse_form(self) -> "Transform":
+        """Return the transform that takes its place where features are sparse; raise `TypeError` if there is none.
+
+        What it returns has an `apply`, and a `learn_and_apply` if it learns, that take and return `SparseFeatures`.
+        """
+        raise TypeError(
+            f"{self.name} would make sparse features dense, as zeros do not stay zeros; transforms='running' divides "
+            "them by their spread, and to_dense() makes a stream dense"
+        )
+
     def transform(self, stream: QueryStream) -> QueryStream:
         """Return a copy of the stream with transformed features."""
-        X = checked(self, self.apply(stream.X, stream.offsets), stream.X)
+        if stream.is_sparse:
+            form: Any = self.sparse_form()
+            return stream.with_features(form.apply(stream.X, stream.offsets), feature_names=stream.feature_names)
+        given = dense(stream.X)
+        X = checked(self, self.apply(given, stream.offsets), given)
         return stream.with_features(X, feature_names=self.output_names(stream.feature_names))
 
     @abstractmethod
@@ -128,6 +143,23 @@ class WritingTransform(Transform):
         """Transform validated features into columns of an array, from column `first` on."""
 
 
+class ElementwiseTransform(WritingTransform):
+    """A transform of each number by itself that leaves 0 as it is, so that it takes sparse features as well."""
+
+    def sparse_form(self) -> Transform:
+        """Return this transform."""
+        return self
+
+    def _apply(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
+        if not isinstance(X, SparseFeatures):
+            return super()._apply(X, offsets, learning=learning)
+        values = X.values[X.starts[0] : X.starts[-1]]
+        if len(values) == 0:
+            return X
+        column: Any = values[:, None]
+        return X.with_values(super()._apply(column, np.array([0, len(values)]), learning=learning)[:, 0])
+
+
 class Scaling(Transform):
     """The former name of `Transform`, for subclasses that define `scale` and `learn_and_scale`."""
 
@@ -152,14 +184,16 @@ class Scaling(Transform):
         return self.learn_and_scale(X, offsets)
 
 
-def checked(transform: Transform, made: Any, X: Features) -> Features:
+def checked(transform: Transform, made: Any, X: Any) -> Any:
     """Return what a transform, perhaps of another package, has made of X; raise unless kernels can take it.
 
     Values that are not finite are left to the kernels, which notice them.
     """
     name = type(transform).__name__
+    if isinstance(X, SparseFeatures) and not isinstance(made, SparseFeatures):
+        raise TypeError(f"{name} must return sparse features for sparse ones, got {type(made).__name__}")
     try:
-        features = as_features(made)
+        features = as_any_features(made)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} must return features: {error}") from None

@@ -76,6 +76,7 @@ class ListwisePerceptron(CompiledLearner):
     """
 
     algorithm = "listwise"
+    accepts_sparse = True
     cost = "m (d + log m + g)"
     depends_on_rate = False
 

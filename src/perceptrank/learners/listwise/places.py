@@ -6,7 +6,8 @@ from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.listwise.rule import ListwiseRule
-from perceptrank.learners.rounds import Block, Iterates, Record, close_query, margin_now, open_query
+from perceptrank.learners.rounds import close_query, margin_now, open_query
+from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures.gains import gain_of, gain_shift
 from perceptrank.theory.hinges import raise_lower_grades
 from perceptrank.theory.weights import BY_INDEX, BY_MEAN, lay_weights

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.wrapper import Wrapper
+from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError, check_choice
 from perceptrank.transforms.transform import TransformLike
 
@@ -76,7 +77,7 @@ class AdaGrad(Wrapper):
         return self._copy._coefficients(state)
 
     def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         assert state.inner is not None
         return state.inner._pass(state, X, relevance, offsets, predicted, masses)

@@ -5,15 +5,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, IntRows, Ints
+from perceptrank.kernels.arrays import Floats, IntRows, Ints
 from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import score_rows
-from perceptrank.learners.compiled_learner import check_room
 from perceptrank.learners.learner import Learner, one_query
 from perceptrank.learners.rounds import count_round
 from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, fresh
+from perceptrank.stream.memory import check_room
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import check_positive_whole, check_seed
 from perceptrank.transforms.transform import TransformLike
 
@@ -130,7 +131,7 @@ class Bagging(Wrapper, Ensemble):
         return weights
 
     def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         n = len(offsets) - 1
         valid = (relevance >= 0) & np.isfinite(relevance)  # checked here, since no member may learn a query
@@ -141,7 +142,7 @@ class Bagging(Wrapper, Ensemble):
         mass = np.empty(1)
         for q in range(n):
             start, stop = offsets[q], offsets[q + 1]
-            if not score_rows(X, start, stop, state.weights, predicted[start:]):
+            if not self._score_query(state, X, start, stop, predicted):
                 return q
             query = X[start:stop], relevance[start:stop], one_query(int(stop - start)), np.empty(stop - start), mass
             moved = 0.0
@@ -151,11 +152,26 @@ class Bagging(Wrapper, Ensemble):
                         return q
                     member._state.queries += 1
                     moved += mass[0]
-            np.mean([member.coef_ for member in members], axis=0, out=state.weights)
+            if not state.is_sparse:
+                self._average_members(state)
             masses[q] = moved / len(members)
             if not count_round(masses[q], state.core):
                 return q
+        if state.is_sparse:
+            self._average_members(state)
         return n
+
+    def _score_query(self, state: State, X: AnyFeatures, start: int, stop: int, predicted: Floats) -> bool:
+        """Write the scores of a query to rank by, the mean of the members'; return whether all are finite."""
+        if not isinstance(X, SparseFeatures):
+            return score_rows(X, start, stop, state.weights, predicted[start:])
+        # The mean of all weights is only taken once a block, since it costs time for every feature.
+        query = X[start:stop]
+        predicted[start:stop] = np.mean([one._scores(one._state, query, None) for one in state.members], axis=0)
+        return bool(np.isfinite(predicted[start:stop]).all())
+
+    def _average_members(self, state: State) -> None:
+        state.weights[:] = np.mean([member.coef_ for member in state.members], axis=0)
 
 
 def _without_transform(learner: Learner) -> Learner:

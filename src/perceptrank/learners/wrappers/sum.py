@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
+from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import transformed
+from perceptrank.learners.linear_ranker import as_learned, transformed
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.ridge import OnlineRidge
-from perceptrank.learners.rounds import Iterates, count_round
+from perceptrank.learners.rounds import count_round
 from perceptrank.learners.state import State
+from perceptrank.learners.tally import Iterates
 from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
+from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.transforms.transform import TransformLike
 
 
@@ -128,7 +130,7 @@ class Sum(Ensemble):
         return {"spreads": np.zeros(n), "counts": np.zeros(n)}
 
     def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         n, n_members = len(offsets) - 1, len(state.members)
         scores, moved = np.empty((n_members, len(relevance))), np.empty((n_members, n))
@@ -145,8 +147,8 @@ class Sum(Ensemble):
         """The divisor of each learner's scores."""
         return _units(self._learned())
 
-    def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
-        X = transformed(state.transforms, X, offsets, names)
+    def _block_scores(self, state: State, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
+        X = transformed(state.transforms, as_learned(state, X), offsets, names)
         scores = np.zeros(len(X))
         with np.errstate(over="ignore", invalid="ignore"):
             for member, unit in zip(state.members, _units(state), strict=True):

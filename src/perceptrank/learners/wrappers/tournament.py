@@ -6,15 +6,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import transformed
+from perceptrank.learners.linear_ranker import as_learned, transformed
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.sum import Sum
 from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
 from perceptrank.measures import AP, MeasureLike, parse
+from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import check_choice, check_seed
 from perceptrank.theory import theorems
 from perceptrank.transforms.transform import Transform, TransformLike
@@ -165,7 +166,7 @@ class Tournament(Ensemble):
         return {"sums": np.zeros(len(self._state.members)), "judged": np.zeros(1)}
 
     def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         """Let every member learn the block, then choose the one that ranked each query."""
         n, first, members = len(offsets) - 1, state.queries, state.members
@@ -214,9 +215,11 @@ class Tournament(Ensemble):
         leader = self._leader(state)
         return bool(state.transforms) or leader._has_transforms(leader._state)
 
-    def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
+    def _block_scores(self, state: State, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
         leader = self._leader(state)
-        return leader._block_scores(leader._state, transformed(state.transforms, X, offsets, names), offsets, names)
+        return leader._block_scores(
+            leader._state, transformed(state.transforms, as_learned(state, X), offsets, names), offsets, names
+        )
 
     @property
     def _transforms_features(self) -> bool:

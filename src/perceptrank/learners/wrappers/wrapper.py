@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.state import State
 from perceptrank.measures import Measure
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError
 
 
@@ -116,6 +117,10 @@ class Wrapper(Composite):
         assert state.inner is not None
         return {"learner": state.inner.as_document()}
 
+    def _accepts_sparse(self, state: State) -> bool:
+        assert state.inner is not None
+        return state.inner._accepts_sparse(state)
+
     def _own_measure(self) -> Measure:
         return self._copy._own_measure()
 
@@ -161,13 +166,16 @@ class Ensemble(Composite):
             state.members = self._make_members()
             self._state = state
 
-    def _begin(self, state: State, n_features: int) -> None:
-        super()._begin(state, n_features)
+    def _begin(self, state: State, n_features: int, *, sparse: bool = False) -> None:
+        super()._begin(state, n_features, sparse=sparse)
         for one in state.members:
-            one._begin(one._state, state.n_features)
+            one._begin(one._state, state.n_features, sparse=sparse)
+
+    def _accepts_sparse(self, state: State) -> bool:
+        return all(one._accepts_sparse(one._state) for one in state.members)
 
     def _learn_in_members(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, scores: Floats, moved: Floats
+        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, scores: Floats, moved: Floats
     ) -> int:
         """Let every member learn a block, each with a row of scores and of masses; return as `_pass` does."""
         n = len(offsets) - 1

@@ -1,0 +1,260 @@
+"""Opening and closing a query whose features are sparse, at a cost in proportion to its non-zeros.
+
+A table holds two numbers for each feature, side by side so that both come with one access to memory: its weight w, and
+its lag. The mean of the iterates w_1 … w_T is kept without touching a feature that does not occur: with d_t the change
+of w in round t, the sum of the iterates is the sum of (T + 1 - t) d_t, so their mean is w - lag / T with the lag being
+the sum of (t - 1) d_t.
+
+The sum over the non-zeros of a document is taken in this order, so that results are the same on every machine: terms
+0, 4, 8, … are added up one after the other, so are terms 1, 5, 9, …, and so on; the four sums are added as (first +
+second) + (third + fourth). Weights move by one document after the other.
+"""
+
+import math
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Columns, Floats, Ints, SparseArrays
+from perceptrank.kernels.compiled import compiled, helper
+from perceptrank.learners.tally import (
+    LARGEST_REACH,
+    LARGEST_SQUARED_NORM,
+    MASS,
+    ROUNDS,
+    SMALLEST_ROOT,
+    SQUARED_REACH,
+    SQUARED_STEPS,
+    UPDATES,
+    Record,
+    SparseBlock,
+    SparseIterates,
+)
+
+WIDTH = 2
+WEIGHT, LAG = range(WIDTH)
+
+
+@helper
+def row_at(indices: Columns, k: int) -> int:
+    """Return where the row of the table begins that non-zero k belongs to; no index is negative."""
+    return int(np.uint32(indices[k])) * WIDTH
+
+
+@helper
+def score_row_by_table(X: SparseArrays, i: int, table: Floats) -> tuple[float, float]:
+    """Return the sums of value times weight, and of value times lag, over the non-zeros of document i."""
+    values, indices, starts = X
+    first, last = starts[i], starts[i + 1]
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    e, f, g, h = 0.0, 0.0, 0.0, 0.0
+    whole = last - (last - first) % 4
+    for k in range(first, whole, 4):
+        p, q, r, s = row_at(indices, k), row_at(indices, k + 1), row_at(indices, k + 2), row_at(indices, k + 3)
+        v, w = np.float64(values[k]), np.float64(values[k + 1])
+        x, y = np.float64(values[k + 2]), np.float64(values[k + 3])
+        a += v * table[p + WEIGHT]
+        e += v * table[p + LAG]
+        b += w * table[q + WEIGHT]
+        f += w * table[q + LAG]
+        c += x * table[r + WEIGHT]
+        g += x * table[r + LAG]
+        d += y * table[s + WEIGHT]
+        h += y * table[s + LAG]
+    for k in range(whole, last):
+        p, v = row_at(indices, k), np.float64(values[k])
+        if k == whole:
+            a += v * table[p + WEIGHT]
+            e += v * table[p + LAG]
+        elif k == whole + 1:
+            b += v * table[p + WEIGHT]
+            f += v * table[p + LAG]
+        else:
+            c += v * table[p + WEIGHT]
+            g += v * table[p + LAG]
+    return (a + b) + (c + d), (e + f) + (g + h)
+
+
+@helper
+def open_sparse(
+    averaging: bool, block: SparseBlock, q: int, state: SparseIterates, mean: Floats, scores: Floats, record: Record
+) -> bool:
+    """Score query q by the current weights, and in the record by those to rank with; return whether all are finite.
+
+    `mean` is not used.
+    """
+    X, _, offsets, _ = block
+    table, room, tally, _ = state
+    _, kept = room
+    predicted, _ = record
+    start, stop = offsets[q], offsets[q + 1]
+    share = 1.0 / tally[ROUNDS] if averaging and tally[ROUNDS] > 0.0 else 0.0
+    zero = 0.0
+    for i in range(start, stop):
+        score, lag = score_row_by_table(X, i, table)
+        scores[i - start], kept[i - start] = score, score
+        predicted[i] = score - lag * share
+        zero += score * 0.0 + lag * 0.0
+    return zero == 0.0
+
+
+@compiled
+def score_by_table(X: SparseArrays, table: Floats, share: float, scores: Floats) -> bool:
+    """Score all documents by weight - lag * share of their features; return whether all scores are finite."""
+    zero = 0.0
+    for i in range(len(scores)):
+        score, lag = score_row_by_table(X, i, table)
+        scores[i] = score - lag * share
+        zero += scores[i] * 0.0
+    return zero == 0.0
+
+
+@helper
+def close_sparse(
+    learning_rate: float,
+    block: SparseBlock,
+    q: int,
+    mass: float,
+    coefficients: Floats,
+    moved: Ints,
+    step: Floats,
+    state: SparseIterates,
+    record: Record,
+) -> bool:
+    """Move the weights against the coefficients if mass > 0, and count the round; see `close_dense`.
+
+    If it returns False, the table is not that of any moment. `moved` is not used.
+    """
+    X, _, offsets, _ = block
+    table, room, tally, squares = state
+    touched, kept = room
+    if mass < 0.0:
+        return False
+    if mass > 0.0:
+        start, stop, before = offsets[q], offsets[q + 1], tally[ROUNDS]
+        if len(squares) > 0:
+            n = gather_step(X, start, stop, coefficients, step, touched)
+            length, product, largest = take_adapted(step, touched, kept, n, table, squares, learning_rate, before)
+        else:
+            length, largest = take_at_once(X, start, stop, coefficients, kept, table, learning_rate, before)
+            product = length
+        if not (largest <= LARGEST_SQUARED_NORM and length <= LARGEST_SQUARED_NORM):
+            return False
+        reach = product / mass / mass
+        if not reach <= LARGEST_SQUARED_NORM:
+            return False
+        tally[UPDATES] += 1.0
+        tally[MASS] += mass
+        tally[SQUARED_REACH] += reach
+        tally[SQUARED_STEPS] += length
+        tally[LARGEST_REACH] = reach if reach > tally[LARGEST_REACH] else tally[LARGEST_REACH]
+    tally[ROUNDS] += 1.0
+    record[1][q] = mass
+    return True
+
+
+@helper
+def take_at_once(
+    X: SparseArrays,
+    start: int,
+    stop: int,
+    coefficients: Floats,
+    scores: Floats,
+    table: Floats,
+    learning_rate: float,
+    before: float,
+) -> tuple[float, float]:
+    """Subtract learning_rate * coefficient * value from the weight of each non-zero, one document after the other.
+
+    Returns the squared length of the step per learning_rate, and the largest square of a weight. The squared length is
+    the change of the weights' own, plus twice the inner product of the step with the weights before it: that is the sum
+    of coefficients times scores. `before` is the number of rounds before this one.
+    """
+    values, indices, starts = X
+    growth, product, largest = 0.0, 0.0, 0.0
+    for i in range(start, stop):
+        coefficient = coefficients[i - start]
+        if coefficient != 0.0:
+            product += coefficient * scores[i - start]
+            rate = learning_rate * coefficient
+            first, last = starts[i], starts[i + 1]
+            a, b, c, d = 0.0, 0.0, 0.0, 0.0
+            whole = last - (last - first) % 4
+            for k in range(first, whole, 4):
+                a += move_weight(table, row_at(indices, k), rate * values[k], before)
+                b += move_weight(table, row_at(indices, k + 1), rate * values[k + 1], before)
+                c += move_weight(table, row_at(indices, k + 2), rate * values[k + 2], before)
+                d += move_weight(table, row_at(indices, k + 3), rate * values[k + 3], before)
+            if whole < last:
+                a += move_weight(table, row_at(indices, whole), rate * values[whole], before)
+            if whole + 1 < last:
+                b += move_weight(table, row_at(indices, whole + 1), rate * values[whole + 1], before)
+            if whole + 2 < last:
+                c += move_weight(table, row_at(indices, whole + 2), rate * values[whole + 2], before)
+            growth += (a + b) + (c + d)
+            largest = largest if largest > abs(growth) else abs(growth)
+    squared = growth + 2.0 * learning_rate * product
+    return (squared if squared > 0.0 else squared * 0.0) / learning_rate / learning_rate, largest
+
+
+@helper
+def move_weight(table: Floats, row: int, change: float, before: float) -> float:
+    """Subtract a change from a weight, and `before` times as much from its lag; return by how much its square grows."""
+    weight = table[row + WEIGHT]
+    table[row + WEIGHT] = weight - change
+    table[row + LAG] -= before * change
+    return (change - 2.0 * weight) * change
+
+
+# AdaGrad divides a step before it is taken, feature by feature, so the step is made apart.
+
+
+@helper
+def gather_step(X: SparseArrays, start: int, stop: int, coefficients: Floats, step: Floats, touched: Ints) -> int:
+    """Add coefficient times value of each non-zero to a step of zeros; write the features that it moves.
+
+    Returns how many were written. One is written twice if its sum has come back to 0.
+    """
+    values, indices, starts = X
+    n = start - start
+    for i in range(start, stop):
+        coefficient = coefficients[i - start]
+        if coefficient != 0.0:
+            for k in range(starts[i], starts[i + 1]):
+                j = row_at(indices, k) // WIDTH
+                touched[n] = j
+                n += 1 if step[j] == 0.0 else 0
+                step[j] += coefficient * values[k]
+    return n
+
+
+@helper
+def take_adapted(
+    step: Floats,
+    touched: Ints,
+    sums: Floats,
+    n: int,
+    table: Floats,
+    squares: Floats,
+    learning_rate: float,
+    before: float,
+) -> tuple[float, float, float]:
+    """Take a step, adapted as `rounds.adapt` does it, and make it zeros again.
+
+    Returns the squared length of the step, its product with the adapted one, and the largest growth of a weight's
+    square.
+    """
+    length, product, largest = 0.0, 0.0, 0.0
+    for p in range(n):
+        sums[p] = step[touched[p]]
+        step[touched[p]] = 0.0  # so is the sum of a feature that comes again
+        length += sums[p] * sums[p]
+    if len(squares) == 1:
+        squares[0] += length
+    for p in range(n):
+        own = touched[p] if len(squares) > 1 else 0
+        squares[own] += sums[p] * sums[p] if len(squares) > 1 else 0.0
+        adapted = sums[p] / (math.sqrt(squares[own]) + SMALLEST_ROOT)
+        product += sums[p] * adapted
+        grown = abs(move_weight(table, touched[p] * WIDTH, learning_rate * adapted, before))
+        largest = largest if largest > grown else grown
+    return length, product, largest

@@ -1,0 +1,24 @@
+"""What is counted while learning, and the types of a pass's arguments."""
+
+from typing import TypeAlias
+
+from perceptrank.kernels.arrays import Features, Floats, Ints, SparseArrays
+
+# Entries of the tally. A reach is a squared length of a step per weight moved.
+ROUNDS, UPDATES, MASS, SQUARED_REACH, SQUARED_STEPS, LARGEST_REACH, TALLY_LENGTH = range(7)
+
+# Beyond this, sums of iterates and squared norms could overflow.
+LARGEST_SQUARED_NORM = 1e300
+
+# Added to AdaGrad's divisor, so that a step that is 0 up to rounding stays small.
+SMALLEST_ROOT = 1e-10
+
+# Arguments of a pass, as plain tuples: Numba unboxes those faster than any other compound type.
+Block: TypeAlias = tuple[Features, Floats, Ints, Floats]  # X, relevance, offsets, discounts 1 / log2(2 + place)
+Iterates: TypeAlias = tuple[Floats, Floats, Floats, Floats]  # weights, their total, tally, AdaGrad's squares
+Record: TypeAlias = tuple[Floats, Floats]  # scores that queries were ranked by before they were learned; masses moved
+SparseBlock: TypeAlias = tuple[SparseArrays, Floats, Ints, Floats]  # the same with sparse X
+
+# Room for the features that a step moves, and for a number for each of them or for each document of a query.
+Room: TypeAlias = tuple[Ints, Floats]
+SparseIterates: TypeAlias = tuple[Floats, Room, Floats, Floats]  # table, room, tally, AdaGrad's squares
