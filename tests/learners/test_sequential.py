@@ -238,7 +238,7 @@ def test_wrong_settings(kind, wrong):
 
 
 def test_what_does_not_fit_is_said_before_it_starts(monkeypatch):
-    monkeypatch.setattr("perceptrank.learners.compiled_learner.free_memory", lambda: 1000.0)
+    monkeypatch.setattr("perceptrank.stream.memory.free_memory", lambda: 1000.0)
     stream = pr.separable(3, n_features=50).stream
     rivals = pr.PRank(10**13), pr.OapBpm(10**12), pr.CommitteePerceptron(10**13)
     for learner in (pr.SolarII(covariance="full"), pr.Opauc(), pr.OnlineRidge(), pr.BufferedPairwise(), *rivals):

@@ -107,5 +107,5 @@ def test_bad_input_changes_nothing():
     with pytest.raises(ValueError, match="feature 0 is too large"):
         scaler.learn(pr.QueryStream.from_arrays([[1e300], [-1e300]], [0, 1]))
     assert scaler.state() == before
-    with pytest.raises(ValueError, match="'running', 'query-zscore', 'query-minmax'"):
+    with pytest.raises(ValueError, match="'running', 'running-spread', 'query-zscore', 'query-minmax'"):
         pr.SlamPerceptron(transforms="z")

@@ -1,7 +1,11 @@
 """The loops that read features: scores out of weights, and a step out of coefficients."""
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.compiled import compiled_sums, helper_sums
+from collections.abc import Callable
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Features, Floats, Ints, SparseArrays
+from perceptrank.kernels.compiled import by_layout, compiled_sums, helper_sums
 
 
 @compiled_sums
@@ -68,3 +72,31 @@ def add_rows(X: Features, start: int, rows: Ints, n_rows: int, coefficients: Flo
         a, ca = start + rows[p], coefficients[rows[p]]
         for j in range(X.shape[1]):
             step[j] += ca * X[a, j]
+
+
+@helper_sums
+def score_sparse_rows(X: SparseArrays, start: int, stop: int, weights: Floats, scores: Floats) -> bool:
+    """As `score_rows`, for sparse features."""
+    values, indices, starts = X
+    zero = 0.0
+    for i in range(start, stop):
+        score = 0.0
+        for k in range(starts[i], starts[i + 1]):
+            score += np.float64(values[k]) * weights[indices[k]]
+        scores[i - start] = score
+        zero += score * 0.0
+    return zero == 0.0
+
+
+@helper_sums
+def add_sparse_rows(X: SparseArrays, start: int, rows: Ints, n_rows: int, coefficients: Floats, step: Floats) -> None:
+    """As `add_rows`, for sparse features, one row at a time."""
+    values, indices, starts = X
+    for p in range(n_rows):
+        i = start + rows[p]
+        for k in range(starts[i], starts[i + 1]):
+            step[indices[k]] += coefficients[rows[p]] * values[k]
+
+
+score_any_rows: Callable[..., bool] = by_layout(score_rows, score_sparse_rows)
+add_any_rows: Callable[..., None] = by_layout(add_rows, add_sparse_rows)

@@ -16,6 +16,7 @@ from perceptrank.io.sources import format_of, has_data_suffix, open_sources
 from perceptrank.io.store_manifest import is_store
 from perceptrank.paper.trials import Source
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import dense
 
 _TRAINING = re.compile(r"train|learn", re.IGNORECASE)
 _FOLD = re.compile(r"fold[\s_-]*\d+", re.IGNORECASE)
@@ -168,5 +169,5 @@ def real_source(
 
 
 def _choose_scaling(stream: QueryStream) -> str | None:
-    largest = max(float(np.abs(block.X).max(initial=0.0)) for block in stream.blocks())
+    largest = max(float(np.abs(dense(block.X)).max(initial=0.0)) for block in stream.blocks())
     return None if largest <= _UNSCALED_LIMIT else "query-zscore"

@@ -11,6 +11,7 @@ from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
 from perceptrank.paper.contenders import CONTENDERS, MEASURES, Run, all_runs
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import dense
 from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
@@ -43,7 +44,7 @@ class Source:
         for _ in range(self.passes):
             stream = drawn.shuffled(rng, documents=True) if self.shuffled else drawn
             for transform in transforms:
-                X = transform.learn_and_apply(stream.X, stream.offsets)
+                X = transform.learn_and_apply(dense(stream.X), stream.offsets)
                 stream = stream.with_features(X, feature_names=transform.output_names(stream.feature_names))
             yield stream
 

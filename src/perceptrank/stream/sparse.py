@@ -220,6 +220,12 @@ class SparseFeatures:
         whole = self._rebased()
         return self.with_values(whole.values.astype(dtype))
 
+    def without_empty_columns(self) -> "SparseFeatures":
+        """Return the same rows with only the columns that hold a value, in their order."""
+        whole = self._rebased()
+        columns, indices = np.unique(whole.indices, return_inverse=True)
+        return self._trusted(whole.values, indices.astype(np.int32), whole.starts, max(1, len(columns)))
+
     def toarray(self) -> Features:
         """Return a dense copy; raise `MemoryError` if it would not fit into memory."""
         needed = len(self) * self.n_features * self.dtype.itemsize

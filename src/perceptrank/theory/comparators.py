@@ -8,6 +8,7 @@ from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.measures import MeasureLike
 from perceptrank.measures.discounts import discounts
 from perceptrank.stream.blocks import Blocks, as_blocks, check_repeatable
+from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import (
     as_numbers,
     check_choice,
@@ -147,7 +148,7 @@ def _value_and_gradient(ranker: Floats, stream: Blocks, measure: MeasureLike, su
                 cutoff,
                 gain,
                 False,
-                read_only(block.X),
+                block.X.arrays if isinstance(block.X, SparseFeatures) else read_only(block.X),
                 read_only(block.relevance),
                 read_only(block.offsets),
                 discounts(longest),

@@ -5,6 +5,7 @@ import numpy as np
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.measures import AP, MeasureLike, parse
 from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.sparse import SparseFeatures
 
 _ROWS_AT_ONCE = 2048
 
@@ -23,7 +24,9 @@ def radius(stream: Blocks) -> float:
     largest = -1.0
     for whole in as_blocks(stream):
         for block in whole.blocks():
-            largest = max(largest, float(lengths(block.X.astype(np.float64)).max()))
+            X = block.X.astype(np.float64)
+            norms = sparse_lengths(X) if isinstance(X, SparseFeatures) else lengths(X)
+            largest = max(largest, float(norms.max()))
     if largest < 0:
         raise ValueError("the stream has no documents")
     return largest
@@ -50,7 +53,9 @@ def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
         for block in whole.blocks():
             grades = (block.relevance > 0).astype(np.float64) if binary else block.relevance
             for start, stop in zip(block.offsets[:-1], block.offsets[1:], strict=True):
-                largest = max(largest, _farthest(block.X[start:stop], grades[start:stop]))
+                query = block.X[start:stop]
+                X = query.without_empty_columns().toarray() if isinstance(query, SparseFeatures) else query
+                largest = max(largest, _farthest(X, grades[start:stop]))
     return largest
 
 
@@ -61,6 +66,17 @@ def lengths(rows: Floats) -> Floats:
         return np.zeros(len(rows))
     scaled = rows / scale
     norms: Floats = np.sqrt(np.einsum("ij,ij->i", scaled, scaled)) * scale
+    return norms
+
+
+def sparse_lengths(rows: SparseFeatures) -> Floats:
+    """Return the norms of sparse rows, scaled in the same way."""
+    scale = float(np.abs(rows.values).max(initial=0.0))
+    if scale == 0.0:
+        return np.zeros(len(rows))
+    row_of = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
+    scaled = rows.values / scale
+    norms: Floats = np.sqrt(np.bincount(row_of, scaled * scaled, len(rows))) * scale
     return norms
 
 

@@ -17,6 +17,7 @@ from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.measures import AP, MeasureLike
 from perceptrank.stream.blocks import Blocks, as_blocks, check_repeatable
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
+from perceptrank.stream.sparse import SparseFeatures, dense
 from perceptrank.stream.validation import ParameterError, check_positive, check_positive_whole, read_only
 from perceptrank.theory.geometry import lengths
 from perceptrank.theory.least_squares import non_negative_least_squares
@@ -198,15 +199,16 @@ def _worst_pairs(binary: bool, stream: Blocks, ranker: Floats | None) -> _Pairs 
 def _worst_pairs_of_block(binary: bool, block: QueryStream, weights: Floats, before: int) -> _Pairs:
     n = len(block)
     gaps, higher, lower = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    X, grades, offsets = read_only(block.X), read_only(block.relevance), read_only(block.offsets)
-    scratch = borrow_scratch(int(np.diff(offsets).max()), X.shape[1], 5, 4, 0)[:2]
+    X = block.X.arrays if isinstance(block.X, SparseFeatures) else read_only(block.X)
+    grades, offsets = read_only(block.relevance), read_only(block.offsets)
+    scratch = borrow_scratch(int(np.diff(offsets).max()), 1, 5, 4, 0)[:2]
     if worst_pairs_pass(binary, X, grades, offsets, weights, gaps, higher, lower, *scratch) < n:
         raise ValueError(_TOO_LARGE)
     chosen = np.argsort(gaps, kind="stable")[:_NEW_PAIRS]
     chosen = chosen[np.isfinite(gaps[chosen])]
     rows = np.column_stack([higher[chosen], lower[chosen]])
     with np.errstate(over="ignore"):
-        differences = block.X[rows[:, 0]].astype(np.float64) - block.X[rows[:, 1]]
+        differences = dense(block.X[rows[:, 0]]).astype(np.float64) - dense(block.X[rows[:, 1]])
     if not (np.abs(differences) < _LARGEST).all():
         raise ValueError(_TOO_LARGE)
     gaps = differences @ weights

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints
+from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints, SparseArrays
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import find_levels, read_grades
-from perceptrank.kernels.scoring import add_rows, score_rows
+from perceptrank.kernels.scoring import add_any_rows, score_any_rows
 from perceptrank.theory.hinges import find_rivals, move_widest_pair, order_ideally, raise_lower_grades
 from perceptrank.theory.surrogates import LEVEL_PAIR, SLAM
 from perceptrank.theory.weights import lay_weights
@@ -44,7 +44,7 @@ def surrogate_pass(
     cutoff: int,
     gain: int,
     shared: bool,
-    X: Features,
+    X: Features | SparseArrays,
     relevance: Floats,
     offsets: Ints,
     discounts: Floats,
@@ -67,7 +67,7 @@ def surrogate_pass(
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
         m = stop - start
-        if not score_rows(X, start, stop, weights, scores):
+        if not score_any_rows(X, start, stop, weights, scores):
             return np.nan
         n_relevant = read_grades(relevance, start, m, binary, grades)
         if n_relevant < 0:
@@ -93,5 +93,5 @@ def surrogate_pass(
         for i in range(m):
             moved[n_moved] = i
             n_moved += 1 if coefficients[i] != 0.0 else 0
-        add_rows(X, start, moved, n_moved, coefficients, gradient)
+        add_any_rows(X, start, moved, n_moved, coefficients, gradient)
     return total

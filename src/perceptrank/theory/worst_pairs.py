@@ -1,12 +1,14 @@
 """The pair of documents with the smallest gap in score, query by query."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints
-from perceptrank.kernels.compiled import compiled, helper_sums
+from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints, SparseArrays
+from perceptrank.kernels.compiled import by_layout, compiled, helper, helper_sums
 from perceptrank.kernels.levels import find_levels, read_grades
+from perceptrank.kernels.scoring import score_any_rows
 
 
 @helper_sums
@@ -25,10 +27,24 @@ def score_from_first(X: Features, start: int, m: int, weights: Floats, scores: F
     return zero == 0.0
 
 
+@helper
+def score_from_first_sparse(X: SparseArrays, start: int, m: int, weights: Floats, scores: Floats) -> bool:
+    """As `score_from_first`, for sparse features, by the difference of scores."""
+    if not score_any_rows(X, start, start + m, weights, scores):
+        return False
+    first = scores[0]
+    for i in range(m):
+        scores[i] -= first
+    return True
+
+
+score_any_from_first: Callable[..., bool] = by_layout(score_from_first, score_from_first_sparse)
+
+
 @compiled
 def worst_pairs_pass(
     binary: bool,
-    X: Features,
+    X: Features | SparseArrays,
     relevance: Floats,
     offsets: Ints,
     weights: Floats,
@@ -47,7 +63,10 @@ def worst_pairs_pass(
     level_of, first, strongest, weakest = ints[0], ints[1], ints[2], ints[3]
     for q in range(len(offsets) - 1):
         start, m = offsets[q], offsets[q + 1] - offsets[q]
-        if not score_from_first(X, start, m, weights, scores) or read_grades(relevance, start, m, binary, grades) < 0:
+        if (
+            not score_any_from_first(X, start, m, weights, scores)
+            or read_grades(relevance, start, m, binary, grades) < 0
+        ):
             return q
         n_levels = find_levels(grades, m, levels, first, level_of)
         for level in range(n_levels):

@@ -23,9 +23,9 @@ class RunningSpread(Transform):
     """Divide each feature by its standard deviation over all documents so far, the current query included.
 
     `running`, which also subtracts the mean, is this where features are sparse: zeros stay zeros, and a query costs
-    time in proportion to its non-zeros. Subtracting the same number from a feature of all documents would change no ranking,
-    but the length of steps. A feature that has been the same in all documents becomes 0. Statistics of two streams can
-    be merged, and they can be frozen.
+    time in proportion to its non-zeros. To subtract the same number from a feature of all documents would change no
+    ranking. A feature that has been the same in all documents becomes 0. Statistics of two streams can be merged, and
+    they can be frozen.
 
     Attributes
     ----------
