@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from support import twins
 
 import perceptrank as pr
-from support import twins
 
 pytestmark = pytest.mark.kernel
 
@@ -286,13 +286,17 @@ def test_more_features_than_memory_holds():
 
 
 def test_spreads_are_warned_of():
-    X = sp.csr_array(np.array([[1.0, 0.0], [0.0, 1e6], [2.0, 3e6]]))
-    stream = pr.QueryStream.from_arrays(X, [0, 1, 2])
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 3)) * (rng.random((60, 3)) < 0.5) * [1.0, 1e6, 1.0]
+    X[:, 2] = 0.0
+    X[0, 2] = 1e-9  # one value says little about the scale of a feature
     with pytest.warns(UserWarning, match="differ in spread"):
-        pr.SlamPerceptron().learn(stream)
+        pr.SlamPerceptron().learn(pr.QueryStream.from_arrays(sp.csr_array(X), np.arange(60) % 3))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pr.SlamPerceptron(transforms="running").learn(stream)
+        pr.SlamPerceptron(transforms="running").learn(pr.QueryStream.from_arrays(sp.csr_array(X), np.arange(60) % 3))
+        X[:, 1] /= 1e6
+        pr.SlamPerceptron().learn(pr.QueryStream.from_arrays(sp.csr_array(X), np.arange(60) % 3))
 
 
 # Everything that takes a stream

@@ -1,13 +1,15 @@
 """Transforms of sparse features."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.strategies import EITHER_PRECISION, streams
 
 import perceptrank as pr
 from perceptrank.transforms.parsing import TRANSFORMS, sparse_transforms
-from support.strategies import EITHER_PRECISION, streams
 
 pytestmark = pytest.mark.kernel
 
@@ -16,7 +18,7 @@ def spread_twin(X, offsets):
     """Each query divided by the deviations of all rows up to its end, 0 where there is none."""
     X = X.astype(np.float64)
     scaled = np.zeros_like(X)
-    for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
+    for start, stop in pairwise(offsets):
         deviation = X[:stop].std(axis=0)
         constant = (X[:stop] == X[0]).all(axis=0)
         scaled[start:stop] = np.where(
@@ -30,7 +32,7 @@ def test_the_running_spread_is_that_of_all_rows_so_far(stream, n_blocks):
     expected = spread_twin(stream.X, stream.offsets)
     transform = pr.RunningSpread()
     cuts = np.linspace(0, len(stream), n_blocks + 1).astype(int)
-    blocks = [stream.to_sparse()[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
+    blocks = [stream.to_sparse()[a:b] for a, b in pairwise(cuts) if b > a]
     made = [transform.learn_and_apply(block.X, block.offsets) for block in blocks]
     whole = pr.SparseFeatures.concatenate(made)
     np.testing.assert_allclose(

@@ -37,6 +37,7 @@ from perceptrank.transforms.transform import TransformLike
 
 LARGEST_RATIO = 1e4  # of the spreads of features
 _SEEN = 1000
+_FEWEST = 10
 
 Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
@@ -314,7 +315,7 @@ def warn_of_spreads(stream: QueryStream) -> None:
     """Warn if features differ so much in spread, over the first documents, that the largest decide alone."""
     X = next(stream.blocks()).X[:_SEEN].astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        spreads = deviations(X) if isinstance(X, SparseFeatures) else X.std(axis=0)
+        spreads = magnitudes(X) if isinstance(X, SparseFeatures) else X.std(axis=0)
     spreads = spreads[(spreads > 0) & np.isfinite(spreads)]
     if len(spreads) and spreads.max() / spreads.min() > LARGEST_RATIO:
         warnings.warn(
@@ -326,13 +327,12 @@ def warn_of_spreads(stream: QueryStream) -> None:
         )
 
 
-def deviations(X: SparseFeatures) -> Floats:
-    """Return the standard deviations of the features that occur."""
-    seen, columns = np.unique(X.indices[X.starts[0] : X.starts[-1]], return_inverse=True)
-    values = X.values[X.starts[0] : X.starts[-1]]
-    means = np.bincount(columns, values, len(seen)) / len(X)
-    squares = np.bincount(columns, values * values, len(seen)) / len(X)
-    return np.sqrt(np.maximum(squares - means * means, 0.0))
+def magnitudes(X: SparseFeatures) -> Floats:
+    """Return the root mean squares of the non-zeros of features that have several: one says little about a scale."""
+    chosen = slice(X.starts[0], X.starts[-1])
+    _, columns, counts = np.unique(X.indices[chosen], return_inverse=True, return_counts=True)
+    squares = np.bincount(columns, X.values[chosen] ** 2, len(counts))
+    return np.sqrt((squares / counts)[counts >= _FEWEST])
 
 
 @cache
