@@ -59,8 +59,8 @@ def passes(n_queries: int, repeats: int) -> list[dict[str, object]]:
         )
         n = stream.X.n_nonzeros
         print(
-            f"{name}: {len(stream):,} queries, {n:,} non-zeros, {stream.X.nbytes / 1e6:.0f} MB; nanoseconds per non-zero: "
-            f"summing {reading / n * 1e9:.2f}, listwise {listwise / n * 1e9:.2f}, slam {slam / n * 1e9:.2f}, "
+            f"{name}: {len(stream):,} queries, {n:,} non-zeros, {stream.X.nbytes / 1e6:.0f} MB; nanoseconds per "
+            f"non-zero: summing {reading / n * 1e9:.2f}, listwise {listwise / n * 1e9:.2f}, slam {slam / n * 1e9:.2f}, "
             f"listwise on the running spread {automatic / n * 1e9:.2f}",
             file=sys.stderr,
         )
@@ -95,7 +95,8 @@ def against_vowpal_wabbit(stream: pr.QueryStream, repeats: int) -> list[dict[str
         code = (
             f"import time, vowpalwabbit\nvowpalwabbit.Workspace('{setting}').finish()\nbest = 1e9\n"
             f"for _ in range({repeats}):\n    start = time.perf_counter()\n"
-            f"    vowpalwabbit.Workspace('{setting}').finish()\n    best = min(best, time.perf_counter() - start)\nprint(best)"
+            f"    vowpalwabbit.Workspace('{setting}').finish()\n"
+            "    best = min(best, time.perf_counter() - start)\nprint(best)"
         )
         said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
         peer = float(said.stdout.split()[-1])
