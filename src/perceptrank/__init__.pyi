@@ -80,6 +80,7 @@ from .theory.surrogates import Surrogate as Surrogate
 from .transforms.clip import Clip as Clip
 from .transforms.composition import Chain as Chain
 from .transforms.composition import Join as Join
+from .transforms.missing import Missing as Missing
 from .transforms.query_minmax import QueryMinMax as QueryMinMax
 from .transforms.query_normal import QueryNormal as QueryNormal
 from .transforms.query_rank import QueryRank as QueryRank

@@ -159,7 +159,7 @@ class Estimator(Parameterized):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: one grade per document"
             )
-        return QueryStream.from_arrays(X, y, qid=qid, group=group)
+        return QueryStream.from_arrays(X, y, qid=qid, group=group, missing="keep")
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags

@@ -25,7 +25,7 @@ from perceptrank.stream.validation import (
     ParameterError,
     Setting,
     as_grades,
-    describe_bad_feature,
+    bad_feature,
     read_only,
     warn_renamed,
 )
@@ -174,7 +174,11 @@ class Learner(SavedRanker):
         if self.depends_on_scale and not state.has_begun and not self._has_transforms(state):
             warn_of_spreads(stream)
         state.feature_names = stream.feature_names or state.feature_names
-        return Trace.concatenate(self._learn_block(state, block, recorded) for block in self._blocks(state, stream))
+        try:
+            return Trace.concatenate(self._learn_block(state, block, recorded) for block in self._blocks(state, stream))
+        except ValueError:
+            self._check_values(state, stream)
+            raise
 
     def _learn_block(self, state: State, block: QueryStream, recorded: list[Measure]) -> Trace:
         first, predicted, masses = state.queries, np.empty(block.n_documents), np.empty(len(block))
@@ -197,7 +201,7 @@ class Learner(SavedRanker):
             rows = slice(offsets[done], offsets[done + 1])
             as_grades(relevance[rows], len(relevance[rows]))
             if not np.isfinite(X[rows]).all():
-                raise ValueError(describe_bad_feature(X[rows], 0, state.feature_names))
+                raise bad_feature(X[rows], 0, state.feature_names)
             raise AdvisingValueError(
                 f"scores or weights overflow at query number {state.queries + done}, counted from the first that was "
                 "ever learned: the features or the learning rate are too large; scale the features, for example with ",

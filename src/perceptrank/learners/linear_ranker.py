@@ -16,8 +16,9 @@ from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import (
     as_features,
     as_identifiers,
+    bad_feature,
     column_names,
-    describe_bad_feature,
+    find_bad_feature,
     read_only,
     warn_renamed,
 )
@@ -66,13 +67,19 @@ class LinearRanker(Guaranteed, Estimator):
             return self._block_scores(state, features, _NO_QUERIES, state.feature_names)
         grades = np.zeros(len(features))
         if qid is None:
-            stream = QueryStream.from_arrays(features, grades, group=group, feature_names=state.feature_names)
+            stream = QueryStream.from_arrays(
+                features, grades, group=group, feature_names=state.feature_names, missing="keep"
+            )
             return self._scores_of(state, stream)
         rows, _, _ = group_rows(identifiers, len(features))
         ordered = slice(None) if rows is None else rows
         scores = np.empty(len(features))
         stream = QueryStream.from_arrays(
-            features[ordered], grades, qid=identifiers[ordered], feature_names=state.feature_names
+            features[ordered],
+            grades,
+            qid=identifiers[ordered],
+            feature_names=state.feature_names,
+            missing="keep",
         )
         scores[ordered] = self._scores_of(state, stream)
         return scores
@@ -85,12 +92,33 @@ class LinearRanker(Guaranteed, Estimator):
         self._check_features(state, stream.n_features, stream.feature_names)
         scores = np.empty(stream.n_documents)
         start = 0
-        for block in self._blocks(state, stream):
-            scores[start : start + block.n_documents] = self._block_scores(
-                state, block.X, block.offsets, state.feature_names
-            )
-            start += block.n_documents
+        try:
+            for block in self._blocks(state, stream):
+                scores[start : start + block.n_documents] = self._block_scores(
+                    state, block.X, block.offsets, state.feature_names
+                )
+                start += block.n_documents
+        except ValueError:
+            self._check_values(state, stream)
+            raise
         return scores
+
+    def _check_values(self, state: State, stream: QueryStream) -> None:
+        """Raise if a feature has a value that cannot be taken, such as one that is missing; passes notice only that."""
+        start = 0
+        for block in stream.blocks():
+            bad = find_bad_feature(
+                block.X, stream.feature_names, keep_missing=self._takes_missing(state), first_row=start
+            )
+            if bad is not None:
+                raise bad from None
+            start += block.n_documents
+
+    def _takes_missing(self, state: State) -> bool:
+        """Tell whether features may be NaN: its first transform takes them, or those of all its members do."""
+        if state.transforms:
+            return state.transforms[0].accepts_missing
+        return bool(state.members) and all(one._takes_missing(one._state) for one in state.members)
 
     def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
         """Return the scores of the queries with these offsets; names are those of the features, for an error."""
@@ -102,7 +130,7 @@ class LinearRanker(Guaranteed, Estimator):
         if not score_rows(read_only(X), 0, len(X), weights, scores):
             if np.isfinite(X).all():
                 raise ValueError("scores overflow: the features are too large")
-            raise ValueError(describe_bad_feature(X, 0, names))
+            raise bad_feature(X, 0, names)
         return scores
 
     def _has_transforms(self, state: State) -> bool:
@@ -242,9 +270,10 @@ def transformed(
         try:
             made = transform.learn_and_apply(X, offsets) if learning else transform.apply(X, offsets)
         except ValueError:
-            if np.isfinite(given).all():
+            bad = find_bad_feature(given, names, keep_missing=transforms[0].accepts_missing)
+            if bad is None:
                 raise
-            raise ValueError(describe_bad_feature(given, 0, names)) from None
+            raise bad from None
         X = read_only(checked(transform, made, X))
     return X
 

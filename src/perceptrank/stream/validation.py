@@ -182,13 +182,39 @@ def as_grades(relevance: Any, n_documents: int) -> Floats:
     return grades
 
 
-def check_finite(X: Features, names: tuple[str, ...] | None) -> None:
-    """Raise if a feature is NaN or infinite; reads the matrix once, in pieces that fit in the cache."""
+def check_finite(X: Features, names: tuple[str, ...] | None, *, keep_missing: bool = False) -> None:
+    """Raise if a feature is infinite, or NaN unless those are kept."""
+    if (error := find_bad_feature(X, names, keep_missing=keep_missing)) is not None:
+        raise error
+
+
+def find_bad_feature(
+    X: Features, names: tuple[str, ...] | None, *, keep_missing: bool, first_row: int = 0
+) -> AdvisingValueError | None:
+    """Return the error for a feature that is infinite, or NaN unless those are kept; None if there is none.
+
+    Reads the matrix once, in pieces that fit in the cache.
+    """
     rows = max(1, _CHECKED_ROWS_BYTES // (X.shape[1] * X.itemsize))
     for start in range(0, len(X), rows):
         piece = X[start : start + rows]
         if not (np.isfinite(piece.max()) and np.isfinite(piece.min())):
-            raise ValueError(describe_bad_feature(piece, start, names))
+            if not keep_missing:
+                return bad_feature(piece, first_row + start, names)
+            if np.isinf(piece).any():
+                return bad_feature(np.where(np.isnan(piece), piece.dtype.type(0), piece), first_row + start, names)
+    return None
+
+
+def bad_feature(X: Features, first_row: int, names: tuple[str, ...] | None) -> AdvisingValueError:
+    """Return the error for the first non-finite value of X, with what to do about one that is missing."""
+    problem = describe_bad_feature(X, first_row, names)
+    if "got NaN" not in problem:
+        return AdvisingValueError(problem)
+    kept, filled = Setting("missing", "keep"), Setting("transforms", "missing")
+    return AdvisingValueError(
+        f"{problem}; missing values are for streams with ", kept, " and learners with ", filled, " as first transform"
+    )
 
 
 def describe_bad_feature(X: Features, first_row: int, names: tuple[str, ...] | None) -> str:

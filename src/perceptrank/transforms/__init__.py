@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "clip": ["Clip"],
         "composition": ["Chain", "Join"],
+        "missing": ["Missing"],
         "query_minmax": ["QueryMinMax"],
         "query_normal": ["QueryNormal"],
         "query_rank": ["QueryRank"],

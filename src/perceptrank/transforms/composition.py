@@ -67,6 +67,11 @@ class Chain(Composition):
 
     name = "chain"
 
+    @property
+    def accepts_missing(self) -> bool:  # type: ignore[override]
+        """True if the first part takes missing values."""
+        return self.parts[0].accepts_missing
+
     def apply(self, X: Features, offsets: Ints) -> Features:
         """Return the transformed features of a block, without learning."""
         for part in self.parts:
@@ -122,6 +127,11 @@ class Join(Composition, WritingTransform):
     """
 
     name = "join"
+
+    @property
+    def accepts_missing(self) -> bool:  # type: ignore[override]
+        """True if all parts take missing values."""
+        return all(part.accepts_missing for part in self.parts)
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Write the outputs of all parts into columns of an array, from column `first` on."""

@@ -6,6 +6,7 @@ from typing import Any
 from perceptrank.stream.validation import ParameterError
 from perceptrank.transforms.clip import Clip
 from perceptrank.transforms.composition import Chain, Join
+from perceptrank.transforms.missing import Missing
 from perceptrank.transforms.query_minmax import QueryMinMax
 from perceptrank.transforms.query_normal import QueryNormal
 from perceptrank.transforms.query_rank import QueryRank
@@ -14,7 +15,7 @@ from perceptrank.transforms.running import RunningStandardizer
 from perceptrank.transforms.signed_log import SignedLog
 from perceptrank.transforms.transform import Transform, TransformLike
 
-_KINDS = (RunningStandardizer, QueryZScore, QueryMinMax, QueryRank, QueryNormal, Clip, SignedLog)
+_KINDS = (RunningStandardizer, QueryZScore, QueryMinMax, QueryRank, QueryNormal, Clip, SignedLog, Missing)
 TRANSFORMS: dict[str, type[Transform]] = {kind.name: kind for kind in _KINDS}
 AUTOMATIC = "query-zscore+query-normal"
 

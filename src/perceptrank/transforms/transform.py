@@ -23,10 +23,13 @@ class Transform(ABC):
         Name in model files and on the command line.
     learns : bool
         True if it has statistics, so that what it returns depends on what it has seen.
+    accepts_missing : bool
+        True if features may be NaN, and what it returns is not.
     """
 
     name: ClassVar[str]
     learns: ClassVar[bool] = False
+    accepts_missing: ClassVar[bool] = False
 
     def transform(self, stream: QueryStream) -> QueryStream:
         """Return a copy of the stream with transformed features."""
