@@ -77,6 +77,7 @@ from .theory.surrogates import ListNet as ListNet
 from .theory.surrogates import MaxPair as MaxPair
 from .theory.surrogates import Slam as Slam
 from .theory.surrogates import Surrogate as Surrogate
+from .transforms.bins import Bins as Bins
 from .transforms.clip import Clip as Clip
 from .transforms.composition import Chain as Chain
 from .transforms.composition import Join as Join

@@ -1,5 +1,6 @@
 """Filling in missing values."""
 
+import copy
 import math
 from typing import Any, Literal, Self
 
@@ -46,11 +47,12 @@ class Missing(WritingTransform):
         self._means: Floats = np.zeros(0)
 
     def _set(self, fill: Any, indicator: Any) -> None:
-        if not (isinstance(fill, str) and fill in ("mean", "zero")) and not math.isfinite(as_number(fill)):
+        number = as_number(fill)
+        if not math.isfinite(number) and not (isinstance(fill, str) and fill in ("mean", "zero")):
             raise ParameterError("fill", "must be 'mean', 'zero' or a number", fill)
         if not isinstance(indicator, (bool, np.bool_)):
             raise ParameterError("indicator", "must be True or False", indicator)
-        self.fill: Fill = fill if isinstance(fill, str) else float(fill)
+        self.fill: str | float = number if math.isfinite(number) else fill
         self.indicator = bool(indicator)
 
     @property
@@ -80,7 +82,7 @@ class Missing(WritingTransform):
         return self
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Learn from each query, if asked to and means are to be learned, and write filled features, from `first` on."""
+        """Learn from each query, if asked to and it learns, and write features without gaps, from `first` on."""
         learning = learning and self.learns
         counts, means = self._statistics(X.shape[1])
         if not self.learns:
@@ -133,6 +135,9 @@ class Missing(WritingTransform):
         if n_features and not self.learns:
             raise ValueError(f"there must be no means to fill in {self.fill!r}")
         self._counts, self._means = counts, means
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return copy.copy(self)  # its arrays are replaced, never changed
 
     def __repr__(self) -> str:
         return f"Missing({self.fill!r}, indicator=True)" if self.indicator else f"Missing({self.fill!r})"

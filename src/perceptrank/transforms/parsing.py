@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 from perceptrank.stream.validation import ParameterError
+from perceptrank.transforms.bins import Bins
 from perceptrank.transforms.clip import Clip
 from perceptrank.transforms.composition import Chain, Join
 from perceptrank.transforms.missing import Missing
@@ -15,7 +16,7 @@ from perceptrank.transforms.running import RunningStandardizer
 from perceptrank.transforms.signed_log import SignedLog
 from perceptrank.transforms.transform import Transform, TransformLike
 
-_KINDS = (RunningStandardizer, QueryZScore, QueryMinMax, QueryRank, QueryNormal, Clip, SignedLog, Missing)
+_KINDS = (RunningStandardizer, QueryZScore, QueryMinMax, QueryRank, QueryNormal, Clip, SignedLog, Missing, Bins)
 TRANSFORMS: dict[str, type[Transform]] = {kind.name: kind for kind in _KINDS}
 AUTOMATIC = "query-zscore+query-normal"
 
