@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.learners.linear_ranker import as_named_features, transformed
+from perceptrank.learners.linear_ranker import as_named_features, named, transformed
 from perceptrank.learners.parameters import differ
 from perceptrank.learners.saving import SavedRanker
 from perceptrank.learners.state import State
@@ -173,7 +173,7 @@ class Learner(SavedRanker):
             measure.check_grades(stream.relevance)
         if self.depends_on_scale and not state.has_begun and not self._has_transforms(state):
             warn_of_spreads(stream)
-        state.feature_names = stream.feature_names or state.feature_names
+        state.feature_names, state.n_inputs = stream.feature_names or state.feature_names, stream.n_features
         try:
             return Trace.concatenate(self._learn_block(state, block, recorded) for block in self._blocks(state, stream))
         except ValueError:
@@ -187,7 +187,8 @@ class Learner(SavedRanker):
         return Trace(values, masses)
 
     def _learn_transforms(self, state: State, X: Features, offsets: Ints) -> Features:
-        return transformed(state.transforms, X, offsets, state.feature_names, learning=True)
+        names = state.feature_names
+        return transformed(named(state, state.transforms, names), X, offsets, names, learning=True)
 
     def _learn_arrays(
         self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
@@ -248,7 +249,7 @@ class Learner(SavedRanker):
 
     def _learn_query(self, state: State, X: Features, names: tuple[str, ...] | None, grades: Floats) -> bool:
         self._check_features(state, X.shape[1], names)
-        state.feature_names = names or state.feature_names
+        state.feature_names, state.n_inputs = names or state.feature_names, X.shape[1]
         predicted, masses = np.empty(len(grades)), np.empty(1)
         self._learn_arrays(state, read_only(X), read_only(grades), one_query(len(grades)), predicted, masses)
         return bool(masses[0] > 0.0)

@@ -65,11 +65,9 @@ class LinearRanker(Guaranteed, Estimator):
                 raise ValueError(f"qid must have one entry per document ({len(features)}), got {identifiers.shape}")
         if len(features) == 0 or (group is None and not self._has_transforms(state)):
             return self._block_scores(state, features, _NO_QUERIES, state.feature_names)
-        grades = np.zeros(len(features))
+        names, grades = names or state.feature_names, np.zeros(len(features))
         if qid is None:
-            stream = QueryStream.from_arrays(
-                features, grades, group=group, feature_names=state.feature_names, missing="keep"
-            )
+            stream = QueryStream.from_arrays(features, grades, group=group, feature_names=names, missing="keep")
             return self._scores_of(state, stream)
         rows, _, _ = group_rows(identifiers, len(features))
         ordered = slice(None) if rows is None else rows
@@ -78,7 +76,7 @@ class LinearRanker(Guaranteed, Estimator):
             features[ordered],
             grades,
             qid=identifiers[ordered],
-            feature_names=state.feature_names,
+            feature_names=names,
             missing="keep",
         )
         scores[ordered] = self._scores_of(state, stream)
@@ -92,11 +90,10 @@ class LinearRanker(Guaranteed, Estimator):
         self._check_features(state, stream.n_features, stream.feature_names)
         scores = np.empty(stream.n_documents)
         start = 0
+        names = stream.feature_names or state.feature_names
         try:
             for block in self._blocks(state, stream):
-                scores[start : start + block.n_documents] = self._block_scores(
-                    state, block.X, block.offsets, state.feature_names
-                )
+                scores[start : start + block.n_documents] = self._block_scores(state, block.X, block.offsets, names)
                 start += block.n_documents
         except ValueError:
             self._check_values(state, stream)
@@ -122,7 +119,7 @@ class LinearRanker(Guaranteed, Estimator):
 
     def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
         """Return the scores of the queries with these offsets; names are those of the features, for an error."""
-        return self._scores(state, transformed(self._transforms(state), X, offsets, names), names)
+        return self._scores(state, transformed(named(state, self._transforms(state), names), X, offsets, names), names)
 
     def _scores(self, state: State, X: Features, names: tuple[str, ...] | None) -> Floats:
         weights = self._coefficients(state) if state.has_begun else np.zeros(X.shape[1])
@@ -241,7 +238,11 @@ class LinearRanker(Guaranteed, Estimator):
         return state.transforms
 
     def _check_features(self, state: State, n_features: int, names: tuple[str, ...] | None) -> None:
-        """Raise if features do not match those that were learned."""
+        """Raise if features do not match those that were learned; by name, or if they have none, by number."""
+        if names and state.has_begun and state.transforms and state.transforms[0].accepts_any_columns:
+            if state.feature_names is None:
+                raise ValueError("the features that were learned had no names, by which to find them: give X without")
+            return
         if state.has_begun and n_features != state.n_inputs:
             raise ValueError(
                 f"X has {n_features} features, but {type(self).__name__} is expecting "
@@ -254,6 +255,13 @@ class LinearRanker(Guaranteed, Estimator):
                 "The feature names should match those that were passed during fit: "
                 f"got {found!r} where {expected!r} was learned"
             )
+
+
+def named(state: State, transforms: list[Transform], names: tuple[str, ...] | None) -> list[Transform]:
+    """Return transforms, the first of which knows the names of the columns if those are what was learned by."""
+    if state.feature_names is None or not transforms:
+        return transforms
+    return [transforms[0].for_columns(names), *transforms[1:]]
 
 
 def transformed(

@@ -8,6 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "bins": ["Bins"],
         "clip": ["Clip"],
         "composition": ["Chain", "Join"],
+        "hashing": ["Hash"],
         "missing": ["Missing"],
         "query_minmax": ["QueryMinMax"],
         "query_normal": ["QueryNormal"],

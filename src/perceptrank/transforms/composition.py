@@ -1,5 +1,6 @@
 """Transforms made of others: one after the other, or side by side."""
 
+import copy
 import math
 from collections.abc import Iterator
 from typing import Any, Self
@@ -37,6 +38,13 @@ class Composition(Transform):
             part.merge(given)
         return self
 
+    def _with_parts(self, parts: list[Transform]) -> Self:
+        if all(one is other for one, other in zip(parts, self.parts, strict=True)):
+            return self
+        made = copy.copy(self)
+        made.parts = parts
+        return made
+
     def state(self) -> dict[str, Any]:
         """Return names, settings and statistics of the parts."""
         return {"parts": [{"name": part.name, **part.state()} for part in self.parts]}
@@ -71,6 +79,15 @@ class Chain(Composition):
     def accepts_missing(self) -> bool:  # type: ignore[override]
         """True if the first part takes missing values."""
         return self.parts[0].accepts_missing
+
+    @property
+    def accepts_any_columns(self) -> bool:  # type: ignore[override]
+        """True if the first part goes by the names of columns."""
+        return self.parts[0].accepts_any_columns
+
+    def for_columns(self, names: tuple[str, ...] | None) -> "Chain":
+        """Return a chain with the same parts, the first of which knows the names of its columns."""
+        return self._with_parts([self.parts[0].for_columns(names), *self.parts[1:]])
 
     def apply(self, X: Features, offsets: Ints) -> Features:
         """Return the transformed features of a block, without learning."""
@@ -132,6 +149,15 @@ class Join(Composition, WritingTransform):
     def accepts_missing(self) -> bool:  # type: ignore[override]
         """True if all parts take missing values."""
         return all(part.accepts_missing for part in self.parts)
+
+    @property
+    def accepts_any_columns(self) -> bool:  # type: ignore[override]
+        """True if all parts go by the names of columns."""
+        return all(part.accepts_any_columns for part in self.parts)
+
+    def for_columns(self, names: tuple[str, ...] | None) -> "Join":
+        """Return a join with the same parts, all of which know the names of their columns."""
+        return self._with_parts([part.for_columns(names) for part in self.parts])
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Write the outputs of all parts into columns of an array, from column `first` on."""

@@ -7,6 +7,7 @@ from perceptrank.stream.validation import ParameterError
 from perceptrank.transforms.bins import Bins
 from perceptrank.transforms.clip import Clip
 from perceptrank.transforms.composition import Chain, Join
+from perceptrank.transforms.hashing import Hash
 from perceptrank.transforms.missing import Missing
 from perceptrank.transforms.query_minmax import QueryMinMax
 from perceptrank.transforms.query_normal import QueryNormal
@@ -16,7 +17,7 @@ from perceptrank.transforms.running import RunningStandardizer
 from perceptrank.transforms.signed_log import SignedLog
 from perceptrank.transforms.transform import Transform, TransformLike
 
-_KINDS = (RunningStandardizer, QueryZScore, QueryMinMax, QueryRank, QueryNormal, Clip, SignedLog, Missing, Bins)
+_KINDS = (RunningStandardizer, QueryZScore, QueryMinMax, QueryRank, QueryNormal, Clip, SignedLog, Missing, Bins, Hash)
 TRANSFORMS: dict[str, type[Transform]] = {kind.name: kind for kind in _KINDS}
 AUTOMATIC = "query-zscore+query-normal"
 

@@ -25,16 +25,23 @@ class Transform(ABC):
         True if it has statistics, so that what it returns depends on what it has seen.
     accepts_missing : bool
         True if features may be NaN, and what it returns is not.
+    accepts_any_columns : bool
+        True if it goes by the names of columns, so that these may come, go and change their order.
     """
 
     name: ClassVar[str]
     learns: ClassVar[bool] = False
     accepts_missing: ClassVar[bool] = False
+    accepts_any_columns: ClassVar[bool] = False
 
     def transform(self, stream: QueryStream) -> QueryStream:
         """Return a copy of the stream with transformed features."""
-        X = checked(self, self.apply(stream.X, stream.offsets), stream.X)
+        X = checked(self, self.for_columns(stream.feature_names).apply(stream.X, stream.offsets), stream.X)
         return stream.with_features(X, feature_names=self.output_names(stream.feature_names))
+
+    def for_columns(self, names: tuple[str, ...] | None) -> "Transform":
+        """Return this transform for columns of these names: itself, or one that shares what it learns."""
+        return self
 
     @abstractmethod
     def apply(self, X: Features, offsets: Ints) -> Features:

@@ -9,7 +9,7 @@ import numpy as np
 from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import transformed
+from perceptrank.learners.linear_ranker import named, transformed
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.rounds import Iterates, count_round
@@ -146,7 +146,7 @@ class Sum(Ensemble):
         return _units(self._learned())
 
     def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
-        X = transformed(state.transforms, X, offsets, names)
+        X = transformed(named(state, state.transforms, names), X, offsets, names)
         scores = np.zeros(len(X))
         with np.errstate(over="ignore", invalid="ignore"):
             for member, unit in zip(state.members, _units(state), strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import transformed
+from perceptrank.learners.linear_ranker import named, transformed
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.state import State
@@ -216,7 +216,8 @@ class Tournament(Ensemble):
 
     def _block_scores(self, state: State, X: Features, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
         leader = self._leader(state)
-        return leader._block_scores(leader._state, transformed(state.transforms, X, offsets, names), offsets, names)
+        X = transformed(named(state, state.transforms, names), X, offsets, names)
+        return leader._block_scores(leader._state, X, offsets, names)
 
     @property
     def _transforms_features(self) -> bool:
