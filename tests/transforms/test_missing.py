@@ -232,6 +232,26 @@ def test_bad_input_changes_nothing():
             from_plain({"name": "missing", **before, **change})
 
 
+def test_parquet_files_and_the_command_line(tmp_path):
+    pytest.importorskip("pyarrow")
+    stream, path, model = gapped(), tmp_path / "gapped.parquet", tmp_path / "m.json"
+    pr.write_parquet(stream, path)
+    learn = ["learn", str(path), "--transform", "missing", "--transform", "auto", "--save", str(model)]
+    refused = CliRunner().invoke(app, learn)
+    assert refused.exit_code == 1
+    assert "are for streams with --keep-missing and learners with --transform missing" in refused.output
+    assert not model.exists()
+    done = CliRunner().invoke(app, [*learn, "--keep-missing"])
+    assert done.exit_code == 0, done.output
+    expected = pr.ListwisePerceptron(transforms=["missing", "auto"])
+    expected.learn(stream)
+    assert np.array_equal(pr.load(model).coef_, expected.coef_)
+    (tmp_path / "train.txt").write_text("1 qid:1 1:1\n")
+    refused = CliRunner().invoke(app, ["learn", str(tmp_path / "train.txt"), "--keep-missing"])
+    assert refused.exit_code == 1
+    assert "--keep-missing: LETOR text has no missing values" in refused.output
+
+
 def test_stores_keep_them_and_the_command_line_takes_them(tmp_path):
     stream = gapped()
     pr.write_store(stream, tmp_path / "gapped.store")
