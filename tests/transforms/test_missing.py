@@ -198,6 +198,13 @@ def test_other_learners_refuse_them_and_say_what_to_do(transforms):
     assert bits(ranker) == before
 
 
+def test_scikit_learn_is_told():
+    pytest.importorskip("sklearn")
+    for transforms, takes in ((["missing", "auto"], True), ("auto", False), (None, False)):
+        ranker = pr.ListwisePerceptron(transforms=transforms)
+        assert ranker.__sklearn_tags__().input_tags.allow_nan == takes
+
+
 def test_theory_does_not_pass_over_them():
     stream = gapped(3)
     for measured in (pr.theory.radius, pr.theory.diameter, pr.theory.margin):

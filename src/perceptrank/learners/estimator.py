@@ -46,6 +46,10 @@ class Estimator(Parameterized):
     def _check_features(self, state: State, n_features: int, names: tuple[str, ...] | None) -> None:
         """Raise if features do not match those that were learned."""
 
+    @abstractmethod
+    def _takes_missing(self, state: State) -> bool:
+        """Tell whether features may be NaN."""
+
     def fit(
         self,
         X: npt.ArrayLike | QueryStream,
@@ -170,7 +174,7 @@ class Estimator(Parameterized):
             transformer_tags=None,
             classifier_tags=None,
             regressor_tags=None,
-            input_tags=InputTags(),
+            input_tags=InputTags(allow_nan=self._takes_missing(self._state)),
         )
 
     def __sklearn_is_fitted__(self) -> bool:

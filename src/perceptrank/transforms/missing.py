@@ -89,7 +89,7 @@ class Missing(WritingTransform):
             means[:] = 0.0 if self.fill == "zero" else self.fill
             if np.abs(means[0]) > np.finfo(X.dtype).max:
                 raise ParameterError("fill", f"must be a number that {X.dtype} holds, as the features are", self.fill)
-        vectors = np.empty((2, X.shape[1]))
+        vectors = np.empty((3, X.shape[1]))
         missing_pass(read_only(X), read_only(offsets), learning, counts, means, self.indicator, outputs, first, vectors)
         if learning:
             if not np.isfinite(means).all():
@@ -172,21 +172,24 @@ def missing_pass(
 ) -> None:
     """Write every query with missing values replaced by the means, which its own values belong to if it is learned.
 
-    A query's mean moves from value to value by the difference over the count, so that of a constant is exact.
+    The mean of a query is its first value plus the mean difference from that, so that of a constant is exact.
     """
     n_features = X.shape[1]
-    query_counts, query_means = vectors[0], vectors[1]
+    query_counts, query_means, origins = vectors[0], vectors[1], vectors[2]
     for q in range(len(offsets) - 1):
         start, stop = offsets[q], offsets[q + 1]
         if learning:
             for j in range(n_features):
-                query_counts[j], query_means[j] = 0.0, 0.0
+                query_counts[j], query_means[j], origins[j] = 0.0, 0.0, math.nan
             for i in range(start, stop):
                 for j in range(n_features):
                     x = np.float64(X[i, j])
-                    if not math.isnan(x):
-                        query_counts[j] += 1.0
-                        query_means[j] += (x - query_means[j]) / query_counts[j]
+                    origins[j] = x if math.isnan(origins[j]) else origins[j]
+                    difference = x - origins[j]
+                    query_means[j] += 0.0 if math.isnan(x) else difference
+                    query_counts[j] += 0.0 if math.isnan(x) else 1.0
+            for j in range(n_features):
+                query_means[j] = origins[j] + query_means[j] / query_counts[j]  # if there are any
             merge_means(counts, means, query_counts, query_means)
         for i in range(start, stop):
             for j in range(n_features):
