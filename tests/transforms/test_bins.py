@@ -260,6 +260,18 @@ def test_edges_that_stay_are_merged_with_equal_ones_alone():
     assert [bins.state() for bins in (one, moving)] == before
 
 
+def test_a_join_that_cannot_be_merged_stays_what_it_was():
+    stream = pr.separable(10, n_features=2).stream
+    one, other = pr.Join("running", pr.Bins(3)), pr.Join("running", pr.Bins(3))
+    one.learn_and_apply(stream.X, stream.offsets)
+    other.learn_and_apply(stream[:5].X, stream[:5].offsets)
+    one.parts[1].freeze()
+    before = one.state()
+    with pytest.raises(ValueError, match="equal ones alone"):
+        one.merge(other)
+    assert one.state() == before
+
+
 @ALL_KINDS
 def test_constant_features_ties_and_one_document(kind):
     X = np.array([[4.0, 0.0], [4.0, 0.0], [4.0, 0.0], [4.0, 9.0]])

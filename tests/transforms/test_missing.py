@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.learners import bits
+from support.learners import bits, every_implementation
 from support.strategies import EITHER_PRECISION, streams
 from typer.testing import CliRunner
 
@@ -132,6 +132,22 @@ def test_data_frames_keep_missing_values():
         pr.QueryStream.from_frame(frame)
 
 
+def test_what_pandas_calls_missing():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {"age": pandas.array([1, None, 3], "Int64"), "price": pandas.array([None, 2.5, 1.0], "Float64")}
+    )
+    ranker = pr.SlamPerceptron(transforms="missing").fit(frame, [0, 1, 2])
+    assert ranker.transforms_[0].means.tolist() == [2.0, 1.75]
+    with pytest.raises(ValueError, match=r"got NaN at document 0, feature 1 \('price'\)"):
+        pr.SlamPerceptron().fit(frame, [0, 1, 2])
+    with pytest.raises(ValueError, match="relevance must be finite and not negative, got nan at document 1"):
+        ranker.fit(frame, frame["age"])
+    for wrong in ([["a", 1.0]], [[[1.0], [2.0, 3.0]]], [[object(), 1.0]]):
+        with pytest.raises((TypeError, ValueError), match="X must hold numbers"):
+            ranker.predict(np.array(wrong, dtype=object) if not isinstance(wrong[0][0], list) else wrong)
+
+
 def gapped(n_queries=30, n_features=4):
     stream = pr.separable(n_queries, n_features=n_features, seed=5).stream
     X = np.where(np.random.default_rng(5).random(stream.X.shape) < 0.2, NAN, stream.X)
@@ -203,6 +219,21 @@ def test_scikit_learn_is_told():
     for transforms, takes in ((["missing", "auto"], True), ("auto", False), (None, False)):
         ranker = pr.ListwisePerceptron(transforms=transforms)
         assert ranker.__sklearn_tags__().input_tags.allow_nan == takes
+
+
+@every_implementation
+def test_no_learner_passes_over_them(make):
+    """Whichever document it is: of a query of one document, or of equal grades, as well."""
+    offsets, grades = [0, 4, 5, 8, 13], np.array([0, 1, 1, 0, 1, 1, 1, 1, 0, 0, 1, 1, 0.0])
+    for row in (0, 4, 6, 12):
+        X = np.random.default_rng(row).normal(size=(13, 3))
+        learner = make()
+        learner.learn(pr.QueryStream(X, grades, offsets))
+        X[row, 1] = NAN
+        stream = pr.QueryStream(X, grades, offsets, missing="keep")
+        for attempt in (learner.learn, learner.predict, make().learn):
+            with pytest.raises(ValueError, match=f"NaN at document {row}, feature 1"):
+                attempt(stream)
 
 
 def test_theory_does_not_pass_over_them():

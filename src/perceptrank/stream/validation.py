@@ -157,7 +157,7 @@ def as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
     try:
         array = np.asarray(values)
         if array.dtype.kind in "OUS":
-            array = array.astype(np.float64)
+            array = _as_floats(array)
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} must hold numbers: {error}") from None
@@ -166,6 +166,26 @@ def as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold numbers, got {array.dtype}")
     return array
+
+
+def _as_floats(array: npt.NDArray[Any]) -> Floats:
+    """Convert objects or text to float64; what is missing, None or pandas.NA, becomes NaN."""
+    try:
+        return array.astype(np.float64)
+    except TypeError:
+        places = np.array([_has_no_truth(one) for one in array.flat], dtype=bool).reshape(array.shape)
+        return np.where(places, np.nan, array).astype(np.float64)
+
+
+def _has_no_truth(value: Any) -> bool:
+    """Detect pandas.NA, which cannot be said to differ from itself or not."""
+    try:
+        bool(value != value)  # noqa: PLR0124
+    except TypeError:
+        return True
+    except ValueError:  # an array
+        pass
+    return False
 
 
 def as_grades(relevance: Any, n_documents: int) -> Floats:

@@ -34,8 +34,9 @@ class Composition(Transform):
         """Add the statistics of another one, made of the same kinds of transforms, to this one's."""
         if [part.name for part in self.parts] != [part.name for part in other.parts]:
             raise ValueError(f"{self!r} and {other!r} are made of different transforms")
-        for part, given in zip(self.parts, other.parts, strict=True):
-            part.merge(given)
+        self.parts = [
+            copy.deepcopy(part).merge(given) for part, given in zip(self.parts, other.parts, strict=True)
+        ]  # of which one may raise
         return self
 
     def _with_parts(self, parts: list[Transform]) -> Self:
