@@ -52,6 +52,17 @@ def test_it_equals_its_definition(stream, transform, data):
     assert from_plain(json.loads(json.dumps(as_plain(transform)))) == transform
 
 
+def test_the_order_of_columns_does_not_change_a_bit():
+    """However many share a place, although sums of three numbers depend on their order."""
+    rng = np.random.default_rng(0)
+    X, names = rng.normal(size=(9, 30)), [f"x{j}" for j in range(30)]
+    assert not np.array_equal(X.sum(axis=1), sum(X.T))
+    found = pr.Hash(1).for_columns(tuple(names)).apply(X, [0, 9])
+    order = rng.permutation(30)
+    moved = pr.Hash(1).for_columns(tuple(names[j] for j in order)).apply(np.ascontiguousarray(X[:, order]), [0, 9])
+    assert np.array_equal(moved, found)
+
+
 def test_places_are_the_same_everywhere():
     """Written down, so that no other machine, run or version has others: models would be worth nothing there."""
     X, names = np.array([[1.0, 2.0, 4.0, 8.0]]), ("bm25", "pagerank", "größe", "价格")

@@ -214,6 +214,30 @@ def test_other_learners_refuse_them_and_say_what_to_do(transforms):
     assert bits(ranker) == before
 
 
+@pytest.mark.parametrize("transforms", ["auto", "clip"])
+def test_documents_are_counted_from_the_first_of_a_stream_of_many_blocks(transforms):
+    X = np.random.default_rng(0).normal(size=(20_000, 4))
+    ranker = pr.SlamPerceptron(transforms=transforms)
+    ranker.learn(pr.QueryStream.from_arrays(X[:40], np.arange(40) % 3, group=[20] * 2))
+    X[19_990, 2] = NAN
+    stream = pr.QueryStream.from_arrays(X, np.arange(20_000) % 3, group=[20] * 1000, missing="keep")
+    for attempt in (ranker.learn, ranker.predict):
+        with pytest.raises(ValueError, match="NaN at document 19990, feature 2"):
+            attempt(stream)
+
+
+def test_errors_of_other_kinds_are_not_taken_for_missing_values():
+    X = np.array([[1e200, NAN], [-1e200, 1.0]])
+    stream = pr.QueryStream.from_arrays(X, [0, 1], missing="keep")
+    ranker = pr.SlamPerceptron(transforms=["missing", "running"])
+    for attempt in (lambda: ranker.learn(stream), lambda: ranker.learn_one(X, [0, 1])):
+        with pytest.raises(ValueError, match="feature 0 is too large to be scaled"):
+            attempt()
+    X[0, 0] = np.inf
+    with pytest.raises(ValueError, match="got infinity at document 0, feature 0"):
+        ranker.learn_one(X, [0, 1])
+
+
 def test_scikit_learn_is_told():
     pytest.importorskip("sklearn")
     for transforms, takes in ((["missing", "auto"], True), ("auto", False), (None, False)):
