@@ -43,6 +43,22 @@ def passes(repeats: int) -> list[dict[str, object]]:
     ]
 
 
+def transforms(repeats: int) -> list[dict[str, object]]:
+    stream = dense_stream(1_000, 120, 136)
+    bins = pr.Bins().learn(stream[:100])
+
+    def learn(first: object) -> Callable[[], object]:
+        return lambda: pr.ListwisePerceptron("ndcg", transforms=first).learn(stream, "ndcg@10")
+
+    names = ("running", "missing", "hash", "bins")
+    listwise, *others = best_of(repeats, learn(None), *map(learn, names[:-1]), learn(bins))
+    what = {"hash": "hash, 1,024 places", "bins": "bins, 8 hats a feature, edges found before"}
+    return [
+        row(f"listwise on {what.get(name, name)}, against it on raw features", seconds / listwise, "", seconds)
+        for name, seconds in zip(names, others, strict=True)
+    ]
+
+
 def small_queries(repeats: int) -> list[dict[str, object]]:
     stream = dense_stream(3000, 20, 20)
     rows = []
@@ -112,7 +128,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    parts = (passes, small_queries, comparison, imports)
+    parts = (passes, transforms, small_queries, comparison, imports)
     rows = [one for part in parts for one in part(arguments.repeats)]
     show(rows, as_json=arguments.json)
 

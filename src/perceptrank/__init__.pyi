@@ -78,9 +78,12 @@ from .theory.surrogates import ListNet as ListNet
 from .theory.surrogates import MaxPair as MaxPair
 from .theory.surrogates import Slam as Slam
 from .theory.surrogates import Surrogate as Surrogate
+from .transforms.bins import Bins as Bins
 from .transforms.clip import Clip as Clip
 from .transforms.composition import Chain as Chain
 from .transforms.composition import Join as Join
+from .transforms.hashing import Hash as Hash
+from .transforms.missing import Missing as Missing
 from .transforms.query_minmax import QueryMinMax as QueryMinMax
 from .transforms.query_normal import QueryNormal as QueryNormal
 from .transforms.query_rank import QueryRank as QueryRank

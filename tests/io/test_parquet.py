@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from decimal import Decimal
 
 import duckdb
 import numpy as np
@@ -360,3 +361,34 @@ def test_decimals_and_missing_ids(tmp_path):
 def test_comments_that_are_missing_in_a_frame():
     frame = pd.DataFrame({"qid": [1, 1], "relevance": [0, 1], "x": [1.0, 2.0], "comment": ["a", None]})
     assert pr.QueryStream.from_frame(frame).comments.tolist() == ["a", ""]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"x": [1.0, np.nan], "y": pa.array([None, 2.0])},
+        {"x": pa.array([1, None]), "y": pa.array([None, 2], pa.int16())},
+        {"x": pa.array([True, None]), "y": pa.array([None, Decimal(2)])},
+        {"features": pa.array([[1.0, None], [None, 2.0]])},
+    ],
+    ids=["floats", "integers", "others", "lists"],
+)
+def test_missing_features_are_kept_if_they_are_asked_for(columns, tmp_path):
+    path = tmp_path / "s.parquet"
+    pq.write_table(pa.table({"qid": [1, 1], "relevance": [0, 1]} | columns), path)
+    found = pr.read_parquet(path, missing="keep").X
+    assert np.array_equal(found, [[1, np.nan], [np.nan, 2]], equal_nan=True)
+    (block,) = pr.scan_parquet(path, missing="keep")
+    assert np.array_equal(block.X, found, equal_nan=True)
+    with pytest.raises(pr.FormatError, match="missing='keep'"):
+        pr.read_parquet(path)
+    with pytest.raises(ValueError, match="missing must be one of 'error', 'keep', got 'drop'"):
+        pr.scan_parquet(path, missing="drop")
+
+
+def test_grades_and_queries_must_not_be_missing(tmp_path):
+    path = tmp_path / "s.parquet"
+    for name in ("qid", "relevance"):
+        pq.write_table(pa.table({"qid": [1, 1], "relevance": [0, 1], "x": [1.0, 2.0]} | {name: [1, None]}), path)
+        with pytest.raises(pr.FormatError, match=f"row 1: column '{name}' must not be missing$"):
+            pr.read_parquet(path, missing="keep")

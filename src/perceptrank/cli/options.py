@@ -61,7 +61,7 @@ Transforms = Annotated[
     typer.Option(
         "--transform",
         help="What features go through first: auto, none, running, query-zscore, query-normal, query-rank, "
-        "query-minmax, clip or signed-log; side by side with +, one after the other if repeated.",
+        "query-minmax, clip, signed-log, missing, bins or hash; side by side with +, one after the other if repeated.",
     ),
 ]
 FormerScaling = Annotated[list[str] | None, typer.Option(hidden=True)]
@@ -125,6 +125,9 @@ class Dialect:
             metavar="ROLE=NAME", help="Column of Parquet files: qid=, relevance= or feature=; may be repeated."
         ),
     ] = None
+    missing: Annotated[
+        bool, typer.Option("--keep-missing", help="Keep missing values of Parquet files, for --transform missing.")
+    ] = False
     n_threads: Threads = None
 
 

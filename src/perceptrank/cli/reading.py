@@ -58,6 +58,7 @@ class Reading(Dialect):
             comments=self.comments,
             progress=bar,
             columns=self._columns(),
+            missing="keep" if self.missing else "error",
             **{name: value for name, value in given.items() if value is not None},
         )
 

@@ -98,6 +98,7 @@ def scan_parquet(
     relevance: str = "relevance",
     features: str | Sequence[str] | None = None,
     comments: bool = False,
+    missing: Literal["error", "keep"] = "error",
     max_bytes: int = BLOCK_BYTES,
 ) -> Scan:
     """Read Parquet files lazily, in re-iterable blocks of whole queries.
@@ -116,6 +117,8 @@ def scan_parquet(
         Feature columns, or the one column of lists; default all columns but `qid`, `relevance` and ``comment``.
     comments : bool
         Keep the column ``comment``, if there is one.
+    missing : {"error", "keep"}
+        What to do with features that are null or NaN: refuse them, or keep them as NaN.
     max_bytes : int
         Approximate size of a block's features.
 
@@ -134,7 +137,7 @@ def scan_parquet(
         the file and row.
     """
     check_positive_whole("max_bytes", max_bytes)
-    files, columns = read_columns(paths, qid, relevance, features, comments)
+    files, columns = read_columns(paths, qid, relevance, features, comments, missing)
 
     def start() -> Iterator[QueryStream]:
         queries = BlockAssembler(max_bytes, columns.names)
@@ -160,6 +163,7 @@ def read_parquet(
     relevance: str = "relevance",
     features: str | Sequence[str] | None = None,
     comments: bool = False,
+    missing: Literal["error", "keep"] = "error",
 ) -> QueryStream:
     """Read Parquet files into memory.
 
@@ -177,6 +181,8 @@ def read_parquet(
         Feature columns, or the one column of lists; default all columns but `qid`, `relevance` and ``comment``.
     comments : bool
         Keep the column ``comment``, if there is one.
+    missing : {"error", "keep"}
+        What to do with features that are null or NaN: refuse them, or keep them as NaN.
 
     Returns
     -------
@@ -192,7 +198,7 @@ def read_parquet(
         If a file is not Parquet, columns are missing or differ between files, or values are invalid; the message names
         the file and row.
     """
-    files, columns = read_columns(paths, qid, relevance, features, comments)
+    files, columns = read_columns(paths, qid, relevance, features, comments, missing)
     n_bytes = sum(columns.n_bytes(file) for file in files)
     if n_bytes > free_memory():
         raise MemoryError(
@@ -210,6 +216,7 @@ def read_parquet(
         qid=np.repeat(ids, np.concatenate(lengths)),
         feature_names=columns.names,
         comments=np.concatenate(texts) if texts else None,
+        missing=missing,
     )
 
 

@@ -13,7 +13,8 @@ from perceptrank.io.errors import FileFormatError
 from perceptrank.io.parquet_footer import count_values
 from perceptrank.io.paths import PathLike, find_files
 from perceptrank.kernels.arrays import Features
-from perceptrank.stream.validation import Setting, as_grades, as_identifiers, check_finite
+from perceptrank.stream.query_stream import MISSING
+from perceptrank.stream.validation import AdvisingError, Setting, as_grades, as_identifiers, check_choice, check_finite
 
 METADATA = b"perceptrank"
 COMMENT = "comment"
@@ -29,6 +30,7 @@ def read_columns(
     relevance: str,
     features: str | Sequence[str] | None,
     comments: bool,
+    missing: str,
 ) -> tuple[list[str], "Columns"]:
     """Resolve paths to files and read their columns, which must be the same in all files."""
     files = []
@@ -36,10 +38,12 @@ def read_columns(
         if not isinstance(one, (str, os.PathLike)):
             raise TypeError(f"Parquet files are given by their paths, got {type(one).__name__}")
         files.append(os.fspath(one))
+    check_choice("missing", missing, MISSING)
     chosen = [features] if isinstance(features, str) else features
     each = [Columns(file, qid, relevance, chosen, comments) for file in files]
     for file, columns in zip(files[1:], each[1:], strict=True):
         columns.check_like(each[0], file)
+    each[0].keep_missing = missing == "keep"
     each[0].dtype = np.result_type(*(columns.dtype for columns in each))
     return files, each[0]
 
@@ -67,6 +71,8 @@ class Columns:
         float32 if it holds all feature columns exactly, else float64.
     names : tuple of str or None
         Feature names.
+    keep_missing : bool
+        Take missing features for NaN.
     """
 
     def __init__(self, path: str, qid: str, relevance: str, features: Sequence[str] | None, comments: bool) -> None:
@@ -76,7 +82,7 @@ class Columns:
             index = _index_columns(schema)
             written = _written_names(schema)
         self._qid, self._relevance, self._comments = qid, relevance, comments and COMMENT in schema.names
-        self._width = 0
+        self._width, self.keep_missing = 0, False
         others = [name for name in schema.names if name not in (qid, relevance, COMMENT, *index)]
         self._features = others if features is None else list(features)
         needed = [self._qid, self._relevance, *self._features, *([COMMENT] if self._comments else [])]
@@ -143,10 +149,12 @@ class Columns:
                 if batch is None:
                     return
                 columns = dict(zip(names, batch.select(names).columns, strict=True))
+                needed = set(names) - set(self._features if self.keep_missing and not self._is_list else ())
                 for name, column in columns.items():
-                    if column.null_count:
+                    if column.null_count and name in needed:
                         row = first_row + column.is_null().to_pylist().index(True)
-                        raise FileFormatError(path, f", row {row}: column {name!r} must not be missing")
+                        kept = ("; ", Setting("missing", "keep"), " takes it for NaN") if name in self._features else ()
+                        raise FileFormatError(path, f", row {row}: column {name!r} must not be missing", *kept)
                 piece = self._piece(columns) if len(batch) else None
             if piece is not None:
                 yield first_row, piece
@@ -157,7 +165,7 @@ class Columns:
         self._width = self._width or X.shape[1]
         if self._width != X.shape[1]:
             raise ValueError(f"feature lists must have one length, got {self._width} and {X.shape[1]}")
-        check_finite(X, self.names)
+        check_finite(X, self.names, keep_missing=self.keep_missing)
         grades = as_grades(columns[self._relevance].to_numpy(zero_copy_only=False), len(X))
         ids = as_identifiers(columns[self._qid].to_numpy(zero_copy_only=False))
         starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
@@ -200,7 +208,10 @@ class Columns:
             return cast(Features, np.ascontiguousarray(values.reshape(n_rows, -1), dtype=self.dtype))
         X = np.empty((n_rows, len(columns)), self.dtype)
         for j, column in enumerate(columns):
-            X[:, j] = column.to_numpy(zero_copy_only=False)
+            values = column.to_numpy(zero_copy_only=False)
+            if values.dtype == object:  # what is missing is None
+                values = np.array([np.nan if one is None else float(one) for one in values])
+            X[:, j] = values
         return X
 
 
@@ -248,6 +259,8 @@ def content_of(path: str, where: str = " is damaged") -> Iterator[None]:
         if error.errno is not None:  # an error of the system, not of pyarrow about what it read
             raise
         raise FileFormatError(path, f"{where}: {error}") from None
+    except AdvisingError as error:
+        raise FileFormatError(path, f"{where}: ", *error.parts) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, pa.ArrowException) as error:
         raise FileFormatError(path, f"{where}: {error}") from None
 

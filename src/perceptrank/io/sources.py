@@ -14,7 +14,7 @@ from perceptrank.io.store import open_store
 from perceptrank.io.store_manifest import is_store
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.validation import AdvisingValueError, Name
+from perceptrank.stream.validation import AdvisingValueError, Name, Setting
 
 Format = Literal["store", "parquet", "letor"]
 _PARQUET_MAGIC = b"PAR1"
@@ -65,6 +65,7 @@ def open_sources(
     comments: bool = False,
     progress: Callable[[int, int], object] | None = None,
     columns: dict[str, Any] | None = None,
+    missing: Literal["error", "keep"] = "error",
     **letor: Any,
 ) -> Blocks:
     """Open files of one format, lazily or in memory.
@@ -80,6 +81,8 @@ def open_sources(
         As for `read_letor`.
     columns : dict, optional
         Column names of Parquet files, as for `read_parquet`.
+    missing : {"error", "keep"}
+        What to do with missing features of Parquet files, as for `read_parquet`; a store has what was written to it.
     **letor
         Options for LETOR text, as for `read_letor`.
 
@@ -101,6 +104,8 @@ def open_sources(
             f"column names apply to Parquet files only, not to {'a store' if kind == 'store' else 'LETOR text'}"
         )
     if kind == "letor":
+        if missing == "keep":
+            raise AdvisingValueError(Setting("missing", missing), ": LETOR text has no missing values, only 0")
         read = read_letor if whole else scan_letor
         return read(sources, comments=comments, progress=progress, **letor)
     letor.pop("n_threads", None)
@@ -112,6 +117,6 @@ def open_sources(
     paths = [os.fspath(one) for one in sources if isinstance(one, (str, os.PathLike))]
     if kind == "parquet":
         read_columns = read_parquet if whole else scan_parquet
-        return read_columns(paths, comments=comments, **columns or {})
+        return read_columns(paths, comments=comments, missing=missing, **columns or {})
     stores = [open_store(path, comments=comments) for path in paths]
     return stores[0] if len(stores) == 1 else QueryStream.concatenate(stores) if whole else stores

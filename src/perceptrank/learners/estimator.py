@@ -50,6 +50,10 @@ class Estimator(Parameterized):
     def _check_features(self, state: State, n_features: int, names: tuple[str, ...] | None) -> None:
         """Raise if features do not match those that were learned."""
 
+    @abstractmethod
+    def _takes_missing(self, state: State) -> bool:
+        """Tell whether features may be NaN."""
+
     def fit(
         self,
         X: npt.ArrayLike | QueryStream,
@@ -163,7 +167,7 @@ class Estimator(Parameterized):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: one grade per document"
             )
-        return QueryStream.from_arrays(X, y, qid=qid, group=group)
+        return QueryStream.from_arrays(X, y, qid=qid, group=group, missing="keep")
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags
@@ -174,7 +178,7 @@ class Estimator(Parameterized):
             transformer_tags=None,
             classifier_tags=None,
             regressor_tags=None,
-            input_tags=InputTags(sparse=self._accepts_sparse(self._state)),
+            input_tags=InputTags(sparse=self._accepts_sparse(self._state), allow_nan=self._takes_missing(self._state)),
         )
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.learners.linear_ranker import as_learned, as_named_features, transformed
+from perceptrank.learners.linear_ranker import as_learned, as_named_features, named, transformed
 from perceptrank.learners.parameters import differ
 from perceptrank.learners.saving import SavedRanker
 from perceptrank.learners.state import State
@@ -28,7 +28,7 @@ from perceptrank.stream.validation import (
     Setting,
     are_finite,
     as_grades,
-    describe_bad_feature,
+    bad_feature,
     read_only,
     warn_renamed,
 )
@@ -178,8 +178,12 @@ class Learner(SavedRanker):
             measure.check_grades(stream.relevance)
         if self.depends_on_scale and not state.has_begun and not self._has_transforms(state):
             warn_of_spreads(stream)
-        state.feature_names = stream.feature_names or state.feature_names
-        return Trace.concatenate(self._learn_block(state, block, recorded) for block in self._blocks(state, stream))
+        state.feature_names, state.n_inputs = stream.feature_names or state.feature_names, stream.n_features
+        try:
+            return Trace.concatenate(self._learn_block(state, block, recorded) for block in self._blocks(state, stream))
+        except ValueError:
+            self._check_values(state, stream)
+            raise
 
     def _learn_block(self, state: State, block: QueryStream, recorded: list[Measure]) -> Trace:
         first, predicted, masses = state.queries, np.empty(block.n_documents), np.empty(len(block))
@@ -188,7 +192,8 @@ class Learner(SavedRanker):
         return Trace(values, masses)
 
     def _learn_transforms(self, state: State, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
-        return transformed(state.transforms, X, offsets, state.feature_names, learning=True)
+        names = state.feature_names
+        return transformed(named(state, state.transforms, names), X, offsets, names, learning=True)
 
     def _learn_arrays(
         self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
@@ -202,7 +207,7 @@ class Learner(SavedRanker):
             rows = slice(offsets[done], offsets[done + 1])
             as_grades(relevance[rows], len(relevance[rows]))
             if not are_finite(X[rows]):
-                raise ValueError(describe_bad_feature(X[rows], 0, state.feature_names))
+                raise bad_feature(X[rows], 0, state.feature_names)
             raise AdvisingValueError(
                 f"scores or weights overflow at query number {state.queries + done}, counted from the first that was "
                 "ever learned: the features or the learning rate are too large; scale the features, for example with ",
@@ -260,7 +265,7 @@ class Learner(SavedRanker):
 
     def _learn_query(self, state: State, X: AnyFeatures, names: tuple[str, ...] | None, grades: Floats) -> bool:
         self._check_features(state, X.shape[1], names)
-        state.feature_names = names or state.feature_names
+        state.feature_names, state.n_inputs = names or state.feature_names, X.shape[1]
         predicted, masses = np.empty(len(grades)), np.empty(1)
         self._learn_arrays(state, read_only(X), read_only(grades), one_query(len(grades)), predicted, masses)
         return bool(masses[0] > 0.0)

@@ -20,8 +20,9 @@ from perceptrank.stream.validation import (
     are_finite,
     as_any_features,
     as_identifiers,
+    bad_feature,
     column_names,
-    describe_bad_feature,
+    find_bad_feature,
     read_only,
     warn_renamed,
 )
@@ -68,15 +69,19 @@ class LinearRanker(Guaranteed, Estimator):
                 raise ValueError(f"qid must have one entry per document ({len(features)}), got {identifiers.shape}")
         if len(features) == 0 or (group is None and not self._has_transforms(state)):
             return self._block_scores(state, features, _NO_QUERIES, state.feature_names)
-        grades = np.zeros(len(features))
+        names, grades = names or state.feature_names, np.zeros(len(features))
         if qid is None:
-            stream = QueryStream.from_arrays(features, grades, group=group, feature_names=state.feature_names)
+            stream = QueryStream.from_arrays(features, grades, group=group, feature_names=names, missing="keep")
             return self._scores_of(state, stream)
         rows, _, _ = group_rows(identifiers, len(features))
         ordered = slice(None) if rows is None else rows
         scores = np.empty(len(features))
         stream = QueryStream.from_arrays(
-            features[ordered], grades, qid=identifiers[ordered], feature_names=state.feature_names
+            features[ordered],
+            grades,
+            qid=identifiers[ordered],
+            feature_names=names,
+            missing="keep",
         )
         scores[ordered] = self._scores_of(state, stream)
         return scores
@@ -89,18 +94,39 @@ class LinearRanker(Guaranteed, Estimator):
         self._check_features(state, stream.n_features, stream.feature_names)
         scores = np.empty(stream.n_documents)
         start = 0
-        for block in self._blocks(state, stream):
-            scores[start : start + block.n_documents] = self._block_scores(
-                state, block.X, block.offsets, state.feature_names
-            )
-            start += block.n_documents
+        names = stream.feature_names or state.feature_names
+        try:
+            for block in self._blocks(state, stream):
+                scores[start : start + block.n_documents] = self._block_scores(state, block.X, block.offsets, names)
+                start += block.n_documents
+        except ValueError:
+            self._check_values(state, stream)
+            raise
         return scores
 
+    def _check_values(self, state: State, stream: QueryStream) -> None:
+        """Raise if a feature has a value that cannot be taken, such as one that is missing; passes notice only that."""
+        start = 0
+        for block in stream.blocks():
+            bad = find_bad_feature(
+                block.X, stream.feature_names, keep_missing=self._takes_missing(state), first_row=start
+            )
+            if bad is not None:
+                raise bad from None
+            start += block.n_documents
+
+    def _takes_missing(self, state: State) -> bool:
+        """Tell whether features may be NaN: its first transform takes them, or those of all its members do."""
+        if state.transforms:
+            return state.transforms[0].accepts_missing
+        return bool(state.members) and all(one._takes_missing(one._state) for one in state.members)
+
     def _block_scores(self, state: State, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
-        """Return the scores of the queries with these offsets; names are those of the features, for an error."""
-        if not state.has_begun:
+        """Return the scores of the queries with these offsets; names are those of the features."""
+        if isinstance(X, SparseFeatures) and not state.has_begun:
             return self._scores(state, X, names)
-        return self._scores(state, transformed(self._transforms(state), as_learned(state, X), offsets, names), names)
+        transforms = named(state, self._transforms(state), names)
+        return self._scores(state, transformed(transforms, as_learned(state, X), offsets, names), names)
 
     def _scores(self, state: State, X: AnyFeatures, names: tuple[str, ...] | None) -> Floats:
         scores = np.zeros(X.shape[0])
@@ -112,7 +138,7 @@ class LinearRanker(Guaranteed, Estimator):
         if not is_finite:
             if are_finite(X):
                 raise ValueError("scores overflow: the features are too large")
-            raise ValueError(describe_bad_feature(X, 0, names))
+            raise bad_feature(X, 0, names)
         return scores
 
     def _score_sparse(self, state: State, X: SparseFeatures, scores: Floats) -> bool:
@@ -230,7 +256,11 @@ class LinearRanker(Guaranteed, Estimator):
         return state.transforms
 
     def _check_features(self, state: State, n_features: int, names: tuple[str, ...] | None) -> None:
-        """Raise if features do not match those that were learned."""
+        """Raise if features do not match those that were learned; by name, or if they have none, by number."""
+        if names and state.has_begun and state.transforms and state.transforms[0].accepts_any_columns:
+            if state.feature_names is None:
+                raise ValueError("the features that were learned had no names, by which to find them: give X without")
+            return
         if state.has_begun and n_features != state.n_inputs:
             raise ValueError(
                 f"X has {n_features} features, but {type(self).__name__} is expecting "
@@ -252,6 +282,13 @@ def as_learned(state: State, X: AnyFeatures) -> AnyFeatures:
     return SparseFeatures.from_dense(X) if state.is_sparse else X
 
 
+def named(state: State, transforms: list[Transform], names: tuple[str, ...] | None) -> list[Transform]:
+    """Return transforms, the first of which knows the names of the columns if those are what was learned by."""
+    if state.feature_names is None or not transforms:
+        return transforms
+    return [transforms[0].for_columns(names), *transforms[1:]]
+
+
 def transformed(
     transforms: list[Transform],
     X: Any,
@@ -266,9 +303,10 @@ def transformed(
         try:
             made = transform.learn_and_apply(X, offsets) if learning else transform.apply(X, offsets)
         except ValueError:
-            if are_finite(given):
+            bad = find_bad_feature(given, names, keep_missing=transforms[0].accepts_missing)
+            if bad is None:
                 raise
-            raise ValueError(describe_bad_feature(given, 0, names)) from None
+            raise bad from None
         X = read_only(checked(transform, made, X))
     return X
 

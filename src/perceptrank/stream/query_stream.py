@@ -5,7 +5,7 @@ Input is validated once, when a stream is constructed.
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +20,14 @@ from perceptrank.stream.validation import (
     as_grades,
     as_names,
     as_offsets,
+    check_choice,
     check_finite,
     column_names,
     read_only,
 )
 
 BLOCK_BYTES = 16 * 2**20
+MISSING = ("error", "keep")
 _ARRAYS = frozenset(("X", "relevance", "offsets", "qids", "comments"))
 
 
@@ -68,6 +70,9 @@ class QueryStream:
         One name per column of `X`.
     comments : sequence of str, optional
         One text per document, such as its name.
+    missing : {"error", "keep"}
+        What to do with features that are NaN: refuse them, or keep them for a learner whose first transform is
+        `Missing`.
 
     Raises
     ------
@@ -99,12 +104,14 @@ class QueryStream:
         qids: npt.ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
+        missing: Literal["error", "keep"] = "error",
     ) -> None:
+        check_choice("missing", missing, MISSING)
         features = as_any_features(X)
         if features.shape[0] == 0:
             raise ValueError("X must hold at least one document, got none")
         names = as_names(feature_names, features.shape[1])
-        check_finite(features, names)
+        check_finite(features, names, keep_missing=missing == "keep")
         grades = as_grades(relevance, features.shape[0]).copy()
         bounds = as_offsets(offsets, len(features)).copy()
         n_queries = len(bounds) - 1
@@ -162,6 +169,7 @@ class QueryStream:
         group: npt.ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
+        missing: Literal["error", "keep"] = "error",
     ) -> "QueryStream":
         """Build a stream from arrays with one row per document.
 
@@ -180,6 +188,8 @@ class QueryStream:
             One name per column; default the column names of `X` if it is a data frame.
         comments : sequence of str, optional
             One text per document, such as its name.
+        missing : {"error", "keep"}
+            What to do with features that are NaN: refuse them, or keep them.
 
         Returns
         -------
@@ -199,17 +209,27 @@ class QueryStream:
         if qid is None:
             sizes = np.array([len(features)]) if group is None else as_sizes(group, len(features))
             offsets = np.concatenate([[0], np.cumsum(sizes)])
-            return QueryStream(features, grades, offsets, feature_names=feature_names, comments=comments)
+            return QueryStream(
+                features, grades, offsets, feature_names=feature_names, comments=comments, missing=missing
+            )
         rows, offsets, qids = group_rows(qid, len(features))
         texts = as_comments(comments, len(features))
         if rows is not None:
             features, grades = features[rows], grades[rows]
             texts = None if texts is None else texts[rows]
-        return QueryStream(features, grades, offsets, qids=qids, feature_names=feature_names, comments=texts)
+        return QueryStream(
+            features, grades, offsets, qids=qids, feature_names=feature_names, comments=texts, missing=missing
+        )
 
     @classmethod
     def from_frame(
-        cls, frame: Any, *, qid: str = "qid", relevance: str = "relevance", features: Sequence[str] | None = None
+        cls,
+        frame: Any,
+        *,
+        qid: str = "qid",
+        relevance: str = "relevance",
+        features: Sequence[str] | None = None,
+        missing: Literal["error", "keep"] = "error",
     ) -> "QueryStream":
         """Build a stream from a pandas or polars data frame with one row per document.
 
@@ -222,6 +242,8 @@ class QueryStream:
             Columns of the query identifiers and the grades.
         features : sequence of str, optional
             Feature columns, or the one column of lists; default all other columns.
+        missing : {"error", "keep"}
+            What to do with features that are NaN: refuse them, or keep them.
 
         Returns
         -------
@@ -239,6 +261,7 @@ class QueryStream:
             qid=columns.qid,
             feature_names=columns.feature_names,
             comments=columns.comments,
+            missing=missing,
         )
 
     def to_frame(self, library: str = "pandas") -> Any:

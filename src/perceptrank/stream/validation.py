@@ -173,7 +173,7 @@ def as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
     try:
         array = np.asarray(values)
         if array.dtype.kind in "OUS":
-            array = array.astype(np.float64)
+            array = _as_floats(array)
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} must hold numbers: {error}") from None
@@ -182,6 +182,26 @@ def as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold numbers, got {array.dtype}")
     return array
+
+
+def _as_floats(array: npt.NDArray[Any]) -> Floats:
+    """Convert objects or text to float64; what is missing, None or pandas.NA, becomes NaN."""
+    try:
+        return array.astype(np.float64)
+    except TypeError:
+        places = np.array([_has_no_truth(one) for one in array.flat], dtype=bool).reshape(array.shape)
+        return np.where(places, np.nan, array).astype(np.float64)
+
+
+def _has_no_truth(value: Any) -> bool:
+    """Detect pandas.NA, which cannot be said to differ from itself or not."""
+    try:
+        bool(value != value)  # noqa: PLR0124
+    except TypeError:
+        return True
+    except ValueError:  # an array
+        pass
+    return False
 
 
 def as_grades(relevance: Any, n_documents: int) -> Floats:
@@ -198,17 +218,41 @@ def as_grades(relevance: Any, n_documents: int) -> Floats:
     return grades
 
 
-def check_finite(X: AnyFeatures, names: tuple[str, ...] | None) -> None:
-    """Raise if a feature is NaN or infinite; reads the matrix once, in pieces that fit in the cache."""
+def check_finite(X: AnyFeatures, names: tuple[str, ...] | None, *, keep_missing: bool = False) -> None:
+    """Raise if a feature is infinite, or NaN unless those are kept."""
+    if (error := find_bad_feature(X, names, keep_missing=keep_missing)) is not None:
+        raise error
+
+
+def find_bad_feature(
+    X: AnyFeatures, names: tuple[str, ...] | None, *, keep_missing: bool, first_row: int = 0
+) -> AdvisingValueError | None:
+    """Return the error for a feature that is infinite, or NaN unless those are kept; None if there is none.
+
+    Reads the matrix once, in pieces that fit in the cache. Sparse features cannot be missing: what they leave out is 0.
+    """
     if isinstance(X, SparseFeatures):
-        if not np.isfinite(X.values).all():
-            raise ValueError(describe_bad_feature(X, 0, names))
-        return
+        return None if are_finite(X) else bad_feature(X, first_row, names)
     rows = max(1, _CHECKED_ROWS_BYTES // (X.shape[1] * X.itemsize))
     for start in range(0, len(X), rows):
         piece = X[start : start + rows]
         if not (np.isfinite(piece.max()) and np.isfinite(piece.min())):
-            raise ValueError(describe_bad_feature(piece, start, names))
+            if not keep_missing:
+                return bad_feature(piece, first_row + start, names)
+            if np.isinf(piece).any():
+                return bad_feature(np.where(np.isnan(piece), piece.dtype.type(0), piece), first_row + start, names)
+    return None
+
+
+def bad_feature(X: AnyFeatures, first_row: int, names: tuple[str, ...] | None) -> AdvisingValueError:
+    """Return the error for the first non-finite value of X, with what to do about one that is missing."""
+    problem = describe_bad_feature(X, first_row, names)
+    if "got NaN" not in problem or isinstance(X, SparseFeatures):
+        return AdvisingValueError(problem)
+    kept, filled = Setting("missing", "keep"), Setting("transforms", "missing")
+    return AdvisingValueError(
+        f"{problem}; missing values are for streams with ", kept, " and learners with ", filled, " as first transform"
+    )
 
 
 def describe_bad_feature(X: AnyFeatures, first_row: int, names: tuple[str, ...] | None) -> str:

@@ -61,7 +61,7 @@ def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
 
 def lengths(rows: Floats) -> Floats:
     """Return the norms of rows, scaled so that squares neither overflow nor underflow."""
-    scale = float(np.abs(rows).max(initial=0.0))
+    scale = _largest(rows)
     if scale == 0.0:
         return np.zeros(len(rows))
     scaled = rows / scale
@@ -80,6 +80,14 @@ def sparse_lengths(rows: SparseFeatures) -> Floats:
     return norms
 
 
+def _largest(rows: Floats) -> float:
+    """Return the largest absolute value; raise if a value is missing, since maxima would pass over it."""
+    largest = float(np.abs(rows).max(initial=0.0))
+    if np.isnan(largest):
+        raise ValueError("features must not be missing, got NaN: transform the stream first, as pr.Missing does")
+    return largest
+
+
 def _farthest(X: Features, grades: Floats) -> float:
     """Return the largest distance of two rows of different grades.
 
@@ -89,7 +97,7 @@ def _farthest(X: Features, grades: Floats) -> float:
         return 0.0
     centered = X.astype(np.float64)
     centered -= centered.mean(axis=0)
-    scale = float(np.abs(centered).max())
+    scale = _largest(centered)
     if scale == 0.0:
         return 0.0
     centered /= scale

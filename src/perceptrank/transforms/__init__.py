@@ -5,8 +5,11 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "bins": ["Bins"],
         "clip": ["Clip"],
         "composition": ["Chain", "Join"],
+        "hashing": ["Hash"],
+        "missing": ["Missing"],
         "query_minmax": ["QueryMinMax"],
         "query_normal": ["QueryNormal"],
         "query_rank": ["QueryRank"],

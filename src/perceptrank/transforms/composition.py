@@ -1,5 +1,6 @@
 """Transforms made of others: one after the other, or side by side."""
 
+import copy
 import math
 from collections.abc import Iterator
 from typing import Any, Self
@@ -32,20 +33,23 @@ class Composition(Transform):
 
     def sparse_form(self) -> Transform:
         """Return the same of the parts' sparse forms."""
-        parts = [part.sparse_form() for part in self.parts]
-        if all(one is other for one, other in zip(parts, self.parts, strict=True)):
-            return self
-        form = type(self).__new__(type(self))
-        form.parts = parts
-        return form
+        return self._with_parts([part.sparse_form() for part in self.parts])
 
     def merge(self, other: Self) -> Self:
         """Add the statistics of another one, made of the same kinds of transforms, to this one's."""
         if [part.name for part in self.parts] != [part.name for part in other.parts]:
             raise ValueError(f"{self!r} and {other!r} are made of different transforms")
-        for part, given in zip(self.parts, other.parts, strict=True):
-            part.merge(given)
+        self.parts = [
+            copy.deepcopy(part).merge(given) for part, given in zip(self.parts, other.parts, strict=True)
+        ]  # of which one may raise
         return self
+
+    def _with_parts(self, parts: list[Transform]) -> Self:
+        if all(one is other for one, other in zip(parts, self.parts, strict=True)):
+            return self
+        made = copy.copy(self)
+        made.parts = parts
+        return made
 
     def state(self) -> dict[str, Any]:
         """Return names, settings and statistics of the parts."""
@@ -76,6 +80,20 @@ class Chain(Composition):
     """
 
     name = "chain"
+
+    @property
+    def accepts_missing(self) -> bool:  # type: ignore[override]
+        """True if the first part takes missing values."""
+        return self.parts[0].accepts_missing
+
+    @property
+    def accepts_any_columns(self) -> bool:  # type: ignore[override]
+        """True if the first part goes by the names of columns."""
+        return self.parts[0].accepts_any_columns
+
+    def for_columns(self, names: tuple[str, ...] | None) -> "Chain":
+        """Return a chain with the same parts, the first of which knows the names of its columns."""
+        return self._with_parts([self.parts[0].for_columns(names), *self.parts[1:]])
 
     def apply(self, X: Features, offsets: Ints) -> Features:
         """Return the transformed features of a block, without learning."""
@@ -132,6 +150,20 @@ class Join(Composition, WritingTransform):
     """
 
     name = "join"
+
+    @property
+    def accepts_missing(self) -> bool:  # type: ignore[override]
+        """True if all parts take missing values."""
+        return all(part.accepts_missing for part in self.parts)
+
+    @property
+    def accepts_any_columns(self) -> bool:  # type: ignore[override]
+        """True if all parts go by the names of columns."""
+        return all(part.accepts_any_columns for part in self.parts)
+
+    def for_columns(self, names: tuple[str, ...] | None) -> "Join":
+        """Return a join with the same parts, all of which know the names of their columns."""
+        return self._with_parts([part.for_columns(names) for part in self.parts])
 
     def _apply(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
         if not isinstance(X, SparseFeatures):

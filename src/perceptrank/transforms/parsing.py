@@ -4,8 +4,11 @@ import copy
 from typing import Any
 
 from perceptrank.stream.validation import ParameterError
+from perceptrank.transforms.bins import Bins
 from perceptrank.transforms.clip import Clip
 from perceptrank.transforms.composition import Chain, Join
+from perceptrank.transforms.hashing import Hash
+from perceptrank.transforms.missing import Missing
 from perceptrank.transforms.query_minmax import QueryMinMax
 from perceptrank.transforms.query_normal import QueryNormal
 from perceptrank.transforms.query_rank import QueryRank
@@ -15,7 +18,19 @@ from perceptrank.transforms.running_spread import RunningSpread
 from perceptrank.transforms.signed_log import SignedLog
 from perceptrank.transforms.transform import Transform, TransformLike
 
-_KINDS = (RunningStandardizer, RunningSpread, QueryZScore, QueryMinMax, QueryRank, QueryNormal, Clip, SignedLog)
+_KINDS = (
+    RunningStandardizer,
+    RunningSpread,
+    QueryZScore,
+    QueryMinMax,
+    QueryRank,
+    QueryNormal,
+    Clip,
+    SignedLog,
+    Missing,
+    Bins,
+    Hash,
+)
 TRANSFORMS: dict[str, type[Transform]] = {kind.name: kind for kind in _KINDS}
 AUTOMATIC = "query-zscore+query-normal"
 

@@ -24,10 +24,16 @@ class Transform(ABC):
         Name in model files and on the command line.
     learns : bool
         True if it has statistics, so that what it returns depends on what it has seen.
+    accepts_missing : bool
+        True if features may be NaN, and what it returns is not.
+    accepts_any_columns : bool
+        True if it goes by the names of columns, so that these may come, go and change their order.
     """
 
     name: ClassVar[str]
     learns: ClassVar[bool] = False
+    accepts_missing: ClassVar[bool] = False
+    accepts_any_columns: ClassVar[bool] = False
 
     def sparse_form(self) -> "Transform":
         """Return the transform that takes its place where features are sparse; raise `TypeError` if there is none.
@@ -42,11 +48,16 @@ class Transform(ABC):
     def transform(self, stream: QueryStream) -> QueryStream:
         """Return a copy of the stream with transformed features."""
         if stream.is_sparse:
-            form: Any = self.sparse_form()
-            return stream.with_features(form.apply(stream.X, stream.offsets), feature_names=stream.feature_names)
+            form: Any = self.sparse_form().for_columns(stream.feature_names)
+            made = form.apply(stream.X, stream.offsets)
+            return stream.with_features(made, feature_names=self.output_names(stream.feature_names))
         given = dense(stream.X)
-        X = checked(self, self.apply(given, stream.offsets), given)
+        X = checked(self, self.for_columns(stream.feature_names).apply(given, stream.offsets), given)
         return stream.with_features(X, feature_names=self.output_names(stream.feature_names))
+
+    def for_columns(self, names: tuple[str, ...] | None) -> "Transform":
+        """Return this transform for columns of these names: itself, or one that shares what it learns."""
+        return self
 
     @abstractmethod
     def apply(self, X: Features, offsets: Ints) -> Features:

@@ -9,7 +9,7 @@ import numpy as np
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import as_learned, transformed
+from perceptrank.learners.linear_ranker import as_learned, named, transformed
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.rounds import count_round
@@ -148,7 +148,7 @@ class Sum(Ensemble):
         return _units(self._learned())
 
     def _block_scores(self, state: State, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
-        X = transformed(state.transforms, as_learned(state, X), offsets, names)
+        X = transformed(named(state, state.transforms, names), as_learned(state, X), offsets, names)
         scores = np.zeros(len(X))
         with np.errstate(over="ignore", invalid="ignore"):
             for member, unit in zip(state.members, _units(state), strict=True):

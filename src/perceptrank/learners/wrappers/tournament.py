@@ -8,7 +8,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import as_learned, transformed
+from perceptrank.learners.linear_ranker import as_learned, named, transformed
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.state import State
@@ -217,9 +217,8 @@ class Tournament(Ensemble):
 
     def _block_scores(self, state: State, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
         leader = self._leader(state)
-        return leader._block_scores(
-            leader._state, transformed(state.transforms, as_learned(state, X), offsets, names), offsets, names
-        )
+        X = transformed(named(state, state.transforms, names), as_learned(state, X), offsets, names)
+        return leader._block_scores(leader._state, X, offsets, names)
 
     @property
     def _transforms_features(self) -> bool:

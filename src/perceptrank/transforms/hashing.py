@@ -1,0 +1,130 @@
+"""Feature hashing: columns by name, in a fixed number of places."""
+
+import copy
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.stream.validation import ParameterError, check_positive_whole, check_seed, read_only
+from perceptrank.transforms.transform import WritingTransform
+
+Places: TypeAlias = tuple[Ints, Ints, Floats]  # columns in the order of their names, where each goes, and its sign
+
+
+class Hash(WritingTransform):
+    """Send every column to a place that depends on its name alone, and add up columns that meet there.
+
+    As the first transform of a learner it lets columns come, go and change their order from one stream to the next, as
+    long as they have names: weights belong to places, and a column that was never seen has the weight 0, unless it
+    shares its place. Without names, and after other transforms, a column's name is its number, as text, from 0 on.
+
+    The place is h // 2 modulo n_features, and the sign -1 if h is odd, for the 64-bit number h, lowest byte first, that
+    is the BLAKE2b digest of the name in UTF-8, keyed with the seed: the same on every machine. Columns are added in the
+    order of their names, so their order in X does not change a bit.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of places. Of d columns, about d (d - 1) / (2 n_features) pairs share one.
+    signed : bool
+        Give every column a sign, so that columns that meet cancel out in the mean, rather than add up.
+    seed : int
+        Seed of the hash function.
+
+    Reference: K. Weinberger, A. Dasgupta, J. Langford, A. Smola and J. Attenberg, "Feature Hashing for Large Scale
+    Multitask Learning".
+
+    >>> import perceptrank as pr
+    >>> one = pr.QueryStream.from_arrays([[1.0, 2.0]], [0], feature_names=["age", "price"])
+    >>> other = pr.QueryStream.from_arrays([[2.0, 0.0, 1.0]], [0], feature_names=["price", "new", "age"])
+    >>> Hash(4).transform(one).X, Hash(4).transform(other).X
+    (array([[-1.,  0., -2.,  0.]]), array([[-1.,  0., -2.,  0.]]))
+    """
+
+    name = "hash"
+    accepts_any_columns = True
+
+    def __init__(self, n_features: int = 1024, *, signed: bool = True, seed: int = 0) -> None:
+        self._set(n_features, signed, seed)
+
+    def _set(self, n_features: Any, signed: Any, seed: Any) -> None:
+        self.n_features = check_positive_whole("n_features", n_features)
+        if not isinstance(signed, (bool, np.bool_)):
+            raise ParameterError("signed", "must be True or False", signed)
+        check_seed(seed)
+        self.signed, self.seed = bool(signed), int(seed)
+        self._columns: tuple[str, ...] | None = None
+
+    def for_columns(self, names: tuple[str, ...] | None) -> Self:
+        """Return this transform of columns with these names."""
+        if names == self._columns:
+            return self
+        made = copy.copy(self)
+        made._columns = names
+        return made
+
+    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        """Write the sums of columns, from column `first` on."""
+        names = self._columns
+        if names is None:
+            names = _numbers(X.shape[1])
+        elif len(names) != X.shape[1]:
+            raise ValueError(f"X must have a column for each of {len(names)} names, got {X.shape[1]}")
+        places = find_places(names, self.n_features, self.signed, self.seed)
+        hash_pass(read_only(X), places, self.n_features, outputs, first)
+
+    def n_outputs(self, n_features: int) -> int:
+        """Return the number of features that so many become: always the same."""
+        return self.n_features
+
+    def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Return the names of the features that features of these names become."""
+        return None if names is None else tuple(f"place {k}" for k in range(self.n_features))
+
+    def state(self) -> dict[str, Any]:
+        """Return the settings."""
+        return {"n_features": self.n_features, "signed": self.signed, "seed": self.seed}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned; raise if it is inconsistent."""
+        self._set(state["n_features"], state["signed"], state["seed"])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return copy.copy(self)  # nothing in it changes
+
+    def __repr__(self) -> str:
+        return f"Hash({self.n_features}, signed={self.signed}, seed={self.seed})"
+
+
+@lru_cache(maxsize=64)
+def _numbers(n: int) -> tuple[str, ...]:
+    return tuple(str(j) for j in range(n))
+
+
+@lru_cache(maxsize=64)
+def find_places(names: tuple[str, ...], n_features: int, signed: bool, seed: int) -> Places:
+    """Return the columns in the order of their names, the place of each, and its sign."""
+    order = sorted(range(len(names)), key=names.__getitem__)
+    key = seed.to_bytes(8, "little")
+    hashes = [
+        int.from_bytes(blake2b(names[j].encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest(), "little")
+        for j in order
+    ]
+    places = [one // 2 % n_features for one in hashes]
+    signs = [-1.0 if signed and one % 2 else 1.0 for one in hashes]
+    return read_only(np.array(order, np.int64)), read_only(np.array(places, np.int64)), read_only(np.array(signs))
+
+
+@compiled
+def hash_pass(X: Features, places: Places, n_features: int, outputs: Features, first: int) -> None:
+    """Write the sums of the columns of each place, with their signs."""
+    columns, targets, signs = places
+    for i in range(X.shape[0]):
+        for k in range(n_features):
+            outputs[i, first + k] = 0.0
+        for j in range(len(columns)):
+            outputs[i, first + targets[j]] += signs[j] * X[i, columns[j]]

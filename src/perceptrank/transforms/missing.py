@@ -1,0 +1,200 @@
+"""Filling in missing values."""
+
+import copy
+import math
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from perceptrank.io.model_file import finite_numbers
+from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.stream.validation import ParameterError, as_number, check_finite, read_only
+from perceptrank.transforms.transform import WritingTransform
+
+Fill = Literal["mean", "zero"] | float
+
+
+class Missing(WritingTransform):
+    """Replace missing values, which are NaN; as the first transform of a learner, which then takes them.
+
+    The mean of a feature is over the values that were not missing in all documents so far, those of the query included;
+    it is 0 while there are none. Means are merged query by query, so the result does not depend, bit for bit, on the
+    division of a stream into blocks.
+
+    Parameters
+    ----------
+    fill : "mean", "zero" or float
+        What missing values become.
+    indicator : bool
+        Append a feature for each, that is 1 where the value is missing and 0 elsewhere.
+
+    >>> import perceptrank as pr
+    >>> nan = float("nan")
+    >>> stream = pr.QueryStream.from_arrays([[1.0, nan], [nan, nan], [5.0, 2.0]], [0, 1, 0], missing="keep")
+    >>> Missing(indicator=True).learn_and_apply(stream.X, stream.offsets)
+    array([[1., 2., 0., 1.],
+           [3., 2., 1., 1.],
+           [5., 2., 0., 0.]])
+    """
+
+    name = "missing"
+    accepts_missing = True
+
+    def __init__(self, fill: Fill = "mean", *, indicator: bool = False) -> None:
+        self._set(fill, indicator)
+        self._counts: Floats = np.zeros(0)
+        self._means: Floats = np.zeros(0)
+
+    def _set(self, fill: Any, indicator: Any) -> None:
+        number = as_number(fill)
+        if not math.isfinite(number) and not (isinstance(fill, str) and fill in ("mean", "zero")):
+            raise ParameterError("fill", "must be 'mean', 'zero' or a number", fill)
+        if not isinstance(indicator, (bool, np.bool_)):
+            raise ParameterError("indicator", "must be True or False", indicator)
+        self.fill: str | float = number if math.isfinite(number) else fill
+        self.indicator = bool(indicator)
+
+    @property
+    def learns(self) -> bool:  # type: ignore[override]
+        """True if missing values become means."""
+        return self.fill == "mean"
+
+    @property
+    def counts(self) -> Floats:
+        """Number of values of each feature that were not missing, if means are learned."""
+        return self._counts.copy()
+
+    @property
+    def means(self) -> Floats:
+        """Mean of each feature, if means are learned."""
+        return self._means.copy()
+
+    def merge(self, other: "Missing") -> Self:
+        """Add the counts and means of another one, with the same settings, to this one's."""
+        if (self.fill, self.indicator) != (other.fill, other.indicator):
+            raise ValueError(f"{self!r} and {other!r} differ in their settings")
+        if len(other._counts):
+            counts, means = self._statistics(len(other._counts))
+            merge_means(counts, means, other._counts, other._means)
+            _check_means(means)
+            self._counts, self._means = counts, means
+        return self
+
+    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        """Learn from each query, if asked to and it learns, and write features without gaps, from `first` on."""
+        learning = learning and self.learns
+        counts, means = self._statistics(X.shape[1])
+        if not self.learns:
+            means[:] = 0.0 if self.fill == "zero" else self.fill
+            if np.abs(means[0]) > np.finfo(X.dtype).max:
+                raise ParameterError("fill", f"must be a number that {X.dtype} holds, as the features are", self.fill)
+        vectors = np.empty((3, X.shape[1]))
+        missing_pass(read_only(X), read_only(offsets), learning, counts, means, self.indicator, outputs, first, vectors)
+        if learning:
+            if not np.isfinite(means).all():
+                check_finite(X, None, keep_missing=True)
+                _check_means(means)
+            self._counts, self._means = counts, means
+
+    def _statistics(self, n_features: int) -> tuple[Floats, Floats]:
+        """Return copies of counts and means, or zeros if nothing was learned."""
+        if len(self._counts) == 0:
+            return np.zeros(n_features), np.zeros(n_features)
+        if len(self._counts) != n_features:
+            raise ValueError(f"the transform was learned from {len(self._counts)} features, got {n_features}")
+        return self._counts.copy(), self._means.copy()
+
+    def n_outputs(self, n_features: int) -> int:
+        """Return the number of features that so many become."""
+        return 2 * n_features if self.indicator else n_features
+
+    def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Return the names of the features that features of these names become: "x missing" is the indicator of x."""
+        if names is None or not self.indicator:
+            return names
+        return (*names, *(f"{name} missing" for name in names))
+
+    def state(self) -> dict[str, Any]:
+        """Return the settings, counts and means."""
+        return {
+            "fill": self.fill,
+            "indicator": self.indicator,
+            "counts": self._counts.tolist(),
+            "means": self._means.tolist(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned; raise if it is inconsistent."""
+        self._set(state["fill"], state["indicator"])
+        n_features = len(state["counts"])
+        counts = finite_numbers("counts", state["counts"], n_features)
+        means = finite_numbers("means", state["means"], n_features)
+        if (counts < 0).any() or (counts != np.floor(counts)).any():
+            raise ValueError("counts must be whole numbers, not negative")
+        if n_features and not self.learns:
+            raise ValueError(f"there must be no means to fill in {self.fill!r}")
+        self._counts, self._means = counts, means
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return copy.copy(self)  # its arrays are replaced, never changed
+
+    def __repr__(self) -> str:
+        return f"Missing({self.fill!r}, indicator=True)" if self.indicator else f"Missing({self.fill!r})"
+
+
+def _check_means(means: Floats) -> None:
+    if not np.isfinite(means).all():
+        j = int(np.argmin(np.isfinite(means)))
+        raise ValueError(f"feature {j} is too large to have a mean: differences of its values overflow")
+
+
+@compiled
+def merge_means(counts: Floats, means: Floats, other_counts: Floats, other_means: Floats) -> None:
+    """Add the means of other values to counts and means, in place; those of no values change nothing."""
+    for j in range(len(counts)):
+        if other_counts[j] > 0.0:
+            counts[j] += other_counts[j]
+            means[j] += (other_means[j] - means[j]) * (other_counts[j] / counts[j])
+
+
+@compiled
+def missing_pass(
+    X: Features,
+    offsets: Ints,
+    learning: bool,
+    counts: Floats,
+    means: Floats,
+    indicator: bool,
+    outputs: Features,
+    first: int,
+    vectors: FloatRows,
+) -> None:
+    """Write every query with missing values replaced by the means, which its own values belong to if it is learned.
+
+    The mean of a query is its first value plus the mean difference from that, so that of a constant is exact.
+    """
+    n_features = X.shape[1]
+    query_counts, query_means, origins = vectors[0], vectors[1], vectors[2]
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
+        if learning:
+            for j in range(n_features):
+                query_counts[j], query_means[j], origins[j] = 0.0, 0.0, math.nan
+            for i in range(start, stop):
+                for j in range(n_features):
+                    x = np.float64(X[i, j])
+                    origins[j] = x if math.isnan(origins[j]) else origins[j]
+                    difference = x - origins[j]
+                    query_means[j] += 0.0 if math.isnan(x) else difference
+                    query_counts[j] += 0.0 if math.isnan(x) else 1.0
+            for j in range(n_features):
+                query_means[j] = origins[j] + query_means[j] / query_counts[j]  # if there are any
+            merge_means(counts, means, query_counts, query_means)
+        for i in range(start, stop):
+            for j in range(n_features):
+                x = X[i, j]
+                outputs[i, first + j] = means[j] if math.isnan(x) else x
+            if indicator:
+                for j in range(n_features):
+                    outputs[i, first + n_features + j] = 1.0 if math.isnan(X[i, j]) else 0.0
