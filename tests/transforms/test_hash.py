@@ -5,6 +5,7 @@ from hashlib import blake2b
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from support.learners import bits
@@ -209,3 +210,26 @@ def test_on_the_command_line(tmp_path):
     expected = pr.ListwisePerceptron(transforms="hash")
     expected.learn(stream[:30])
     assert bits(pr.load(model)) == bits(expected)
+
+
+@given(streams(dtypes=EITHER_PRECISION), st.integers(1, 8), st.booleans())
+def test_sparse_columns_are_hashed_as_dense_ones(stream, n_features, named):
+    if named:
+        names = [f"column {j}" for j in range(stream.n_features)]
+        stream = stream.with_features(stream.X, feature_names=names)
+    transform = pr.Hash(n_features)
+    made = transform.transform(stream.to_sparse())
+    assert made.is_sparse
+    dense = transform.transform(stream)
+    np.testing.assert_allclose(made.X.toarray(), dense.X, rtol=1e-5, atol=1e-5 * np.abs(stream.X).max())
+    assert made.feature_names == dense.feature_names
+
+
+def test_a_model_of_hashed_sparse_features(tmp_path):
+    X = sp.csr_array((np.ones(4), ([0, 0, 1, 2], [7, 9 * 10**4, 5, 99])), shape=(3, 10**5))
+    learner = pr.ListwisePerceptron(transforms=[pr.Hash(2**14), "running"])
+    learner.learn_one(X, [0, 1, 2])
+    learner.learn_one(X, [2, 1, 0])
+    assert len(learner.coef_) == 2**14
+    learner.save(tmp_path / "model.json")
+    np.testing.assert_array_equal(pr.load(tmp_path / "model.json").predict(X), learner.predict(X))

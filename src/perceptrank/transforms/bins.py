@@ -11,6 +11,7 @@ from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.sparse import dense
 from perceptrank.stream.validation import (
     ParameterError,
     bad_feature,
@@ -105,7 +106,7 @@ class Bins(WritingTransform):
         """Learn edges from the features of a stream, or of an iterable of blocks."""
         for part in as_blocks(stream):
             for block in part.blocks():
-                self.learn_and_apply(block.X, block.offsets)
+                self.learn_and_apply(dense(block.X), block.offsets)
         return self
 
     def freeze(self) -> Self:

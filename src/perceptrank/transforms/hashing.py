@@ -9,8 +9,9 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
+from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import ParameterError, check_positive_whole, check_seed, read_only
-from perceptrank.transforms.transform import WritingTransform
+from perceptrank.transforms.transform import Transform, WritingTransform
 
 Places: TypeAlias = tuple[Ints, Ints, Floats]  # columns in the order of their names, where each goes, and its sign
 
@@ -69,13 +70,36 @@ class Hash(WritingTransform):
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Write the sums of columns, from column `first` on."""
+        hash_pass(read_only(X), self._places(X.shape[1]), self.n_features, outputs, first)
+
+    def _places(self, n_columns: int) -> Places:
         names = self._columns
         if names is None:
-            names = _numbers(X.shape[1])
-        elif len(names) != X.shape[1]:
-            raise ValueError(f"X must have a column for each of {len(names)} names, got {X.shape[1]}")
-        places = find_places(names, self.n_features, self.signed, self.seed)
-        hash_pass(read_only(X), places, self.n_features, outputs, first)
+            names = _numbers(n_columns)
+        elif len(names) != n_columns:
+            raise ValueError(f"X must have a column for each of {len(names)} names, got {n_columns}")
+        return find_places(names, self.n_features, self.signed, self.seed)
+
+    def sparse_form(self) -> Transform:
+        """Return this transform."""
+        return self
+
+    def _apply(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
+        if not isinstance(X, SparseFeatures):
+            return super()._apply(X, offsets, learning=learning)
+        columns, places, signs = self._places(X.n_features)
+        rank, target, sign = np.empty(X.n_features, np.int64), np.empty(X.n_features, np.int64), np.empty(X.n_features)
+        rank[columns], target[columns], sign[columns] = np.arange(len(columns)), places, signs
+        chosen = slice(X.starts[0], X.starts[-1])
+        indices, row_of = X.indices[chosen], np.repeat(np.arange(len(X)), np.diff(X.starts))
+        in_order = np.lexsort((rank[indices], target[indices], row_of))
+        indices, row_of = indices[in_order], row_of[in_order]
+        made = target[indices]
+        values = (sign[indices] * X.values[chosen][in_order]).astype(X.dtype)
+        firsts = np.flatnonzero(np.diff(made, prepend=-1) | np.diff(row_of, prepend=-1))
+        sums = np.add.reduceat(values, firsts) if len(firsts) else values
+        starts = np.searchsorted(row_of[firsts], np.arange(len(X) + 1))
+        return SparseFeatures(sums, made[firsts], starts, self.n_features)
 
     def n_outputs(self, n_features: int) -> int:
         """Return the number of features that so many become: always the same."""
