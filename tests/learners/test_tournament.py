@@ -104,12 +104,12 @@ def test_an_interrupted_tournament_forgets_what_its_learners_transforms_saw():
 
 
 def test_hedge_draws_with_its_chances():
-    """After a round that one of two learners won by 1, chances are 1 : exp(-rate), rate = sqrt(8 ln 2)."""
+    """After a round that one of two learners won by 1, chances are 1 : exp(-rate), rate = sqrt(8 ln 2 / 2)."""
     tournament = pr.Tournament([pr.SlamPerceptron(), pr.SlamPerceptron()], strategy="hedge")
     rounds = np.arange(20_000)
     sums = np.array([[1.0], [0.0]]) * np.ones(len(rounds))
     drawn = tournament._choices(sums, np.ones(len(rounds), dtype=int), rounds)
-    chance = 1 / (1 + np.exp(-np.sqrt(8 * np.log(2))))
+    chance = 1 / (1 + np.exp(-np.sqrt(8 * np.log(2) / 2)))
     assert (drawn == 0).mean() == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / len(rounds)))
     np.testing.assert_array_equal(drawn, tournament._choices(sums, np.ones(len(rounds), dtype=int), rounds))
 
@@ -128,6 +128,37 @@ def test_hedge_keeps_its_guarantee(seed):
         expected += chances @ losses[:, t - 1]
         total += losses[:, t - 1]
     assert expected - total.min() <= bounds.hedge(n_learners=n, n_queries=rounds)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 5), rounds=st.integers(1, 60))
+def test_the_leader_keeps_its_guarantee(seed, n, rounds):
+    rng = np.random.default_rng(seed)
+    losses = rng.random((n, rounds)) ** rng.choice([0.1, 1, 8], (n, 1)) * (rng.random((n, rounds)) < rng.random((n, 1)))
+    losses[:, rng.random(rounds) < 0.2] = 1.0
+    assert lost_by_leader(losses) <= bounds.leader(n_learners=n, best_loss=losses.sum(axis=1).min()) + 1e-9
+
+
+@pytest.mark.parametrize(("n", "best"), [(1, 4), (2, 0), (3, 5), (7, 2)])
+def test_the_leaders_guarantee_is_attained(n, best):
+    losses, total = np.zeros((n, n * best + n - 1)), np.zeros(n)
+    for t in range(losses.shape[1]):
+        losses[np.argmin(total), t] = 1.0
+        total += losses[:, t]
+    assert total.min() == best
+    assert lost_by_leader(losses) == bounds.leader(n_learners=n, best_loss=best)
+
+
+def lost_by_leader(losses):
+    """The loss of a tournament whose learners have these losses, round by round; rounds are chosen by its own code."""
+    tournament = pr.Tournament([pr.SlamPerceptron()] * len(losses))
+    sums = np.cumsum(np.column_stack([np.zeros(len(losses)), 1 - losses]), axis=1)[:, :-1]
+    rounds = np.arange(losses.shape[1])
+    return losses[tournament._choices(sums, rounds, rounds), rounds].sum()
+
+
+def test_the_theorem_is_that_of_the_strategy():
+    assert "N L*" in pr.Tournament().theorem.statement
+    assert "hedge" in pr.Tournament(strategy="hedge").theorem.statement
 
 
 def test_over_takes_all_combinations():

@@ -245,6 +245,28 @@ class LinearRanker(Guaranteed, Estimator):
         warn_renamed("scalings_", "transforms_")
         return self.transforms_
 
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document, infinity if there is none.
+
+        It is known before anything is seen, and is a radius for `guarantee`.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transforms.
+        longest : int
+            Largest number of documents of a query.
+
+        >>> import perceptrank as pr
+        >>> round(pr.ListwisePerceptron(transforms="auto").largest_norm(136, longest=120), 1)
+        130.9
+        """
+        norm = np.inf
+        for transform in self.transforms_:
+            norm = transform.largest_norm(n_features, longest)
+            n_features = transform.n_outputs(n_features)
+        return norm
+
     def _blocks(self, state: State, stream: QueryStream) -> Iterator[QueryStream]:
         """Iterate over blocks that are small enough for their transformed features to stay in the cache."""
         grows = self._transforms(state) and not stream.is_sparse

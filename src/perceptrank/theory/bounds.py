@@ -18,6 +18,7 @@ from perceptrank.theory.weight_ratio import weight_ratio
 __all__ = [
     "Comparator",
     "hedge",
+    "leader",
     "listwise",
     "lower",
     "minimax",
@@ -195,6 +196,23 @@ def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin:
     check_not_negative("surrogate_margin", surrogate_margin)
     promised = theorems.slam(check_positive("learning_rate", learning_rate), surrogate_margin)
     return promised.bound(diameter=diameter, margin=margin)
+
+
+def leader(*, n_learners: int, best_loss: float) -> float:
+    """Bound the loss of a tournament with strategy "leader": N L* + N - 1.
+
+    Parameters
+    ----------
+    n_learners : int
+        N.
+    best_loss : float, not negative
+        L*, the smallest cumulative loss of a learner, 1 - measure summed over queries.
+
+    >>> leader(n_learners=3, best_loss=10.0)
+    32.0
+    """
+    n = check_positive_whole("n_learners", n_learners)
+    return n * check_not_negative("best_loss", best_loss) + n - 1
 
 
 def hedge(*, n_learners: int, n_queries: int) -> float:

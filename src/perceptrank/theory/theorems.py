@@ -58,6 +58,11 @@ def gradient_descent() -> Theorem:
     return Theorem("the regret of gradient descent")
 
 
+def leader() -> Theorem:
+    """Bound the loss of a tournament that ranks with the best so far; `bounds.leader` computes it."""
+    return Theorem("leader: loss ≤ N L* + N - 1, L* the best's", assumption="none; losses from 0 to 1")
+
+
 def hedge() -> Theorem:
     """Bound the expected loss of a tournament with exponential weights; `bounds.hedge` computes the regret."""
     return Theorem(

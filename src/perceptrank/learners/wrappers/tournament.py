@@ -18,6 +18,7 @@ from perceptrank.measures import AP, MeasureLike, parse
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import check_choice, check_seed
 from perceptrank.theory import theorems
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import Transform, TransformLike
 
 STRATEGIES = ("leader", "hedge")
@@ -27,9 +28,10 @@ class Tournament(Ensemble):
     """Run several learners on the stream at once, and rank each query with the best one so far.
 
     All learners rank and learn every query. The best has the largest sum of a measure over all queries so far, the
-    first in case of ties (`strategy="leader"`). With `"hedge"` the learner to rank with is drawn by exponential
-    weights: the expected loss after T queries is at most that of the best of N learners plus sqrt(2 T ln N) +
-    sqrt(ln N / 8), for every stream (`perceptrank.theory.bounds.hedge`).
+    first in case of ties (`strategy="leader"`): the loss is at most N times that of the best of N learners, plus N - 1,
+    for every stream (`perceptrank.theory.bounds.leader`). With `"hedge"` the learner to rank with is drawn by
+    exponential weights: the expected loss after T queries is at most that of the best of N learners plus
+    sqrt(2 T ln N) + sqrt(ln N / 8), for every stream (`perceptrank.theory.bounds.hedge`).
 
     It replaces tuning, for example of a learning rate or of the transform.
 
@@ -61,7 +63,6 @@ class Tournament(Ensemble):
     algorithm = "tournament"
     fixed = ("learners", "measure")
     cost = "that of its learners"
-    theorem = theorems.hedge()
 
     def __init__(
         self,
@@ -78,6 +79,11 @@ class Tournament(Ensemble):
         self.transforms = transforms
         self.seed = seed
         self._start()
+
+    @property
+    def theorem(self) -> Theorem:
+        """The guarantee for the current settings."""
+        return theorems.hedge() if self.strategy == "hedge" else theorems.leader()
 
     @classmethod
     def over(
@@ -141,7 +147,7 @@ class Tournament(Ensemble):
             leaders: Ints = np.argmax(sums, axis=0)
             return leaders
         n = len(sums)
-        rates = np.sqrt(8 * np.log(n) / np.maximum(n_judged, 1))
+        rates = np.sqrt(8 * np.log(n) / (n_judged + 1))
         exponents = rates * (sums - sums.max(axis=0))
         chances = np.cumsum(np.exp(exponents), axis=0)
         draws = np.array([np.random.default_rng([self.seed, number]).random() for number in rounds])
