@@ -596,10 +596,13 @@ def test_the_adversary_shows_bounds_and_separator(run):
     assert row["loss"] <= row["upper bound"]
     assert row["per round"] == pytest.approx(row["loss"] / row["rounds"])
     assert np.linalg.norm(result["separator"]) == pytest.approx(1)
-    for name in ("listnet", "listwise", "perceptron"):  # the second ranks with the mean of its weights
+    (averaged,) = json.loads(run(*words, "--learner", "listwise").stdout)["rows"]
+    assert averaged["upper bound"] == pytest.approx(3 * row["upper bound"] + 2)
+    assert averaged["loss"] <= averaged["upper bound"]
+    for name in ("listnet", "perceptron"):
         assert json.loads(run(*words, "--algorithm", name).stdout)["rows"][0]["upper bound"] is None
-    text = run("adversary", "--margin", 0.3).stdout
-    assert "(-0.1" in text
+    assert "(-0.1" in run("adversary", "--margin", 0.3).stdout
+    text = run("adversary", "--margin", 0.3, "--algorithm", "slam", "--set", "average=true").stdout
     assert "--set average=false" in text
     run("adversary", "--radius", 1e-170, "--margin", 1e-171, "--algorithm", "slam")
 

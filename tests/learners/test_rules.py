@@ -115,6 +115,9 @@ def test_learners_equal_their_definitions(setting, seed, longest, fractional):
         np.testing.assert_allclose(learner.weights, twin.weights, rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(learner.coef_, twin.coef(), rtol=1e-8, atol=1e-10)
     assert learner.n_updates == twin.n_updates
+    if isinstance(learner, pr.ListwisePerceptron):
+        losses = learner.mean_loss, learner.current_loss, learner.used_loss
+        np.testing.assert_allclose(losses, (twin.mean_loss, twin.current_loss, twin.used_loss), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.kernel

@@ -347,15 +347,28 @@ class TwinLearner:
         self.violators, self.class_order, self.average = violators, class_order, average
         self.weights = np.zeros(n_features)
         self.iterates, self.reaches, self.n_updates = [], [], 0
+        self.mean_loss = self.current_loss = self.used_loss = 0.0
 
     def coef(self):
-        return np.mean(self.iterates, axis=0) if self.average and self.iterates else self.weights
+        safe = self.mean_loss <= 2 * self.current_loss + 1
+        return np.mean(self.iterates, axis=0) if self.average and self.iterates and safe else self.weights
+
+    def judge(self, X, relevance):
+        """Safe averaging: add up what rankings by the mean, by the current weights and by the one in use lose."""
+        mean = np.mean(self.iterates, axis=0) if self.iterates else self.weights
+        rankings = [X @ weights for weights in (mean, self.weights, self.coef())]
+        losses = [1 - measure(self.name, scores, judged(relevance, self.name), k=self.k) for scores in rankings]
+        self.mean_loss, self.current_loss, self.used_loss = np.add(
+            [self.mean_loss, self.current_loss, self.used_loss], losses
+        )
 
     def learn_one(self, X, relevance):
         X = np.asarray(X, dtype=float)
         scores = X @ self.weights
         grades = judged(relevance, self.name)
         g, mass = np.zeros(len(scores)), 0.0
+        if self.algorithm == "listwise" and self.average and grades.any():
+            self.judge(X, relevance)
         if len(set(grades)) > 1:
             v = slam_weights(scores, relevance, self.name, self.k, class_order=self.class_order)
             if self.algorithm == "listnet":

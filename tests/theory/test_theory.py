@@ -402,6 +402,23 @@ def test_certificates_on_separable_streams(data, make, measure):
     assert certificate.norm == np.linalg.norm(learner.weights)
 
 
+@given(data=separable_streams(), violators=st.sampled_from(["places", "uniform", "top"]), measure=NAMES)
+def test_certificates_of_safe_averaging(data, violators, measure):
+    learner = pr.ListwisePerceptron(measure, violators=violators, transforms=None)
+    losses = learner.learn(data.stream, measure).losses(measure).sum()
+    diameter = pr.theory.diameter(data.stream, measure)
+    certificate = learner.certificate(margin=data.margin, diameter=diameter)
+    assert certificate.holds
+    *_, before, averaging = certificate.promises
+    assert (averaging.name, averaging.quantity) == ("safe averaging", "loss")
+    assert averaging.happened == certificate.used_loss == pytest.approx(losses, abs=1e-9)
+    assert averaging.bound == bounds.safe_averaging(certificate.mean_loss, certificate.current_loss)
+    assert certificate.current_loss <= certificate.mass * SLACK + 1e-9
+    promised = learner.guarantee(diameter=diameter, margin=data.margin)
+    assert averaging.bound <= promised * SLACK
+    assert promised == pytest.approx(3 * before.bound + 2)
+
+
 @given(
     stream=streams(), make=LEARNERS, measure=NAMES, seed=st.integers(0, 99), length=st.sampled_from([0.1, 1.0, 10.0])
 )
@@ -541,13 +558,11 @@ def test_guarantees_are_the_bounds():
         learning_rate=0.1, surrogate_margin=2.0, **given
     )
     assert pr.MinimaxPerceptron().guarantee(radius=3.0, margin=0.5) == bounds.minimax(radius=3.0, margin=0.5)
-    assert pr.ListwisePerceptron(relative_margin=2, transforms=None).guarantee(**given) == bounds.listwise(
-        relative_margin=2, **given
-    )
-    assert pr.ListwisePerceptron(margin=1.0, learning_rate=0.5, transforms=None).guarantee(**given) == bounds.slam(
-        learning_rate=0.5, **given
-    )
-    assert pr.ListwisePerceptron(margin=0, transforms=None).guarantee(**given) == bounds.listwise(
-        relative_margin=0, **given
-    )
+    for settings, expected in (
+        ({"relative_margin": 2}, bounds.listwise(relative_margin=2, **given)),
+        ({"margin": 1.0, "learning_rate": 0.5}, bounds.slam(learning_rate=0.5, **given)),
+        ({"margin": 0}, bounds.listwise(relative_margin=0, **given)),
+    ):
+        assert pr.ListwisePerceptron(average=False, **settings, transforms=None).guarantee(**given) == expected
+        assert pr.ListwisePerceptron(**settings, transforms=None).guarantee(**given) == 3 * expected + 2
     assert pr.Perceptron().guarantee(radius=2, comparator=(1, 4)) == bounds.perceptron(radius=2, comparator=(1, 4))

@@ -73,12 +73,12 @@ def adversary(
     if not as_json:
         shown = ", ".join(f"{one:+.3f}" for one in game.separator[:4])
         print(f"({shown}, ...) of {len(game.separator):,} weights ranks all {len(losses):,} queries with that margin")
-        if learner.theorem.surrogate is not None and learner.average:
+        if learner.theorem.surrogate is not None and learner.average and not learner.theorem.extra:
             print("it ranked with the mean of its weights, for which there is no upper bound; --set average=false")
 
 
 def _upper_bound(learner: "Learner", radius: float, margin: float) -> float | None:
     """Return what the learner's theorem allows, if it has one on the rankings that it shows."""
-    if learner.theorem.surrogate is None or learner.average:
+    if learner.theorem.surrogate is None or (learner.average and not learner.theorem.extra):
         return None
     return learner.guarantee(radius=radius, margin=margin)

@@ -6,9 +6,19 @@ from typing import ClassVar
 import numpy as np
 
 from perceptrank.learners.state import State
-from perceptrank.learners.tally import LARGEST_REACH, MASS, ROUNDS, SQUARED_STEPS, UPDATES
+from perceptrank.learners.tally import (
+    CURRENT_LOSS,
+    LARGEST_REACH,
+    MASS,
+    MEAN_LOSS,
+    ROUNDS,
+    SQUARED_STEPS,
+    UPDATES,
+    USED_LOSS,
+)
 from perceptrank.measures import parse
 from perceptrank.stream.validation import check_positive
+from perceptrank.theory import bounds
 from perceptrank.theory.certificates import Certificate, Promise
 from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
 
@@ -38,7 +48,8 @@ class Guaranteed:
     ) -> float:
         """Return the upper bound on the loss by the learner's theorem, see `perceptrank.theory.Theorem`.
 
-        The theorem applies to rankings by the current weights, not by their mean.
+        The theorem applies to rankings by the current weights, not by their mean, except for `ListwisePerceptron`,
+        which chooses between the two: its theorem depends on `average`.
 
         Parameters
         ----------
@@ -64,10 +75,12 @@ class Guaranteed:
 
         - a posteriori, an inequality of the proof: S <= |w| / (learning_rate margin);
         - from the steps: the theorem with the longest step per weight moved in place of the diameter;
-        - a priori: the theorem itself, if `diameter` or `radius` is given.
+        - a priori: the theorem itself, if `diameter` or `radius` is given;
+        - safe averaging: the loss of the rankings used, against those by the mean and by the current weights, for
+          `ListwisePerceptron` with `average`.
 
-        S, the weight moved in all rounds, is at least the cumulative loss. The bounds apply to transformed features,
-        and to settings that have not changed since learning began.
+        S, the weight moved in all rounds, is at least the cumulative loss of rankings by the current weights. The
+        bounds apply to transformed features, and to settings that have not changed since learning began.
 
         Parameters
         ----------
@@ -79,7 +92,7 @@ class Guaranteed:
             Those of the stream.
         """
         self._check_comparator(comparator)
-        state, promised = self._learned(), self._own_theorem()
+        state, promised = self._learned(), self._own_theorem().of_current
         weights, _, tally, _ = state.core
         rate = float(getattr(self, "learning_rate", 1.0))
         mass, norm = float(tally[MASS]), float(np.linalg.norm(weights))
@@ -97,6 +110,10 @@ class Guaranteed:
         if diameter is not None or radius is not None:
             bound = promised.bound(diameter=diameter, radius=radius, margin=margin, comparator=comparator)
             promises.append(Promise("a priori", formula, bound, mass))
+        mean, current, used = (float(tally[place]) for place in (MEAN_LOSS, CURRENT_LOSS, USED_LOSS))
+        if self.theorem.extra:
+            formula = "min(3 current + 2, (3 mean + 1) / 2)"
+            promises.append(Promise("safe averaging", formula, bounds.safe_averaging(mean, current), used, "loss"))
         return Certificate(
             self.algorithm,
             int(tally[ROUNDS]),
@@ -107,7 +124,14 @@ class Guaranteed:
             norm,
             tuple(promises),
             bool(self.average),
+            self._ranks_with(state),
+            mean,
+            current,
+            used,
         )
+
+    def _ranks_with(self, state: State) -> str:
+        return "mean" if self.average and state.tally[ROUNDS] > 0 else "current"
 
     def _own_theorem(self) -> Theorem:
         if self.theorem.symbol is None:

@@ -143,8 +143,7 @@ class LinearRanker(Guaranteed, Estimator):
 
     def _score_sparse(self, state: State, X: SparseFeatures, scores: Floats) -> bool:
         """Write the scores of sparse features; return whether all are finite."""
-        rounds = state.tally[ROUNDS]
-        share = 1.0 / rounds if self.average and rounds > 0 else 0.0
+        share = 1.0 / state.tally[ROUNDS] if self._ranks_with(state) == "mean" else 0.0
         return score_by_table(X.arrays, state.table, share, scores)
 
     def _has_transforms(self, state: State) -> bool:
@@ -178,7 +177,7 @@ class LinearRanker(Guaranteed, Estimator):
         return self._coefficients(self._learned())
 
     def _coefficients(self, state: State) -> Floats:
-        return state.mean() if self.average and state.tally[ROUNDS] > 0 else state.weights.copy()
+        return state.mean() if self._ranks_with(state) == "mean" else state.weights.copy()
 
     @property
     def n_features_in_(self) -> int:

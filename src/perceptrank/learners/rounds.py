@@ -38,17 +38,22 @@ def open_dense(
     averaging: bool, block: Block, q: int, state: Iterates, mean: Floats, scores: Floats, record: Record
 ) -> bool:
     """Score query q by the current weights, and in the record by those to rank with; return whether all are finite."""
-    X, _, offsets, _ = block
+    X, relevance, offsets, _ = block
     weights, total, tally, _ = state
     predicted, _ = record
     start, stop = offsets[q], offsets[q + 1]
-    if averaging and tally[ROUNDS] > 0.0:
+    by_mean = averaging and tally[ROUNDS] > 0.0
+    if by_mean:
         share = 1.0 / tally[ROUNDS]
         for j in range(len(mean)):
             mean[j] = total[j] * share
-        return score_rows_twice(X, start, stop, weights, scores, mean, predicted)
-    finite = score_rows(X, start, stop, weights, scores)
-    for i in range(stop - start):
+        finite = score_rows_twice(X, start, stop, weights, scores, mean, predicted)
+    else:
+        finite = score_rows(X, start, stop, weights, scores)
+    n = len(relevance)
+    for i in range(stop - start if len(predicted) > n else 0):
+        predicted[n + start + i] = scores[i]
+    for i in range(0 if by_mean else stop - start):
         predicted[start + i] = scores[i]
     return finite
 

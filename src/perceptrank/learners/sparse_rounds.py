@@ -82,17 +82,19 @@ def open_sparse(
 
     `mean` is not used.
     """
-    X, _, offsets, _ = block
+    X, relevance, offsets, _ = block
     table, room, tally, _ = state
     _, kept = room
     predicted, _ = record
-    start, stop = offsets[q], offsets[q + 1]
+    start, stop, n = offsets[q], offsets[q + 1], len(relevance)
     share = 1.0 / tally[ROUNDS] if averaging and tally[ROUNDS] > 0.0 else 0.0
     zero = 0.0
     for i in range(start, stop):
         score, lag = score_row_by_table(X, i, table)
         scores[i - start], kept[i - start] = score, score
         predicted[i] = score - lag * share
+        if len(predicted) > n:
+            predicted[n + i] = score
         zero += score * 0.0 + lag * 0.0
     return zero == 0.0
 

@@ -8,13 +8,16 @@ from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.sparse_rounds import LAG, WEIGHT, WIDTH
 from perceptrank.learners.tally import (
+    CURRENT_LOSS,
     LARGEST_REACH,
     MASS,
+    MEAN_LOSS,
     ROUNDS,
     SQUARED_REACH,
     SQUARED_STEPS,
     TALLY_LENGTH,
     UPDATES,
+    USED_LOSS,
     Iterates,
 )
 from perceptrank.stream.memory import check_room
@@ -32,6 +35,7 @@ _SUMS = {
     "squared_steps": SQUARED_STEPS,
     "largest_squared_reach": LARGEST_REACH,
 }
+_LOSSES = {"mean_loss": MEAN_LOSS, "current_loss": CURRENT_LOSS, "used_loss": USED_LOSS}  # left out while 0
 
 
 class State:
@@ -156,6 +160,7 @@ class State:
         """Return the arrays as numbers and lists, for a model file."""
         counts = {name: int(self.tally[place]) for name, place in _COUNTS.items()}
         sums = {name: float(self.tally[place]) for name, place in _SUMS.items()}
+        sums |= {name: float(self.tally[place]) for name, place in _LOSSES.items() if self.tally[place] > 0}
         plain: dict[str, Any] = {**counts, **sums}
         if self.is_sparse:
             plain |= {"weights": _non_zeros(self.weights), "lags": _non_zeros(self.table[LAG::WIDTH])}
@@ -178,7 +183,8 @@ class State:
             values[...] = read(name, plain[name], values.size).reshape(values.shape)
         for name, place in _COUNTS.items():
             self.tally[place] = whole_number(name, plain[name])
-        for name, place in _SUMS.items():
+        sums = _SUMS | {name: place for name, place in _LOSSES.items() if name in plain}
+        for name, place in sums.items():
             self.tally[place] = finite_numbers(name, [plain[name]], 1)[0]
             if self.tally[place] < 0:
                 raise ValueError(f"{name} must not be negative, got {plain[name]}")

@@ -4,8 +4,10 @@ from typing import TypeAlias
 
 from perceptrank.kernels.arrays import Features, Floats, Ints, SparseArrays
 
-# Entries of the tally. A reach is a squared length of a step per weight moved.
-ROUNDS, UPDATES, MASS, SQUARED_REACH, SQUARED_STEPS, LARGEST_REACH, TALLY_LENGTH = range(7)
+# Entries of the tally. A reach is a squared length of a step per weight moved. The losses are those of rankings by the
+# mean of all iterates, by the current ones, and by the one of them that ranked: see `safe_averaging`.
+ROUNDS, UPDATES, MASS, SQUARED_REACH, SQUARED_STEPS, LARGEST_REACH = range(6)
+MEAN_LOSS, CURRENT_LOSS, USED_LOSS, TALLY_LENGTH = range(6, 10)
 
 # Beyond this, sums of iterates and squared norms could overflow.
 LARGEST_SQUARED_NORM = 1e300
@@ -16,7 +18,9 @@ SMALLEST_ROOT = 1e-10
 # Arguments of a pass, as plain tuples: Numba unboxes those faster than any other compound type.
 Block: TypeAlias = tuple[Features, Floats, Ints, Floats]  # X, relevance, offsets, discounts 1 / log2(2 + place)
 Iterates: TypeAlias = tuple[Floats, Floats, Floats, Floats]  # weights, their total, tally, AdaGrad's squares
-Record: TypeAlias = tuple[Floats, Floats]  # scores that queries were ranked by before they were learned; masses moved
+# Scores that queries were ranked by before they were learned, and masses moved. If there is room for more scores than
+# there are documents, those by the current weights follow.
+Record: TypeAlias = tuple[Floats, Floats]
 SparseBlock: TypeAlias = tuple[SparseArrays, Floats, Ints, Floats]  # the same with sparse X
 
 # Room for the features that a step moves, and for a number for each of them or for each document of a query.

@@ -13,6 +13,7 @@ from perceptrank.theory import theorems
 from perceptrank.theory.adversary import n_rounds
 from perceptrank.theory.surrogates import parse_learnable
 from perceptrank.theory.theorem import AnyComparator, Comparator, from_constant
+from perceptrank.theory.theorems import HEAD_START, MEAN_FACTOR
 from perceptrank.theory.weight_ratio import weight_ratio
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "parameter_mixing",
     "perceptron",
     "ridge",
+    "safe_averaging",
     "slam",
     "slam_as_in_the_paper",
     "weight_ratio",
@@ -170,6 +172,26 @@ def listwise(
     """
     promised = theorems.listwise(check_not_negative("relative_margin", relative_margin), "level-pair")
     return promised.bound(diameter=diameter, margin=margin, comparator=comparator)
+
+
+def safe_averaging(mean_loss: float, current_loss: float) -> float:
+    """Bound the loss of safe averaging: min(3 current_loss + 2, (3 mean_loss + 1) / 2).
+
+    Parameters
+    ----------
+    mean_loss : float, not negative
+        Cumulative loss of ranking all queries by the mean of the iterates so far.
+    current_loss : float, not negative
+        The same by the current weights; the theorems about these bound it.
+
+    >>> safe_averaging(mean_loss=3691.0, current_loss=1.5)
+    6.5
+    """
+    by_current = (1 + MEAN_FACTOR) * check_not_negative("current_loss", current_loss) + HEAD_START + 1
+    by_mean = (1 + 1 / MEAN_FACTOR) * check_not_negative("mean_loss", mean_loss) + max(
+        0.0, 1 - HEAD_START / MEAN_FACTOR
+    )
+    return min(by_current, by_mean)
 
 
 def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin: float = 1.0, margin: float) -> float:

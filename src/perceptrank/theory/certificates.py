@@ -17,12 +17,15 @@ class Promise:
         The bound in symbols.
     bound, happened : float
         Bound and observed value.
+    quantity : str
+        What is bounded: "S", the weight moved, or "loss", that of the rankings used.
     """
 
     name: str
     formula: str
     bound: float
     happened: float
+    quantity: str = "S"
 
     @property
     def holds(self) -> bool:
@@ -57,7 +60,12 @@ class Certificate:
     promises : tuple of Promise
         The inequalities.
     is_averaged : bool
-        True if the learner ranks with the mean of its weights, to which the inequalities do not apply.
+        True if the learner ranks with the mean of its weights, to which the inequalities about S do not apply.
+    ranks_with : "mean" or "current"
+        The weights that rank the next query.
+    mean_loss, current_loss, used_loss : float
+        Cumulative losses, by the learner's measure, of rankings by the mean of all iterates, by the current weights,
+        and by the one of them that ranked, of a learner that chooses between them (safe averaging); else 0.
     """
 
     algorithm: str
@@ -69,6 +77,10 @@ class Certificate:
     norm: float
     promises: tuple[Promise, ...]
     is_averaged: bool = False
+    ranks_with: str = "current"
+    mean_loss: float = 0.0
+    current_loss: float = 0.0
+    used_loss: float = 0.0
 
     @property
     def holds(self) -> bool:
@@ -82,7 +94,13 @@ class Certificate:
         ]
         for one in self.promises:
             verdict = f"{one.used:.1%} used" if one.holds else "BROKEN"
-            lines.append(f"  {one.name:<14} S <= {one.formula} = {one.bound:.6g}: {verdict}")
-        if self.is_averaged:
+            lines.append(f"  {one.name:<14} {one.quantity} <= {one.formula} = {one.bound:.6g}: {verdict}")
+        if any(one.quantity == "loss" for one in self.promises):
+            now = "the mean of its weights" if self.ranks_with == "mean" else "its current weights"
+            lines.append(
+                f"  It ranks with {now}. Lost by the mean: {self.mean_loss:.6g}, by the current weights: "
+                f"{self.current_loss:.6g}, by the one that ranked: {self.used_loss:.6g}."
+            )
+        elif self.is_averaged:
             lines.append("  This learner ranks with the mean of its weights; the promises are about the current ones.")
         return "\n".join(lines)

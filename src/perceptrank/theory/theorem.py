@@ -5,7 +5,7 @@ L + U sqrt(C L) + U^2 C against every ranker u of norm U whose own cumulative su
 vector ranks with margin gamma, u = that vector / gamma has L = 0, which leaves C / gamma^2.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +61,8 @@ class Theorem:
         C with the numbers of the learner's settings.
     factor, offset : float
         C = factor * size^2 + offset.
+    multiple, extra : float
+        The loss is at most multiple * (L + U sqrt(C L) + U^2 C) + extra; other than 1 and 0 for safe averaging only.
     size : "diameter" or "radius"
         D, the largest distance of two differently graded documents of a query (or the bound 2R if D is unknown), or R,
         the largest norm of a document.
@@ -80,6 +82,8 @@ class Theorem:
     formula: str = ""
     factor: float = 0.0
     offset: float = 0.0
+    multiple: float = 1.0
+    extra: float = 0.0
     size: str = "diameter"
     surrogate: str | None = None
     assumption: str = "a linear ranker has margin γ on the stream; rankings by the current weights"
@@ -115,7 +119,13 @@ class Theorem:
         comparator: AnyComparator | None = None,
     ) -> float:
         """Return the bound on the learner's loss, given the margin of a separable stream or a comparator."""
-        return from_constant(self.constant(diameter=diameter, radius=radius), margin, comparator)
+        current = from_constant(self.constant(diameter=diameter, radius=radius), margin, comparator)
+        return self.multiple * current + self.extra
+
+    @property
+    def of_current(self) -> "Theorem":
+        """The bound on the weight moved, which that on the loss of rankings by the current weights is."""
+        return replace(self, multiple=1.0, extra=0.0)
 
     def separable_formula(self, *, by_radius: bool = False) -> str:
         """Return the bound on a separable stream, C / γ², in symbols; by_radius, with 4 R² in place of D².
@@ -124,7 +134,8 @@ class Theorem:
         '4 R² / γ²'
         """
         constant = self.formula.replace("D²", "4 R²") if by_radius else self.formula
-        return f"{constant} / γ²"
+        current = f"{constant} / γ²"
+        return f"{self.multiple:g} · {current} + {self.extra:g}" if self.extra else current
 
     def check_comparator(self, comparator: AnyComparator | None, measure: Measure | None) -> None:
         """Raise if a comparator's loss is counted in a surrogate that may be smaller than the theorem's."""

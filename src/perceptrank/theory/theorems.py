@@ -1,6 +1,13 @@
 """The theorems, one function each; docs/theory.md has the proofs."""
 
+from dataclasses import replace
+
 from perceptrank.theory.theorem import Theorem
+
+# Of safe averaging: the mean of all iterates ranks while its loss is at most MEAN_FACTOR times that of the current
+# weights, plus HEAD_START.
+MEAN_FACTOR = 2.0
+HEAD_START = 1.0
 
 
 def perceptron() -> Theorem:
@@ -43,6 +50,20 @@ def listwise(relative_margin: float, surrogate: str) -> Theorem:
         factor,
         surrogate=surrogate,
         tight=relative_margin == 0,
+    )
+
+
+def safe_averaging(current: Theorem) -> Theorem:
+    """Bound the loss of safe averaging, given the theorem about rankings by the current weights."""
+    promised, bound = current.statement.split(" ≤ ")
+    multiple, extra = 1 + MEAN_FACTOR, HEAD_START + 1
+    return replace(
+        current,
+        statement=f"{promised} ≤ {multiple:g} {bound} + {extra:g}",
+        multiple=multiple,
+        extra=extra,
+        assumption="a linear ranker has margin γ on the stream",
+        tight=False,
     )
 
 
