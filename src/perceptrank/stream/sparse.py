@@ -232,6 +232,15 @@ def dense(X: AnyFeatures) -> Features:
     return X.toarray() if isinstance(X, SparseFeatures) else X
 
 
+def concatenate_features(parts: list[AnyFeatures]) -> AnyFeatures:
+    """Join the rows of several matrices, as a copy; sparse if the first one is."""
+    if isinstance(parts[0], SparseFeatures):
+        return SparseFeatures.concatenate(
+            [part if isinstance(part, SparseFeatures) else SparseFeatures.from_dense(part) for part in parts]
+        )
+    return np.concatenate([dense(part) for part in parts])
+
+
 def is_scipy(X: Any) -> bool:
     """Tell whether X is a sparse matrix or array of SciPy, which is not imported for it."""
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
