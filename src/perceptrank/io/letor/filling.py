@@ -21,13 +21,14 @@ class Filler:
     """Parses chunks into one matrix that grows in length and width; results are collected in the order of the text.
 
     Chunks are split so that the rows taken for a part have a moderate size. When a part turns out to be wider than the
-    matrix, that is widened, and whatever is pending is split and parsed again.
+    matrix, that is widened, and whatever is pending is split and parsed again. `widest` is what is known of the first.
     """
 
-    def __init__(self, pool: Pool, parser: LineParser, policy: ErrorPolicy, reader: TextReader) -> None:
+    def __init__(self, pool: Pool, parser: LineParser, policy: ErrorPolicy, reader: TextReader, widest: Widest) -> None:
         self._matrix, self.runs = Matrix(parser.settings.dtype), Runs()
         self._pool, self._parser, self._policy, self._reader = pool, parser, policy, reader
         self._density = DensityLimit(parser)
+        self._density.see(widest)
         self._todo: deque[Chunk] = deque()
         self._jobs: deque[Job] = deque()
         self._n_text_bytes = self._n_pending_bytes = 0
@@ -78,7 +79,7 @@ class Filler:
         """Have the first part of what is to do parsed, or make room for it."""
         matrix = self._matrix
         if matrix.width == 0 and not self._jobs:
-            if not self._parser.min_width:
+            if not (self._parser.min_width or self._density.widest.width):
                 self._density.see(self._parser.widest(self._todo[0]))
             matrix.widen(self._parser.min_width or self._density.widest.width)
         part, rest = self._todo[0].split(matrix.documents_per_part)

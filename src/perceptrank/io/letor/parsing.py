@@ -47,7 +47,7 @@ from perceptrank.io.letor.decimals import NO_NUMBER, UNDECIDED, parse_number
 from perceptrank.io.letor.pairs import caller_value, ends_field, is_blank, parse_pairs
 from perceptrank.io.letor.words import load_word
 from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, Words
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper_inlined
 
 _QID = np.uint64(int.from_bytes(b"qid:", "little"))
 _FOUR_BYTES = np.uint64(2**32 - 1)
@@ -93,13 +93,26 @@ def parse_lines(
         if text[pos] != NEWLINE and text[pos] != HASH:
             row = first_row + found[N_ROWS]
             n_runs, id_start, id_end, widest = found[N_RUNS], found[ID_START], found[ID_END], found[WIDEST]
-            code, end = parse_head(text, pos, relevance, row, runs, late, known_at, known, where, found)
-            if code == FINE:
-                code, end = _parse_features(
-                    text, end, X, row, late, known_at, known, marks, words, masks, base, limit, bound, found
-                )
-            if code == FINE:
-                code, end = parse_tail(text, end, row, runs, comments, where, found)
+            code, end = _parse_line(
+                text,
+                pos,
+                X,
+                relevance,
+                row,
+                runs,
+                comments,
+                late,
+                known_at,
+                known,
+                marks,
+                words,
+                masks,
+                base,
+                limit,
+                bound,
+                where,
+                found,
+            )
             if code == FINE:
                 found[N_ROWS] += 1
                 if found[WIDEST] > widest:
@@ -118,7 +131,7 @@ def parse_lines(
         found[LINE] += 1
 
 
-@compiled
+@helper_inlined
 def begin_pass(found: Ints) -> None:
     """Set what is known before the first line."""
     found[:] = 0
@@ -126,7 +139,7 @@ def begin_pass(found: Ints) -> None:
     found[ORDERED] = 1
 
 
-@compiled
+@helper_inlined
 def enter_bad(bad: IntRows, begin: int, at: int, code: int, found: Ints) -> None:
     """Enter the current line, which begins at `begin` and is invalid at `at`, in the table of invalid lines."""
     bad[found[N_BAD], BAD_LINE] = found[LINE]
@@ -136,7 +149,7 @@ def enter_bad(bad: IntRows, begin: int, at: int, code: int, found: Ints) -> None
     found[N_BAD] += 1
 
 
-@compiled
+@helper_inlined
 def parse_head(
     text: Bytes,
     start: int,
@@ -179,11 +192,14 @@ def parse_head(
 
 
 @compiled
-def _parse_features(
+def _parse_line(
     text: Bytes,
     start: int,
     X: Features,
+    relevance: Floats,
     row: int,
+    runs: IntRows,
+    comments: IntRows,
     late: IntRows,
     known_at: Ints,
     known: Floats,
@@ -193,21 +209,27 @@ def _parse_features(
     base: int,
     limit: int,
     bound: float,
+    where: int,
     found: Ints,
 ) -> tuple[int, int]:
-    """Parse the pairs of a line into a row of X; return (FINE, their end) or (error code, offset of the error)."""
+    """Parse a line; return (FINE, its end) or (error code, offset of the error)."""
+    code, pairs = parse_head(text, start, relevance, row, runs, late, known_at, known, where, found)
+    if code != FINE:
+        return code, pairs
     code, pos = parse_pairs(
-        text, start, X, row, late, known_at, known, marks, words, masks, base, limit, bound, found[ORDERED] == 1, found
+        text, pairs, X, row, late, known_at, known, marks, words, masks, base, limit, bound, found[ORDERED] == 1, found
     )
     if code == UNORDERED:
         found[ORDERED] = 0
         code, pos = parse_pairs(
-            text, start, X, row, late, known_at, known, marks, words, masks, base, limit, bound, False, found
+            text, pairs, X, row, late, known_at, known, marks, words, masks, base, limit, bound, False, found
         )
-    return code, pos
+    if code != FINE:
+        return code, pos
+    return parse_tail(text, pos, row, runs, comments, where, found)
 
 
-@compiled
+@helper_inlined
 def parse_tail(
     text: Bytes, start: int, row: int, runs: IntRows, comments: IntRows, where: int, found: Ints
 ) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from perceptrank.io.letor.density import is_sparse
 from perceptrank.io.letor.error_policy import ErrorPolicy, OnError
 from perceptrank.io.letor.filling import Filler
 from perceptrank.io.letor.jobs import Pool
-from perceptrank.io.letor.lines import LineParser
+from perceptrank.io.letor.lines import LineParser, Widest
 from perceptrank.io.letor.matrix import permute_rows
 from perceptrank.io.letor.runs import JoinedRuns
 from perceptrank.io.letor.settings import GROUP, LineSettings
@@ -129,13 +129,19 @@ def read_letor(
         if first is None:
             policy.warn_if_skipped()
             raise no_documents(parser.files)
-        kind = SparseFiller if _reads_sparse(parser, first) else Filler
-        filler = kind(pool, parser, policy, reader)
+        is_known = bool(parser.min_width or settings.sparse)
+        widest = Widest() if is_known else parser.widest(first)
+        sparse = is_sparse(parser, first, parser.min_width or widest.width)
+        filler: SparseFiller | Filler
+        if sparse:
+            filler = SparseFiller(pool, parser, policy, reader)
+        else:
+            filler = Filler(pool, parser, policy, reader, widest)
         filler.fill(chain([first], chunks), report)
     policy.warn_if_skipped()
     if filler.n_filled == 0:
         raise no_documents(parser.files)
-    names = parser.feature_names(filler.width, sparse=kind is SparseFiller)
+    names = parser.feature_names(filler.width, sparse=sparse)
     X, relevance = filler.finish(filler.width)
     stream = _group(X, relevance, filler.runs.finish(len(X)), names)
     return stream if group is None else _regroup(stream, group)
@@ -151,12 +157,6 @@ def _first_with_documents(
         reader.release(chunk)
         report()
     return None
-
-
-def _reads_sparse(parser: LineParser, first: Chunk) -> bool:
-    if parser.settings.sparse is not None:
-        return parser.settings.sparse
-    return is_sparse(parser, first, parser.min_width or parser.widest(first).width)
 
 
 def _regroup(stream: QueryStream, group: npt.ArrayLike | PathLike) -> QueryStream:
