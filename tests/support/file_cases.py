@@ -38,6 +38,11 @@ def example():
     )
 
 
+def sparse_example():
+    whole = example()
+    return whole.with_features(pr.SparseFeatures.from_dense(np.where(whole.X > 0, whole.X, 0)))
+
+
 class Files:
     """The files that are changed, in a folder, and those that came of it."""
 
@@ -48,6 +53,7 @@ class Files:
         self.stream = example()
         pr.write_store(self.stream, self.originals / "one.store")
         pr.write_store(self.stream, self.originals / "two.store").append(self.stream[:2])
+        pr.write_store(sparse_example(), self.originals / "sparse.store").append(sparse_example()[1:])
         for layout in ("columns", "list"):
             pr.write_parquet(self.stream, self.originals / f"{layout}.parquet", layout=layout, row_group_bytes=60)
         table = pa.table({"qid": [1, 1, 2], "relevance": [0, 1, 2], "x": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]})
@@ -90,7 +96,8 @@ class Files:
         opened.verify()
         if path.name != "manifest.json":
             original = pr.open_store(source)
-            assert np.array_equal(opened.X, original.X), "a change passed verify()"
+            same = opened.X == original.X if opened.is_sparse else np.array_equal(opened.X, original.X)
+            assert same, "a change passed verify()"
             assert np.array_equal(opened.relevance, original.relevance), "a change passed verify()"
 
     def run_parquet(self, rng, source, target):
@@ -148,7 +155,10 @@ READERS = {"store": Files.run_store, "parquet": Files.run_parquet, "npz": Files.
 def read_stream(stream):
     """Touch everything in a stream."""
     assert stream.X.shape == (stream.n_documents, stream.n_features)
-    np.nansum(stream.X, dtype=np.float64)
+    if stream.is_sparse:
+        pr.SparseFeatures(*stream.X._rebased().arrays, stream.n_features)
+    values = stream.X.values if stream.is_sparse else stream.X
+    np.nansum(values, dtype=np.float64)
     np.nansum(stream.relevance)
     assert len(stream.qids.tolist()) == len(stream.offsets) - 1
     assert stream.offsets[-1] == stream.n_documents

@@ -132,11 +132,8 @@ def read_letor(
         is_known = bool(parser.min_width or settings.sparse)
         widest = Widest() if is_known else parser.widest(first)
         sparse = is_sparse(parser, first, parser.min_width or widest.width)
-        filler: SparseFiller | Filler
-        if sparse:
-            filler = SparseFiller(pool, parser, policy, reader)
-        else:
-            filler = Filler(pool, parser, policy, reader, widest)
+        work = pool, parser, policy, reader
+        filler: SparseFiller | Filler = SparseFiller(*work) if sparse else Filler(*work, widest)
         filler.fill(chain([first], chunks), report)
     policy.warn_if_skipped()
     if filler.n_filled == 0:

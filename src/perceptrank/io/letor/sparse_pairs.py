@@ -38,7 +38,7 @@ from perceptrank.io.letor.words import (
     wide_point_bits,
 )
 from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints
-from perceptrank.kernels.compiled import compiled, helper, helper_inlined
+from perceptrank.kernels.compiled import compiled, helper
 
 Columns = npt.NDArray[np.int32]
 
@@ -56,7 +56,7 @@ def count_colons(text: Bytes, start: int, stop: int) -> int:
     return count
 
 
-@helper_inlined
+@helper
 def parse_sparse_pairs(
     text: Bytes,
     start: int,
