@@ -24,6 +24,8 @@ HOSTILE_VALUES = [
 HOSTILE_TEXTS = [
     b"", b"{", b"[]", b"null", b"7", b"\xff", b"[" * 20_000, b'{"a":' * 20_000, b"9" * 5000, b'{"feature_names":{}}',
     b'{"feature_names":[[]]}', b'{"feature_names":["a","b"]}', b'{"index_columns":null}', b'{"index_columns":["x"]}',
+    b'{"layout":"sparse"}', b'{"layout":"sparse","n_features":2}', b'{"layout":"sparse","n_features":3}',
+    b'{"layout":"sparse","n_features":2147483647,"feature_names":["a"]}', b'{"layout":[],"n_features":1e999}',
 ]  # fmt: skip
 
 
@@ -56,6 +58,7 @@ class Files:
         pr.write_store(sparse_example(), self.originals / "sparse.store").append(sparse_example()[1:])
         for layout in ("columns", "list"):
             pr.write_parquet(self.stream, self.originals / f"{layout}.parquet", layout=layout, row_group_bytes=60)
+        pr.write_parquet(sparse_example(), self.originals / "sparse.parquet", row_group_bytes=60)
         table = pa.table({"qid": [1, 1, 2], "relevance": [0, 1, 2], "x": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]})
         pq.write_table(table, self.originals / "lists.parquet", compression="zstd")
         values = np.array([0.5, 1.0, float("nan")] * 20)
