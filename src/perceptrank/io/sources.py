@@ -65,6 +65,7 @@ def open_sources(
     comments: bool = False,
     progress: Callable[[int, int], object] | None = None,
     columns: dict[str, Any] | None = None,
+    sparse: bool | None = None,
     **letor: Any,
 ) -> Blocks:
     """Open files of one format, lazily or in memory.
@@ -80,6 +81,8 @@ def open_sources(
         As for `read_letor`.
     columns : dict, optional
         Column names of Parquet files, as for `read_parquet`.
+    sparse : bool, optional
+        As for `read_letor`; the features of stores and Parquet files are as they are there.
     **letor
         Options for LETOR text, as for `read_letor`.
 
@@ -102,7 +105,7 @@ def open_sources(
         )
     if kind == "letor":
         read = read_letor if whole else scan_letor
-        return read(sources, comments=comments, progress=progress, **letor)
+        return read(sources, comments=comments, progress=progress, sparse=sparse, **letor)
     letor.pop("n_threads", None)
     if letor:
         what = "a store" if kind == "store" else "a Parquet file"

@@ -29,6 +29,7 @@ from perceptrank.kernels.arrays import Ints
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, dense
+from perceptrank.stream.validation import AdvisingValueError, Setting
 
 _MAX_COUNTED_GRADES = 64
 _MAX_ID_BYTES = 2**30
@@ -142,10 +143,8 @@ def _check_features(head: dict[str, Any], stream: QueryStream) -> None:
             f"({_list_names(head['feature_names'])}), got {stream.n_features} ({_list_names(names)})"
         )
     if stream.is_sparse and not head.get("sparse"):
-        raise ValueError(
-            "the store has dense features and cannot take sparse ones; stream.to_dense() makes them dense, and a store "
-            "whose first queries are sparse takes both"
-        )
+        problem = "the store has dense features and cannot take sparse ones; "
+        raise AdvisingValueError(problem, Setting("sparse", False), " reads dense ones, stream.to_dense() makes them")
     if not np.can_cast(stream.X.dtype, head["dtype"]):
         raise ValueError(f"the store has features of dtype {head['dtype']}, which cannot hold {stream.X.dtype} exactly")
 
