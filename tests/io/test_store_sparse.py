@@ -9,6 +9,7 @@ from support.comparing import assert_same
 
 import perceptrank as pr
 from perceptrank.io import store_manifest, store_reading, store_segments
+from perceptrank.io.sparse_rows import are_valid
 
 N = 60
 
@@ -176,3 +177,22 @@ def test_a_manifest_that_is_wrong(whole, tmp_path, change, message):
     path.write_text(json.dumps(manifest))
     with pytest.raises(pr.FormatError, match=message):
         pr.open_store(tmp_path / "s")
+
+
+@pytest.mark.kernel
+def test_the_check_of_rows_refuses_what_the_constructor_refuses():
+    rng = np.random.default_rng(0)
+    outcomes = []
+    for _ in range(400):
+        sizes = rng.integers(0, 4, 4)
+        rows = [rng.integers(-1 if rng.random() < 0.1 else 0, 7, size) for size in sizes]
+        rows = [np.sort(row) if rng.random() < 0.8 else row for row in rows]
+        indices, starts = np.concatenate(rows).astype(np.int32), np.array([0, *np.cumsum(sizes)])
+        try:
+            pr.SparseFeatures(np.ones(len(indices)), indices, starts, 6)
+            expected = True
+        except ValueError:
+            expected = False
+        assert are_valid(indices, starts, 6) == expected, (indices, starts)
+        outcomes.append(expected)
+    assert 50 < sum(outcomes) < 350
