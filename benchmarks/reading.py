@@ -2,7 +2,8 @@
 
 python benchmarks/reading.py [--megabytes 250] [--repeats 3] [--json]
 
-One file is simulated in the shape of MSLR-WEB and read by all in turn. Memory is that of a process of its own.
+One file is simulated in the shape of MSLR-WEB and read by all in turn, another in the shape of RCV1 (47,236 features, a
+hundred of them in a line), which becomes compressed sparse rows. Memory is that of a process of its own.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import time
 import warnings
 from pathlib import Path
 
+import numpy as np
 import xgboost
 from ratios import best_of, row, show
 from sklearn.datasets import load_svmlight_file
@@ -21,6 +23,7 @@ from sklearn.datasets import load_svmlight_file
 import perceptrank as pr
 
 BYTES_PER_DOCUMENT = 1150
+SPARSE_FEATURES, SPARSE_BYTES_PER_DOCUMENT = 47_236, 1230
 
 # Of a process of its own, in bytes: what it has in memory, and the most it has had.
 MEMORY = """
@@ -71,6 +74,33 @@ def text(path: Path, repeats: int) -> list[dict[str, object]]:
     ]
 
 
+def write_sparse_text(path: Path, n_documents: int) -> None:
+    """Documents of 60 to 140 terms, of which the first are frequent, with weights of four decimals."""
+    rng = np.random.default_rng(0)
+    with open(path, "w", encoding="ascii") as file:
+        for i in range(n_documents):
+            terms = 1 + np.unique((SPARSE_FEATURES * rng.random(rng.integers(60, 141)) ** 2).astype(int))
+            weights = rng.lognormal(-3, 0.8, len(terms))
+            pairs = " ".join(f"{term}:{weight:.4f}" for term, weight in zip(terms, weights, strict=True))
+            file.write(f"{i % 5} qid:{i // 20} {pairs}\n")
+
+
+def sparse_text(path: Path, repeats: int) -> list[dict[str, object]]:
+    one, two = best_of(repeats, lambda: pr.read_letor(path, n_threads=1), lambda: pr.read_letor(path, n_threads=2))
+    (sklearn,) = best_of(1, lambda: load_svmlight_file(str(path), query_id=True))
+    X, _, _ = load_svmlight_file(str(path), query_id=True)
+    stream = pr.read_letor(path)
+    assert stream.is_sparse
+    assert stream.X.n_nonzeros == np.count_nonzero(X.data)
+    size = path.stat().st_size / 1e6
+    speeds = {"sparse, one thread": one, "two": two, "scikit-learn": sklearn}
+    print(", ".join(f"{who}: {size / seconds:,.0f} MB/s" for who, seconds in speeds.items()), file=sys.stderr)
+    return [
+        row("read_letor of sparse text, one thread, speed against scikit-learn's reader", sklearn / one, ">= 30", one),
+        row("read_letor of sparse text, two threads, speed against scikit-learn's reader", sklearn / two, ">= 30", two),
+    ]
+
+
 def memory(path: Path) -> list[dict[str, object]]:
     def run(code: str) -> float:
         command = [sys.executable, "-c", MEMORY + code, path]
@@ -112,7 +142,10 @@ def main() -> None:
         path = Path(name) / "mslr.txt"
         pr.write_letor(pr.mslr_shaped(arguments.megabytes * 1_000_000 // BYTES_PER_DOCUMENT // 120), path)
         print(f"a file of {os.path.getsize(path) / 1e6:.0f} MB", file=sys.stderr)
-        rows = [*text(path, arguments.repeats), *memory(path), *stores(Path(name), arguments.repeats)]
+        sparse = Path(name) / "rcv1.txt"
+        write_sparse_text(sparse, arguments.megabytes * 1_000_000 // SPARSE_BYTES_PER_DOCUMENT // 2)
+        rows = [*text(path, arguments.repeats), *sparse_text(sparse, arguments.repeats)]
+        rows += [*memory(path), *stores(Path(name), arguments.repeats)]
     show(rows, as_json=arguments.json)
 
 

@@ -107,7 +107,6 @@ def test_convert_wrong_use(run, letor, tmp_path):
     assert "there is no file" in run("convert", str(tmp_path / "nothing"), str(tmp_path / "s")).stderr
     assert "one format" in run("convert", letor, str(make_store(tmp_path)), str(tmp_path / "s")).stderr
     assert "LETOR text only" in run("convert", str(make_store(tmp_path)), str(tmp_path / "s"), "--zero-based").stderr
-    assert "--sparse is for" in run("convert", letor, str(tmp_path / "s"), "--sparse").stderr
 
 
 def make_store(folder):
@@ -126,6 +125,28 @@ def test_datasets(run, tmp_path):
     listed = json.loads(run("datasets", "--data", str(tmp_path), "--json").output)
     assert {one["name"]: one["here"] for one in listed}["mq2008"] == {"test": [1]}
     assert len(listed) == 10
+
+
+def test_sparse_features_stay_sparse_from_format_to_format(run, tmp_path):
+    text = "1 qid:1 1:1 90000:0.25\n0 qid:1 7:3\n2 qid:2 90000:-1\n"
+    (tmp_path / "a.txt").write_text(text)
+    for source, destination in [("a.txt", "b.store"), ("b.store", "c.parquet"), ("c.parquet", "d.txt")]:
+        assert run("convert", str(tmp_path / source), str(tmp_path / destination)).exit_code == 0
+    assert (tmp_path / "d.txt").read_text() == text
+    assert pr.open_store(tmp_path / "b.store").is_sparse
+    assert pr.read_parquet(tmp_path / "c.parquet").is_sparse
+    run("convert", str(tmp_path / "b.store"), str(tmp_path / "e.store"), "--dense")
+    dense = pr.open_store(tmp_path / "e.store")
+    assert not dense.is_sparse
+    assert dense.X[0, [0, 1, 89_999]].tolist() == [1, 0, 0.25]
+    problem = "the store has dense features and cannot take sparse ones; --dense reads dense ones"
+    assert problem in run("convert", str(tmp_path / "a.txt"), str(tmp_path / "e.store"), "--append").stderr
+    run("convert", str(tmp_path / "a.txt"), str(tmp_path / "e.store"), "--append", "--dense")
+    assert pr.open_store(tmp_path / "e.store").n_documents == 6
+    run("convert", str(tmp_path / "e.store"), str(tmp_path / "f.store"), "--sparse")
+    assert pr.open_store(tmp_path / "f.store").X.n_nonzeros == 8
+    problem = "sparse features have no layout 'list'"
+    assert problem in run("convert", str(tmp_path / "a.txt"), str(tmp_path / "g.parquet"), "--layout", "list").stderr
 
 
 def test_convert_flags_have_an_effect(run, tmp_path):

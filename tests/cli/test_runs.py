@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import perceptrank as pr
+from perceptrank.cli.runs import fingerprint
 from perceptrank.learners.learner import Learner
 
 OLD = pr.separable(40, n_features=5, label_noise=0.2, seed=3).stream
@@ -141,3 +142,16 @@ def test_a_finished_run_is_told_as_json_too(run, files, monkeypatch):
     (row,) = json.loads(run(*words, "--trace", "t.npz", "--resume", "--plot", "c.svg").stdout)["rows"]
     assert row["queries"] == 90
     assert (folder / "c.svg").exists()
+
+
+def test_fingerprints_of_sparse_queries():
+    X = pr.SparseFeatures([1.0, 2.0, 3.0, 1.0, 2.0], [0, 4, 1, 0, 4], [0, 2, 3, 5], 9)
+    stream = pr.QueryStream.from_arrays(X, [1, 0, 1], group=[1, 1, 1])
+    one, other, same = (fingerprint(stream, q) for q in range(3))
+    assert one != other
+    assert one != same  # which has another name
+    assert fingerprint(stream[1:], 0) == other
+    assert fingerprint(stream[2:], 0) == same
+    moved = stream.with_features(pr.SparseFeatures(X.values, [0, 5, 1, 0, 4], X.starts, 9))
+    assert fingerprint(moved, 0) != one
+    assert fingerprint(moved, 1) == other

@@ -74,8 +74,9 @@ def test_what_differs_is_said(tmp_path):
         one.read(tmp_path, "vali", 2)
     assert len(one.read(tmp_path, "vali", 2, check=False)) == 2
     path.write_text("1 qid:7 1:0.5 45:1\n0 qid:8 1:1\n")
-    with pytest.raises(ValueError, match="2 documents instead of 2,874 and 45 features instead of 46"):
-        one.read(tmp_path, "vali", 2)
+    for sparse in (None, True):
+        with pytest.raises(ValueError, match="2 documents instead of 2,874 and 45 features instead of 46"):
+            one.read(tmp_path, "vali", 2, sparse=sparse)
     path.write_text("1 qid:7 47:1\n")
     with pytest.raises(pr.FormatError, match="n_features=46 ids go from 1 to 46"):
         one.read(tmp_path, "vali", 2)

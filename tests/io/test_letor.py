@@ -85,7 +85,8 @@ def test_a_scan_is_the_stream_in_blocks(rng, chunk_bytes, n_threads, max_bytes):
             return
         blocks = list(scan)
     stream = pr.QueryStream.concatenate(blocks)
-    assert stream.X.tobytes() == twin.X.tobytes()
+    assert (stream.to_dense().X + 0.0).tobytes() == (twin.X + 0.0).tobytes()
+    assert settings["sparse"] is None or stream.is_sparse == settings["sparse"]
     assert stream.relevance.tolist() == twin.relevance
     assert stream.offsets.tolist() == twin.offsets
     assert [str(qid) for qid in stream.qids] == [str(qid) for qid in twin.qids]
@@ -142,7 +143,7 @@ def test_later_lines_may_have_larger_ids(tiny_chunks, n_threads, ordered):
 def test_ids_around_powers_of_ten(last, zero_based):
     ids = [last - 3, last - 2, last - 1]
     text = f"1 qid:1 {ids[0]}:1 {ids[1]}:2 {ids[2]}:3\n0 qid:1 {ids[2]}:6 {ids[0]}:4 {ids[1]}:5 "
-    stream = read(text, zero_based=zero_based)
+    stream = read(text, zero_based=zero_based, sparse=False)
     width = ids[-1] + zero_based
     assert stream.X.shape == (2, width)
     np.testing.assert_array_equal(stream.X[:, width - 3 :], [[1, 2, 3], [4, 5, 6]])
@@ -626,7 +627,8 @@ def test_matrices_that_cannot_fit_are_refused(monkeypatch, start):
     assert start("1 qid:1 1000:1\n" * 100)
     for text, settings in [("1 qid:1 1:1\n", {"n_features": 10**6}), ("1 qid:1 9999:1\n" * 60, {})]:
         with pytest.raises(MemoryError, match=r"take 0.0 GB, more than is available"):
-            start(text, **settings)
+            start(text, sparse=False, **settings)
+        assert start(text, **settings)  # which are sparse
 
 
 def test_memory_for_later_chunks_is_checked(monkeypatch, tiny_chunks):

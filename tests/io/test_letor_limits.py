@@ -109,7 +109,7 @@ WITHIN_LIMITS = """
 import io
 import perceptrank as pr
 from support.limits import forget_peak, limit_memory, memory, time_limit
-READERS = pr.read_letor, lambda *a, **k: sum(len(block) for block in pr.scan_letor(*a, **k))
+READERS = pr.read_letor, lambda *a, **k: pr.QueryStream.concatenate(pr.scan_letor(*a, **k))
 for reader in READERS:
     reader(io.BytesIO(b"1 qid:1 1:1\\n2 qid:2 3:1\\n"), n_threads=2)
 limit_memory(700 * 2**20)
@@ -130,7 +130,8 @@ for name in sys.argv[1:]:
 @pytest.mark.parametrize("kinds", ["bz2 zst txt", pytest.param("gz xz bz2 zst txt", marks=pytest.mark.deep)])
 def test_small_files_do_not_take_gigabytes(tmp_path, kinds):
     window = "needs a window of more than 128 MiB; decompress the file first"
-    wide = "if there are so many features, use n_features=1048576"
+    wide = "QueryStream(1 queries, 1500 documents, 1048576 features, 1500 non-zeros)"
+    late = "QueryStream(1 queries, 5001 documents, 1048576 features, 5001 non-zeros)"
     lines = b"\n" * 2**25
     files = {  # and the megabytes that they may take
         "lines.gz": (bombs.COMPRESS["gzip"](lines), "no documents", 50),
@@ -140,9 +141,9 @@ def test_small_files_do_not_take_gigabytes(tmp_path, kinds):
         "zeros.zst": (bombs.zstd_blocks(2**10, b"\0"), "a line longer than 64 MiB", 200),
         "window.zst": (bombs.zstd_blocks(9, b"\n", window_log=31), window, 50),
         "window.xz": (bombs.xz_window(bombs.LINE), window, 50),
-        "name.txt": (b"#1048576:x\n" + b"1 qid:1 1:1\n" * 1500, wide, 350),
-        "id.txt": (b"1 qid:1 1048576:1\n" * 1500, wide, 350),
-        "late.txt": (b"1 qid:1 1:1\n" * 5000 + b"1 qid:1 1048576:1\n", wide, 350),
+        "name.txt": (b"#1048576:x\n" + b"1 qid:1 1:1\n" * 1500, wide, 150),
+        "id.txt": (b"1 qid:1 1048576:1\n" * 1500, wide, 50),
+        "late.txt": (b"1 qid:1 1:1\n" * 5000 + b"1 qid:1 1048576:1\n", late, 50),
     }
     files = {name: file for name, file in files.items() if name.split(".")[1] in kinds.split()}
     for name, (data, _, _) in files.items():
@@ -161,20 +162,23 @@ def test_small_files_do_not_take_gigabytes(tmp_path, kinds):
 def test_more_features_than_their_text_has_are_to_be_declared(monkeypatch, start):
     monkeypatch.setattr(density, "ALWAYS_ALLOWED_BYTES", 2**16)
     text = b"1 qid:1 1:1\n" * 50 + b"1 qid:1 9000:1\n" * 9
-    problem = r"^<stream>:51:1: because of feature 9000 a document takes 0.036 MB.* use n_features=9000$"
+    problem = r"^<stream>:51:1: because of feature 9000 a document takes 0.036 MB.* use n_features=9000 or sparse=True$"
     with pytest.raises(pr.FormatError, match=problem):
-        start(text)
-    assert start(text, n_features=9000).X.shape == (59, 9000)
-    with pytest.raises(pr.FormatError, match=r"^<stream>:2:1: because of feature 8999 .* use n_features=9000$"):
-        start(b"#1:x\n#8999:x\n" + b"1 qid:1 1:1\n" * 50, zero_based=True)
-    assert start(b"1 qid:1 9000:1\n").n_features == 9000
+        start(text, sparse=False)
+    assert start(text, n_features=9000, sparse=False).X.shape == (59, 9000)
+    with pytest.raises(
+        pr.FormatError, match=r"^<stream>:2:1: because of feature 8999 .* use n_features=9000 or sparse"
+    ):
+        start(b"#1:x\n#8999:x\n" + b"1 qid:1 1:1\n" * 50, zero_based=True, sparse=False)
+    assert start(b"1 qid:1 9000:1\n", sparse=False).n_features == 9000
+    assert start(text).X.shape == (59, 9000)
 
 
 def test_features_named_by_a_later_file_are_limited_too(monkeypatch, tmp_path):
     monkeypatch.setattr(density, "ALWAYS_ALLOWED_BYTES", 2**16)
     (tmp_path / "a").write_bytes(b"1 qid:1 1:1\n" * 50)
     (tmp_path / "b").write_bytes(b"# x\n\n#9000:x\n1 qid:2 1:1\n")
-    with pytest.raises(pr.FormatError, match=r"b:3:1: because of feature 9000 .* use n_features=9000$"):
+    with pytest.raises(pr.FormatError, match=r"b:3:1: because of feature 9000 .* use n_features=9000 or sparse=True$"):
         pr.read_letor(tmp_path)
     assert pr.read_letor(tmp_path, n_features=9000).n_features == 9000
 
@@ -183,9 +187,9 @@ def test_features_named_by_a_later_file_are_limited_too(monkeypatch, tmp_path):
 def test_a_scan_does_not_add_up_the_features_of_blocks(monkeypatch):
     monkeypatch.setattr(density, "ALWAYS_ALLOWED_BYTES", 2**20)
     text = b"".join(b"1 qid:%d 9000:1\n" % i for i in range(300))
-    assert sum(len(block) for block in pr.scan_letor(io.BytesIO(text), max_bytes=2**18)) == 300
+    assert sum(len(block) for block in pr.scan_letor(io.BytesIO(text), max_bytes=2**18, sparse=False)) == 300
     with pytest.raises(pr.FormatError, match="n_features=9000"):
-        read(text)
+        read(text, sparse=False)
 
 
 def test_skipping_wrong_lines_takes_time_in_proportion():

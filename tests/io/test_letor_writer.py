@@ -293,3 +293,43 @@ def test_large_and_small_float32_are_short(value):
     written = text.getvalue().split(b":")[-1].strip()
     assert len(written) <= 14
     assert np.float32(float(written)) == number
+
+
+NUMBERS = [1.0, -0.5, 1e-30, 3.4e38, 0.1, 123456.789, -1e-7, 16777216.0, 2.0**-149, 1 / 3]
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("buffer_bytes", [1, 1000, 2**22])
+def test_sparse_streams_are_read_back_to_the_bit(dtype, buffer_bytes, monkeypatch):
+    monkeypatch.setattr("perceptrank.io.letor.writer._BUFFER_BYTES", buffer_bytes)
+    rng = np.random.default_rng(1)
+    sizes = np.array([3, 0, 7, *rng.integers(0, 9, 96), 1])
+    indices = [np.sort(rng.choice(2**31 - 1, size, replace=False)) for size in sizes[:-1]]
+    values = rng.choice(NUMBERS, sizes.sum()).astype(dtype)
+    X = pr.SparseFeatures(values, np.concatenate([*indices, [2**31 - 2]]), [0, *np.cumsum(sizes)], 2**31 - 1)
+    comments = [f"document {i}" if i % 3 else "" for i in range(100)]
+    stream = pr.QueryStream.from_arrays(X, rng.random(100), group=[5] * 20, comments=comments)
+    text = io.BytesIO()
+    pr.write_letor(stream, text)
+    assert text.getvalue().count(b":") == sizes.sum() + 100
+    text.seek(0)
+    assert_same(pr.read_letor(text, sparse=True, dtype=dtype, comments=True), stream)
+    for part in (stream[3:9], stream[1:2]):  # whose values are in the middle of arrays
+        pr.write_letor(part, text := io.BytesIO())
+        text.seek(0)
+        found = pr.read_letor(text, n_features=2**31 - 1, dtype=dtype, comments=True)
+        assert_same(found, part)
+
+
+def test_zeros_among_the_non_zeros_are_not_written():
+    X = pr.SparseFeatures([0.0, 2.0, -0.0], [1, 3, 5], [0, 2, 3], 6)
+    pr.write_letor(pr.QueryStream.from_arrays(X, [1, 0]), text := io.BytesIO(), zero_based=True)
+    assert text.getvalue() == b"1 qid:0 3:2\n0 qid:0\n"
+
+
+def test_a_sparse_value_that_is_not_finite_is_named():
+    X = pr.SparseFeatures([1.0, np.inf], [1, 70], [0, 0, 2], 99)
+    stream = pr.QueryStream._trusted(X, np.zeros(2), np.array([0, 2]), np.arange(1), None)
+    with pytest.raises(ValueError, match="X must be finite, got inf at document 1, feature 70"):
+        pr.write_letor(stream, io.BytesIO())

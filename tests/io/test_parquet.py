@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from decimal import Decimal
@@ -392,3 +393,92 @@ def test_grades_and_queries_must_not_be_missing(tmp_path):
         pq.write_table(pa.table({"qid": [1, 1], "relevance": [0, 1], "x": [1.0, 2.0]} | {name: [1, None]}), path)
         with pytest.raises(pr.FormatError, match=f"row 1: column '{name}' must not be missing$"):
             pr.read_parquet(path, missing="keep")
+
+
+def sparse_stream(n=30, n_features=10**6, dtype=np.float32, **settings):
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(0, 5, n)
+    indices = np.concatenate([np.sort(rng.choice(n_features, size, replace=False)) for size in sizes])
+    X = pr.SparseFeatures(rng.normal(size=len(indices)).astype(dtype), indices, [0, *np.cumsum(sizes)], n_features)
+    return pr.QueryStream.from_arrays(X, rng.integers(3, size=n), group=[3] * (n // 3), **settings)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("row_group_bytes", [1, 100, 2**20])
+def test_sparse_streams_are_read_back_to_the_bit(tmp_path, dtype, row_group_bytes):
+    stream = sparse_stream(dtype=dtype, comments=[f"document {i}" for i in range(30)])
+    path = tmp_path / "sparse.parquet"
+    pr.write_parquet(stream, path, row_group_bytes=row_group_bytes)
+    assert_same(pr.read_parquet(path, comments=True), stream)
+    blocks = list(pr.scan_parquet(path, comments=True, max_bytes=1))
+    assert_same(pr.QueryStream.concatenate(blocks), stream)
+    assert all(block.is_sparse for block in blocks)
+    table = pq.read_table(path)
+    assert table.column_names == ["qid", "relevance", "indices", "values", "comment"]
+    assert table["indices"][0].as_py() == stream[0].X[:1].indices[: len(table["indices"][0])].tolist()
+
+
+def test_sparse_features_keep_their_names_and_dense_ones_can_be_written_sparse(tmp_path):
+    X = np.array([[0, 1.5, 0], [0, 0, 0], [2, 0, 0]])
+    stream = pr.QueryStream.from_arrays(X, [0, 1, 2], feature_names=["a", "b", "c"])
+    path = tmp_path / "sparse.parquet"
+    for blocks in (stream.to_sparse(), [stream.to_sparse()]):
+        pr.write_parquet(blocks, path)
+        assert_same(pr.read_parquet(path), stream.to_sparse())
+    pr.write_parquet(stream, path, layout="sparse")
+    assert_same(pr.read_parquet(path), stream.to_sparse())
+    with pytest.raises(
+        ValueError, match=r"sparse features have no layout 'list'; stream\.to_dense\(\) makes them dense"
+    ):
+        pr.write_parquet(stream.to_sparse(), tmp_path / "other.parquet", layout="list")
+    assert not (tmp_path / "other.parquet").exists()
+
+
+def test_blocks_of_other_numbers_of_sparse_features_are_not_written(tmp_path):
+    blocks = [sparse_stream(n_features=100), sparse_stream(n_features=101)]
+    with pytest.raises(ValueError, match="blocks must have the same features, got another number or other names"):
+        pr.write_parquet(blocks, tmp_path / "sparse.parquet")
+    for number, block in enumerate(blocks):
+        pr.write_parquet(block, tmp_path / f"{number}.parquet")
+    with pytest.raises(pr.FormatError, match=r"1\.parquet has 101 sparse features, the files before it 100"):
+        pr.read_parquet([tmp_path / "0.parquet", tmp_path / "1.parquet"])
+
+
+HOSTILE = {
+    "indices must be from 0 to 4, got 5 in row 0": ([[5], [1]], [[1.0], [2.0]]),
+    "indices must be from 0 to 4, got -1 in row 1": ([[0], [-1]], [[1.0], [2.0]]),
+    "indices must be from 0 to 4, got 4294967296 in row 1": ([[0], [2**32]], [[1.0], [2.0]]),
+    "indices must increase within a row, got 3 duplicated in row 1": ([[0], [3, 3]], [[1.0], [2.0, 3.0]]),
+    "indices must increase within a row, got 2 after 3 in row 1": ([[0], [3, 2]], [[1.0], [2.0, 3.0]]),
+    "the lists of 'indices' and 'values' must be of the same length in every row": ([[0, 1], [1]], [[1.0], [2.0, 3.0]]),
+    "column 'values' must not be missing": ([[0], [1]], [[1.0], None]),
+    "X must be finite, got NaN at document 1, feature 1": ([[0], [1]], [[1.0], [None]]),
+    "indices must be a vector of whole numbers": ([[0], [None]], [[1.0], [2.0]]),
+    "sparse features must be lists of whole numbers and of values": ([[0.5], [1]], [[1.0], [2.0]]),
+    "sparse features must be lists of whole numbers and of values, got int64": ([0, 1], [[1.0], [2.0]]),
+    "must hold numbers, got string": ([[0], [1]], [["x"], ["y"]]),
+}
+
+
+@pytest.mark.parametrize("problem", HOSTILE)
+def test_sparse_columns_that_do_not_fit_together(tmp_path, problem):
+    indices, values = HOSTILE[problem]
+    table = pa.table({"qid": [1, 1], "relevance": [0, 1], "indices": indices, "values": values})
+    metadata = {"perceptrank": json.dumps({"layout": "sparse", "n_features": 5, "feature_names": None})}
+    path = tmp_path / "hostile.parquet"
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+    for read in (pr.read_parquet, lambda path: list(pr.scan_parquet(path))):
+        with pytest.raises(pr.FormatError) as error:
+            read(path)
+        assert str(error.value).startswith(str(path))
+        assert problem in str(error.value)
+
+
+@pytest.mark.parametrize("n_features", [0, -1, 2**31, 1.5, "5", None, True])
+def test_a_number_of_sparse_features_that_is_none(tmp_path, n_features):
+    path = tmp_path / "hostile.parquet"
+    table = pa.table({"qid": [1], "relevance": [0], "indices": [[0]], "values": [[1.0]]})
+    metadata = {"perceptrank": json.dumps({"layout": "sparse", "n_features": n_features, "feature_names": None})}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+    with pytest.raises(pr.FormatError, match=r"hostile.parquet is damaged: n_features in its metadata must be"):
+        pr.read_parquet(path)

@@ -24,6 +24,8 @@ HOSTILE_VALUES = [
 HOSTILE_TEXTS = [
     b"", b"{", b"[]", b"null", b"7", b"\xff", b"[" * 20_000, b'{"a":' * 20_000, b"9" * 5000, b'{"feature_names":{}}',
     b'{"feature_names":[[]]}', b'{"feature_names":["a","b"]}', b'{"index_columns":null}', b'{"index_columns":["x"]}',
+    b'{"layout":"sparse"}', b'{"layout":"sparse","n_features":2}', b'{"layout":"sparse","n_features":3}',
+    b'{"layout":"sparse","n_features":2147483647,"feature_names":["a"]}', b'{"layout":[],"n_features":1e999}',
 ]  # fmt: skip
 
 
@@ -38,6 +40,11 @@ def example():
     )
 
 
+def sparse_example():
+    whole = example()
+    return whole.with_features(pr.SparseFeatures.from_dense(np.where(whole.X > 0, whole.X, 0)))
+
+
 class Files:
     """The files that are changed, in a folder, and those that came of it."""
 
@@ -48,8 +55,10 @@ class Files:
         self.stream = example()
         pr.write_store(self.stream, self.originals / "one.store")
         pr.write_store(self.stream, self.originals / "two.store").append(self.stream[:2])
+        pr.write_store(sparse_example(), self.originals / "sparse.store").append(sparse_example()[1:])
         for layout in ("columns", "list"):
             pr.write_parquet(self.stream, self.originals / f"{layout}.parquet", layout=layout, row_group_bytes=60)
+        pr.write_parquet(sparse_example(), self.originals / "sparse.parquet", row_group_bytes=60)
         table = pa.table({"qid": [1, 1, 2], "relevance": [0, 1, 2], "x": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]})
         pq.write_table(table, self.originals / "lists.parquet", compression="zstd")
         values = np.array([0.5, 1.0, float("nan")] * 20)
@@ -90,7 +99,8 @@ class Files:
         opened.verify()
         if path.name != "manifest.json":
             original = pr.open_store(source)
-            assert np.array_equal(opened.X, original.X), "a change passed verify()"
+            same = opened.X == original.X if opened.is_sparse else np.array_equal(opened.X, original.X)
+            assert same, "a change passed verify()"
             assert np.array_equal(opened.relevance, original.relevance), "a change passed verify()"
 
     def run_parquet(self, rng, source, target):
@@ -148,7 +158,10 @@ READERS = {"store": Files.run_store, "parquet": Files.run_parquet, "npz": Files.
 def read_stream(stream):
     """Touch everything in a stream."""
     assert stream.X.shape == (stream.n_documents, stream.n_features)
-    np.nansum(stream.X, dtype=np.float64)
+    if stream.is_sparse:
+        pr.SparseFeatures(*stream.X._rebased().arrays, stream.n_features)
+    values = stream.X.values if stream.is_sparse else stream.X
+    np.nansum(values, dtype=np.float64)
     np.nansum(stream.relevance)
     assert len(stream.qids.tolist()) == len(stream.offsets) - 1
     assert stream.offsets[-1] == stream.n_documents

@@ -37,12 +37,13 @@ LARGEST_ID = 3000
 @contextmanager
 def small_limits(chunk_bytes, largest_id=LARGEST_ID):
     """Read in chunks of so many bytes, and allow no larger id that is not declared, lest matrices become huge."""
-    before = text_module._CHUNK_BYTES, letor_settings.LARGEST_UNDECLARED
-    text_module._CHUNK_BYTES, letor_settings.LARGEST_UNDECLARED = chunk_bytes, largest_id
+    before = text_module._CHUNK_BYTES, letor_settings.LARGEST_UNDECLARED, letor_settings.LARGEST_SPARSE
+    text_module._CHUNK_BYTES = chunk_bytes
+    letor_settings.LARGEST_UNDECLARED = letor_settings.LARGEST_SPARSE = largest_id
     try:
         yield
     finally:
-        text_module._CHUNK_BYTES, letor_settings.LARGEST_UNDECLARED = before
+        text_module._CHUNK_BYTES, letor_settings.LARGEST_UNDECLARED, letor_settings.LARGEST_SPARSE = before
 
 
 def random_number(rng):
@@ -104,6 +105,7 @@ def random_case(rng):
         "dtype": rng.choice([np.float32, np.float64]),
         "n_features": rng.choice([None, None, max(width, 1), 150]),
         "clip": rng.choice([None, None, None, 1.5]),
+        "sparse": rng.choice([None, False, True]),
     }
     encoding = rng.choice(["utf-8", "utf-8", "latin-1"])
     return rng.choice([b"", b"", b"", b"\xef\xbb\xbf"]) + text.encode(encoding), settings
@@ -145,6 +147,7 @@ def mutated(rng, text):
 
 def expected(text, settings, skip=False):
     """What the twin makes of a text, or where it says that the text is wrong."""
+    settings = {name: value for name, value in settings.items() if name != "sparse"}
     try:
         return letor_twin.read(text, **settings, skip=skip, largest=letor_settings.LARGEST_UNDECLARED)
     except letor_twin.WrongError as error:
@@ -174,10 +177,16 @@ def difference(stream, twin):
     """The first part of a stream that is not what the twin says; None if all are, to the bit."""
     if stream.X.shape != twin.X.shape or stream.X.dtype != twin.X.dtype:
         return f"X is {stream.X.dtype} {stream.X.shape}, expected {twin.X.dtype} {twin.X.shape}"
-    if stream.X.tobytes() != twin.X.tobytes():
-        bits = f"u{twin.X.itemsize}"
-        i, j = np.argwhere(stream.X.view(bits) != twin.X.view(bits))[0]
-        return f"X[{i}, {j}] is {stream.X[i, j]!r}, expected {twin.X[i, j]!r}"
+    X, wanted = stream.X, twin.X
+    if stream.is_sparse:
+        pr.SparseFeatures(*X.arrays, X.n_features)  # which checks that they fit together
+        if not X.values.all():
+            return "X has zeros among the non-zeros"
+        X, wanted = X.toarray(), wanted + 0.0  # zeros have no sign
+    if X.tobytes() != wanted.tobytes():
+        bits = f"u{wanted.itemsize}"
+        i, j = np.argwhere(X.view(bits) != wanted.view(bits))[0]
+        return f"X[{i}, {j}] is {X[i, j]!r}, expected {wanted[i, j]!r}"
     for name in ("relevance", "offsets", "qids", "comments"):
         got, wanted = getattr(stream, name).tolist(), getattr(twin, name)
         if repr(got) != repr(wanted):
@@ -253,7 +262,9 @@ def _outcomes(data, how):
     for reader in (pr.read_letor, lambda *a, **k: pr.QueryStream.concatenate(pr.scan_letor(*a, **k))):
         try:
             stream = reader(io.BytesIO(data), **how)
-            outcomes.append((stream.X.shape, hash(stream.X.tobytes()), stream.qids.tolist()))
+            arrays = stream.X.arrays if stream.is_sparse else [stream.X]
+            content = [hash(array.tobytes()) for array in arrays]
+            outcomes.append((stream.X.shape, content, stream.qids.tolist()))
         except pr.FormatError as error:
             outcomes.append(str(error))
         except ValueError as error:

@@ -27,6 +27,7 @@ class Layout(StrEnum):
 
     columns = "columns"
     list = "list"
+    sparse = "sparse"
 
 
 class Writing(NamedTuple):
@@ -38,7 +39,7 @@ class Writing(NamedTuple):
     overwrite: bool = False
     sparse: bool = False
     zero_based: bool = False
-    layout: Literal["columns", "list"] = "columns"
+    layout: Literal["columns", "list", "sparse"] | None = None
 
     @property
     def format(self) -> str:
@@ -72,8 +73,13 @@ def convert(
         bool, typer.Option("--group", help="Bring documents of a query together that are not adjacent, in memory.")
     ] = False,
     comments: Annotated[bool, typer.Option("--comments", help="Keep comments.")] = False,
-    sparse: Annotated[bool, typer.Option("--sparse", help="Leave out zeros when writing LETOR text.")] = False,
-    layout: Annotated[Layout, typer.Option(help="Parquet: a column per feature, or one of lists.")] = Layout.columns,
+    layout: Annotated[
+        Layout | None,
+        typer.Option(
+            help="Parquet: a column per feature, one of lists, or lists of what is not 0. By default columns, or "
+            "sparse if the features are."
+        ),
+    ] = None,
     write_zero_based: Annotated[
         bool, typer.Option("--write-zero-based", help="Count feature ids from 0 when writing LETOR text.")
     ] = False,
@@ -91,7 +97,10 @@ def convert(
     *sources, destination = paths
     start = time.perf_counter()
     reading = Reading(files=sources, comments=comments, whole=whole, **asdict(dialect))
-    writing = Writing(destination, to, append, overwrite, sparse, write_zero_based, layout.value)
+    leave_out = dialect.sparse is True
+    writing = Writing(
+        destination, to, append, overwrite, leave_out, write_zero_based, None if layout is None else layout.value
+    )
     counted = _Counted()
     if _is_compaction(sources, writing):
         counted.count(_compact(destination))
@@ -139,8 +148,6 @@ def write(blocks: "Iterator[QueryStream]", writing: Writing) -> None:
     """Write blocks."""
     path = Path(writing.destination)
     kind = writing.format
-    if kind != "letor" and writing.sparse:
-        raise ValueError("--sparse is for LETOR text")
     if writing.append:
         if kind != "store":
             raise ValueError("--append is for stores")

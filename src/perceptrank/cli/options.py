@@ -116,6 +116,14 @@ class Dialect:
     qid: Annotated[Qid, typer.Option(help="Where LETOR text names queries.")] = Qid.auto
     clip: Annotated[float | None, typer.Option(help="Bound values of LETOR text to plus or minus this.")] = None
     dtype: Annotated[bool, typer.Option("--float64", help="Keep features of LETOR text as float64.")] = False
+    sparse: Annotated[
+        bool | None,
+        typer.Option(
+            "--sparse/--dense",
+            help="Keep only the features that are not 0, or all. By default stores and Parquet files say it, and LETOR "
+            "text is sparse if it has more than 1000 features, of which less than an eighth is not 0.",
+        ),
+    ] = None
     on_error: Annotated[
         bool, typer.Option("--skip-errors", help="Skip wrong lines of LETOR text and say how many there were.")
     ] = False

@@ -34,11 +34,16 @@ class Reading(Dialect):
         queries = documents = 0
         for block in _blocks_of(stream):
             for start, stop in _cuts(queries, len(block), every):
-                yield block if stop - start == len(block) else block[start:stop]
+                yield self._as_chosen(block if stop - start == len(block) else block[start:stop])
             queries += len(block)
             documents += block.n_documents
             if n_documents:
                 bar(documents, n_documents)
+
+    def _as_chosen(self, block: "QueryStream") -> "QueryStream":
+        if self.sparse is None:
+            return block
+        return block.to_sparse() if self.sparse else block.to_dense()
 
     def _open(self, bar: Callable[[int, int], object]) -> "Blocks":
         from perceptrank.io.sources import open_sources
@@ -59,6 +64,7 @@ class Reading(Dialect):
             progress=bar,
             columns=self._columns(),
             missing="keep" if self.missing else "error",
+            sparse=self.sparse,
             **{name: value for name, value in given.items() if value is not None},
         )
 

@@ -8,12 +8,15 @@ found again when resuming; where the queries come from, and how they are cut int
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from perceptrank.stream.query_stream import QueryStream
+    from perceptrank.stream.sparse import AnyFeatures
 
 
 class Run:
@@ -95,9 +98,16 @@ def fingerprint(block: "QueryStream", q: int) -> str:
     start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
     features = block.X[start:stop]
     found = hashlib.sha256(f"{block.qids[q]} {features.dtype} {features.shape}\n".encode(errors="surrogatepass"))
-    found.update(features.tobytes())
+    for array in _arrays(features):
+        found.update(array.tobytes())
     found.update(block.relevance[start:stop].tobytes())
     return found.hexdigest()[:32]
+
+
+def _arrays(features: "AnyFeatures") -> "Iterable[npt.NDArray[Any]]":
+    from perceptrank.stream.sparse import SparseFeatures
+
+    return features._rebased().arrays if isinstance(features, SparseFeatures) else [features]
 
 
 def fingerprint_of_file(path: Path) -> str:

@@ -14,6 +14,7 @@ from perceptrank.io.letor.scan import scan_letor
 from perceptrank.io.paths import PathLike
 from perceptrank.stream.blocks import Scan
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import check_choice
 
 
@@ -229,4 +230,8 @@ class DataSet:
 
 def _last_feature(stream: QueryStream) -> int:
     """Return the number of the last feature that is not 0 everywhere."""
-    return int(np.flatnonzero(stream.X.any(axis=0)).max(initial=-1)) + 1
+    X = stream.X
+    if isinstance(X, SparseFeatures):
+        values, indices, _ = X._rebased().arrays
+        return int(indices[values != 0].max(initial=-1)) + 1
+    return int(np.flatnonzero(X.any(axis=0)).max(initial=-1)) + 1

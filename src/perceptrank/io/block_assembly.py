@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import AnyFeatures, concatenate_features
 
 _LONGEST_PADDED = 64
 
@@ -16,7 +17,7 @@ _LONGEST_PADDED = 64
 class Piece(NamedTuple):
     """Consecutive documents; ``starts`` and ``qids`` have the row and the id where each query begins."""
 
-    X: Features
+    X: AnyFeatures
     relevance: Floats
     comments: npt.NDArray[Any] | None
     starts: list[int]
@@ -102,7 +103,7 @@ class BlockAssembler:
 
     def _take(self, n_rows: int) -> QueryStream:
         """Remove the first rows, which are whole queries, and return them as a stream."""
-        X = np.concatenate([piece.X for piece in self._pieces])
+        X = concatenate_features([piece.X for piece in self._pieces])
         relevance = np.concatenate([piece.relevance for piece in self._pieces])
         texts = [piece.comments for piece in self._pieces if piece.comments is not None]
         comments: npt.NDArray[Any] | None = np.concatenate(texts) if len(texts) == len(self._pieces) else None
@@ -117,7 +118,11 @@ class BlockAssembler:
             None if comments is None else comments[:n_rows],
         )
         left = Piece(
-            X[n_rows:].copy(), relevance[n_rows:].copy(), None if comments is None else comments[n_rows:].copy(), [], []
+            concatenate_features([X[n_rows:]]),
+            relevance[n_rows:].copy(),
+            None if comments is None else comments[n_rows:].copy(),
+            [],
+            [],
         )
         self._pieces = [left]
         self.n_rows, self._n_bytes = len(left.X), left.X.nbytes

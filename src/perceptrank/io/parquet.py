@@ -1,7 +1,7 @@
 """Parquet files of judged queries, to exchange with pandas, polars, DuckDB, Spark or Dask.
 
-Files have one row per document. The columns are `qid`, `relevance`, and either one per feature or one of fixed-size
-lists. Written row groups never split a query.
+Files have one row per document. The columns are `qid`, `relevance`, and either one per feature, one of fixed-size
+lists, or two of lists with the columns and the values of the non-zeros. Written row groups never split a query.
 """
 
 import json
@@ -13,12 +13,13 @@ import numpy as np
 from perceptrank.io.atomic import replaced_file
 from perceptrank.io.block_assembly import BlockAssembler, RepeatedQueryError, as_id_array
 from perceptrank.io.errors import FileFormatError, no_documents
-from perceptrank.io.parquet_columns import COMMENT, METADATA, import_pyarrow, read_columns
+from perceptrank.io.parquet_columns import COMMENT, INDICES, METADATA, VALUES, import_pyarrow, read_columns
 from perceptrank.io.paths import PathLike
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks
 from perceptrank.stream.frames import feature_columns
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
+from perceptrank.stream.sparse import SparseFeatures, concatenate_features
 from perceptrank.stream.validation import Name, check_choice, check_positive_whole
 
 _ROW_GROUP_BYTES = 64 * 2**20
@@ -28,7 +29,7 @@ def write_parquet(
     stream: Blocks,
     path: PathLike,
     *,
-    layout: Literal["columns", "list"] = "columns",
+    layout: Literal["columns", "list", "sparse"] | None = None,
     row_group_bytes: int = _ROW_GROUP_BYTES,
 ) -> None:
     """Write a stream as a Parquet file, atomically.
@@ -39,8 +40,10 @@ def write_parquet(
     ----------
     stream : QueryStream or iterable of QueryStream
     path : path
-    layout : {"columns", "list"}
-        One column per feature, by its name or ``f1``, ``f2``, …; or one column ``features`` of fixed-size lists.
+    layout : {"columns", "list", "sparse"}, optional
+        One column per feature, by its name or ``f1``, ``f2``, …; one column ``features`` of fixed-size lists; or two
+        columns of lists, ``indices`` and ``values``, of the features that are not 0, counted from 0. Default "sparse"
+        if the first queries are, else "columns".
     row_group_bytes : int
         Upper bound on the size of a row group's features, except for a single query that is larger.
 
@@ -51,9 +54,10 @@ def write_parquet(
     OSError
         If the file cannot be written.
     ValueError
-        If there are no queries, or the columns of blocks differ or clash.
+        If there are no queries, the columns of blocks differ or clash, or sparse features are to be dense columns.
     """
-    check_choice("layout", layout, ("columns", "list"))
+    if layout is not None:
+        check_choice("layout", layout, ("columns", "list", "sparse"))
     check_positive_whole("row_group_bytes", row_group_bytes)
     pa, parquet = import_pyarrow()
     writer: Any = None
@@ -61,6 +65,7 @@ def write_parquet(
     with replaced_file(path) as file:
         try:
             for block in _row_groups(stream, row_group_bytes):
+                layout = layout or ("sparse" if block.is_sparse else "columns")
                 table = _table(pa, block, layout, schema)
                 if writer is None:
                     schema = table.schema
@@ -86,9 +91,18 @@ def _row_groups(stream: Blocks, max_bytes: int) -> Iterator[QueryStream]:
 
 
 def _have_same_columns(one: QueryStream, other: QueryStream) -> bool:
-    return (one.X.dtype, one.X.shape[1], one.feature_names, one.qids.dtype.kind, one.comments is None) == (
-        (other.X.dtype, other.X.shape[1], other.feature_names, other.qids.dtype.kind, other.comments is None)
-    )
+    def described(stream: QueryStream) -> tuple[Any, ...]:
+        X = stream.X
+        return (
+            stream.is_sparse,
+            X.dtype,
+            X.shape[1],
+            stream.feature_names,
+            stream.qids.dtype.kind,
+            stream.comments is None,
+        )
+
+    return described(one) == described(other)
 
 
 def scan_parquet(
@@ -104,7 +118,8 @@ def scan_parquet(
     """Read Parquet files lazily, in re-iterable blocks of whole queries.
 
     The files have one row per document, and may come from any program; row groups may split a query, but its documents
-    must be adjacent. Features are float32 if it holds all feature columns exactly, else float64.
+    must be adjacent. Features are float32 if it holds all feature columns exactly, else float64; sparse ones, which
+    `write_parquet` has written, are read as such.
 
     Parameters
     ----------
@@ -168,7 +183,8 @@ def read_parquet(
     """Read Parquet files into memory.
 
     The files have one row per document, and may come from any program; documents of a query need not be adjacent.
-    Features are float32 if it holds all feature columns exactly, else float64.
+    Features are float32 if it holds all feature columns exactly, else float64; sparse ones, which `write_parquet` has
+    written, are read as such.
 
     Parameters
     ----------
@@ -211,7 +227,7 @@ def read_parquet(
     lengths = [np.diff([*piece.starts, len(piece.X)]) for piece in pieces]
     texts = [piece.comments for piece in pieces if piece.comments is not None]
     return QueryStream.from_arrays(
-        np.concatenate([piece.X for piece in pieces]),
+        concatenate_features([piece.X for piece in pieces]),
         np.concatenate([piece.relevance for piece in pieces]),
         qid=np.repeat(ids, np.concatenate(lengths)),
         feature_names=columns.names,
@@ -226,17 +242,34 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
         "qid": pa.array(np.repeat(block.qids, np.diff(block.offsets)).tolist()),
         "relevance": pa.array(block.relevance),
     }
-    if layout == "list":
-        columns["features"] = pa.FixedSizeListArray.from_arrays(pa.array(block.X.ravel()), block.n_features)
+    described: dict[str, Any] = {"feature_names": None if block.feature_names is None else list(block.feature_names)}
+    if layout == "sparse":
+        columns |= _lists(pa, block.to_sparse().X)
+        described |= {"layout": "sparse", "n_features": block.n_features}
+    elif isinstance(X := block.X, SparseFeatures):
+        raise ValueError(f"sparse features have no layout {layout!r}; stream.to_dense() makes them dense")
+    elif layout == "list":
+        columns["features"] = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), block.n_features)
     else:
         names = feature_columns(block.feature_names, block.n_features)
-        columns |= {name: pa.array(np.ascontiguousarray(block.X[:, j])) for j, name in enumerate(names)}
+        columns |= {name: pa.array(np.ascontiguousarray(X[:, j])) for j, name in enumerate(names)}
     if block.comments is not None:
         columns[COMMENT] = pa.array(block.comments.tolist(), pa.string())
-    described = {"feature_names": None if block.feature_names is None else list(block.feature_names)}
     table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described)})
     if schema is not None and table.schema != schema:
         old, new = ([f"{field.name} ({field.type})" for field in one] for one in (schema, table.schema))
         odd = [name for name in new if name not in old] or [name for name in old if name not in new]
         raise ValueError(f"blocks must have the same columns, got {odd[0] if odd else 'another order'} in one only")
+    if schema is not None and table.schema.metadata != schema.metadata:
+        raise ValueError("blocks must have the same features, got another number or other names")
     return table
+
+
+def _lists(pa: Any, X: Any) -> dict[str, Any]:
+    """Return the columns and values of the non-zeros as columns of lists."""
+    values, indices, starts = X._rebased().arrays
+    bounds = pa.array(starts.astype(np.int32))
+    return {
+        INDICES: pa.ListArray.from_arrays(bounds, pa.array(indices)),
+        VALUES: pa.ListArray.from_arrays(bounds, pa.array(values)),
+    }

@@ -14,10 +14,12 @@ from perceptrank.io.parquet_footer import count_values
 from perceptrank.io.paths import PathLike, find_files
 from perceptrank.kernels.arrays import Features
 from perceptrank.stream.query_stream import MISSING
+from perceptrank.stream.sparse import MOST_FEATURES, AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import AdvisingError, Setting, as_grades, as_identifiers, check_choice, check_finite
 
 METADATA = b"perceptrank"
 COMMENT = "comment"
+INDICES, VALUES = "indices", "values"
 _READ_ROWS = 2**14
 _LEAST_BATCH = 4 * 2**20
 _LIMIT_PER_BYTE = 1000  # of the file: data that can be compressed further is hardly data
@@ -81,6 +83,7 @@ class Columns:
             schema = open_parquet(path).schema_arrow
             index = _index_columns(schema)
             written = _written_names(schema)
+            self._sparse_width = _sparse_width(schema)
         self._qid, self._relevance, self._comments = qid, relevance, comments and COMMENT in schema.names
         self._width, self.keep_missing = 0, False
         others = [name for name in schema.names if name not in (qid, relevance, COMMENT, *index)]
@@ -104,6 +107,16 @@ class Columns:
         if self._comments and not _is_text(pa, schema.field(COMMENT).type):
             raise FileFormatError(path, f": column {COMMENT!r} must hold text, got {schema.field(COMMENT).type}")
         types = [schema.field(name).type for name in self._features]
+        if self._sparse_width and sorted(self._features) != [INDICES, VALUES]:
+            self._sparse_width = 0  # the caller has chosen others
+        if self._sparse_width:
+            self._features, types = [INDICES, VALUES], [schema.field(name).type for name in (INDICES, VALUES)]
+            if not all(_is_list(pa, kind) for kind in types) or not pa.types.is_integer(types[0].value_type):
+                problem = (
+                    f": sparse features must be lists of whole numbers and of values, got {types[0]} and {types[1]}"
+                )
+                raise FileFormatError(path, problem)
+            types = [types[1].value_type] * 2
         self._is_list = len(types) == 1 and _is_list(pa, types[0])
         self._list_size = int(getattr(types[0], "list_size", 0)) if self._is_list else 0
         if self._is_list:
@@ -118,11 +131,11 @@ class Columns:
         )
         self.dtype: np.dtype[Any] = np.dtype(np.float32 if singles else np.float64)
         # Columns name the features; metadata only tells that there are no names, or names the elements of a list.
-        self.names: tuple[str, ...] | None = None if self._is_list else tuple(self._features)
+        self.names: tuple[str, ...] | None = None if self._is_list or self._sparse_width else tuple(self._features)
         numbered = tuple(f"f{j + 1}" for j in range(len(self._features)))
         if self.names == numbered and written is None:
             self.names = None
-        if self._is_list and written and len(written) == self._list_size:
+        if written and len(written) == (self._sparse_width or (self._is_list and self._list_size)):
             self.names = written
 
     def check_like(self, other: "Columns", path: str) -> None:
@@ -131,6 +144,11 @@ class Columns:
             odd = set(self._features) ^ set(other._features)
             difference = f"{', '.join(sorted(odd)[:3])} in one only" if odd else "the same in a different order"
             raise FileFormatError(path, f" has different feature columns from the files before it: {difference}")
+        if self._sparse_width != other._sparse_width:
+            problem = f" has {self._sparse_width} sparse features, the files before it {other._sparse_width}"
+            raise FileFormatError(path, problem)
+        if self._sparse_width and self.names != other.names:
+            raise FileFormatError(path, " has different feature names from the files before it")
         if self.names != other.names:
             self.names = other.names = tuple(self._features)
 
@@ -161,7 +179,11 @@ class Columns:
                 first_row += len(batch)
 
     def _piece(self, columns: dict[str, Any]) -> Piece:
-        X = self._matrix([columns[name] for name in self._features])
+        X: AnyFeatures
+        if self._sparse_width:
+            X = self._sparse_rows(columns[INDICES], columns[VALUES])
+        else:
+            X = self._matrix([columns[name] for name in self._features])
         self._width = self._width or X.shape[1]
         if self._width != X.shape[1]:
             raise ValueError(f"feature lists must have one length, got {self._width} and {X.shape[1]}")
@@ -179,13 +201,16 @@ class Columns:
 
     def _count_listed(self, path: str) -> list[tuple[int, int]]:
         """Return (rows, values) of every row group if there are lists of any length, else nothing."""
+        if self._sparse_width:
+            return count_values(path, VALUES)
         return count_values(path, self._features[0]) if self._is_list and not self._list_size else []
 
     def _row_bytes(self, listed: list[tuple[int, int]]) -> int:
         """Return the size of a row's features; of lists of any length, the largest mean of a row group."""
         width = self._list_size if self._is_list else len(self._features)
         means = [-(-n_values // max(1, n_rows)) for n_rows, n_values in listed]
-        return max([1, width, *means]) * self.dtype.itemsize
+        index_bytes = np.dtype(np.int32).itemsize if self._sparse_width else 0
+        return max([1, width, *means]) * (self.dtype.itemsize + index_bytes)
 
     def _rows_at_once(self, path: str, file: Any, max_bytes: int) -> int:
         """Choose the number of rows to decode at once; raise if row groups hold far more than the file has bytes."""
@@ -197,6 +222,14 @@ class Columns:
             problem = f": of {packed} bytes, a row group may unpack {max(unpacked)} at once, which is not read; "
             raise FileFormatError(path, problem, "write the file with smaller row groups")
         return int(min(_READ_ROWS, max(1, max(max_bytes, _LEAST_BATCH) // self._row_bytes(listed))))
+
+    def _sparse_rows(self, indices: Any, values: Any) -> SparseFeatures:
+        lengths = values.value_lengths().to_numpy(zero_copy_only=False)
+        if not np.array_equal(lengths, indices.value_lengths().to_numpy(zero_copy_only=False)):
+            raise ValueError(f"the lists of {INDICES!r} and {VALUES!r} must be of the same length in every row")
+        columns, numbers = (one.flatten().to_numpy(zero_copy_only=False) for one in (indices, values))
+        starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        return SparseFeatures(np.asarray(numbers, self.dtype), columns, starts, self._sparse_width)
 
     def _matrix(self, columns: list[Any]) -> Features:
         n_rows = len(columns[0])
@@ -238,6 +271,17 @@ def _written_names(schema: Any) -> tuple[str, ...] | None:
     if names is not None and not all(type(one) is str for one in names):
         raise ValueError("its metadata must have a list of feature_names, or null")
     return None if names is None else tuple(names)
+
+
+def _sparse_width(schema: Any) -> int:
+    """Return the number of sparse features in our metadata, 0 if it does not say that features are sparse."""
+    described = json.loads((schema.metadata or {}).get(METADATA, b"{}"))
+    if described.get("layout") != "sparse":
+        return 0
+    width = described["n_features"]
+    if type(width) is not int or not 1 <= width <= MOST_FEATURES:
+        raise ValueError(f"n_features in its metadata must be a whole number from 1 to {MOST_FEATURES}, got {width!r}")
+    return width
 
 
 def open_parquet(path: str, **options: Any) -> Any:

@@ -66,6 +66,7 @@ def open_sources(
     progress: Callable[[int, int], object] | None = None,
     columns: dict[str, Any] | None = None,
     missing: Literal["error", "keep"] = "error",
+    sparse: bool | None = None,
     **letor: Any,
 ) -> Blocks:
     """Open files of one format, lazily or in memory.
@@ -83,6 +84,8 @@ def open_sources(
         Column names of Parquet files, as for `read_parquet`.
     missing : {"error", "keep"}
         What to do with missing features of Parquet files, as for `read_parquet`; a store has what was written to it.
+    sparse : bool, optional
+        As for `read_letor`; the features of stores and Parquet files are as they are there.
     **letor
         Options for LETOR text, as for `read_letor`.
 
@@ -107,7 +110,7 @@ def open_sources(
         if missing == "keep":
             raise AdvisingValueError(Setting("missing", missing), ": LETOR text has no missing values, only 0")
         read = read_letor if whole else scan_letor
-        return read(sources, comments=comments, progress=progress, **letor)
+        return read(sources, comments=comments, progress=progress, sparse=sparse, **letor)
     letor.pop("n_threads", None)
     if letor:
         what = "a store" if kind == "store" else "a Parquet file"

@@ -7,7 +7,7 @@ atomically after the files of a new segment are on disk, so an interrupted write
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from perceptrank.io.store_locks import locked
 from perceptrank.io.store_manifest import MANIFEST, OWN_FILE, read_manifest, remove_unlisted, verify_segments
 from perceptrank.io.store_reading import OpenSegments
 from perceptrank.io.store_segments import add_segment, map_segment
-from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.kernels.arrays import Ints
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import AdvisingExistsError, Setting, read_only
 
 
@@ -109,6 +110,7 @@ def _with_comments(stream: Blocks) -> Blocks:
 class Store(QueryStream):
     """A memory-mapped `QueryStream` on disk; read in blocks, it need not fit in memory.
 
+    A store is sparse if the first queries written to it were: it has the non-zeros then, and their columns.
     With one segment, ``X`` and the other arrays are memory-mapped files. With several, they are concatenated in memory
     on first access; `blocks`, single queries and slices inside a segment stay memory-mapped.
 
@@ -149,7 +151,7 @@ class Store(QueryStream):
             whole = self._segments[0]
             self._set(whole.X, whole.relevance, whole.offsets, whole.qids, self.feature_names, whole.comments)
         elif name == "X":
-            vars(self)["X"] = read_only(self._copy_features(self._parts(0, self.n_queries), self.n_documents))
+            vars(self)["X"] = read_only(self._copy_features(0, self.n_queries))
         else:  # without copying the features
             whole = _without_features(self._parts(0, self.n_queries))
             self._set(whole.X, whole.relevance, whole.offsets, whole.qids, self.feature_names, whole.comments)
@@ -163,17 +165,46 @@ class Store(QueryStream):
             if start < self._first_queries[number + 1] and stop > first:
                 yield segments[number][max(0, start - first) : stop - first]
 
-    def _copy_features(self, parts: Iterator[QueryStream], n_documents: int) -> Features:
-        X = np.empty((n_documents, self.n_features), self._manifest["dtype"])
+    def _copy_features(self, start: int, stop: int) -> AnyFeatures:
+        """Copy the features of a range of queries, one segment after the other."""
+        if self.is_sparse:
+            return self._copy_sparse_features(start, stop)
+        X = np.empty((sum(part.n_documents for part in self._parts(start, stop)), self.n_features), self._dtype)
         row = 0
-        for part in parts:
+        for part in self._parts(start, stop):
             X[row : row + part.n_documents] = part.X
             row += part.n_documents
         return X
 
+    def _copy_sparse_features(self, start: int, stop: int) -> SparseFeatures:
+        rows = [np.array(cast(SparseFeatures, part.X).starts) for part in self._parts(start, stop)]
+        firsts = np.cumsum([0] + [int(one[-1] - one[0]) for one in rows])
+        starts = np.concatenate([one[:-1] - one[0] + first for one, first in zip(rows, firsts, strict=False)])
+        values, indices = np.empty(firsts[-1], self._dtype), np.empty(firsts[-1], np.int32)
+        for part, first in zip(self._parts(start, stop), firsts.tolist(), strict=False):
+            X = cast(SparseFeatures, part.X)
+            values[first : first + X.n_nonzeros] = X.values[X.starts[0] : X.starts[-1]]
+            indices[first : first + X.n_nonzeros] = X.indices[X.starts[0] : X.starts[-1]]
+        return SparseFeatures._trusted(values, indices, np.append(starts, firsts[-1]), self.n_features)
+
     def __repr__(self) -> str:
         segments = "1 segment" if self.n_segments == 1 else f"{self.n_segments} segments"
-        return f"Store({str(self.path)!r}, {segments}, {super().__repr__()})"
+        sparse = f", {self._n_nonzeros} non-zeros" if self.is_sparse else ""
+        counts = f"{self.n_queries} queries, {self.n_documents} documents, {self.n_features} features"
+        return f"Store({str(self.path)!r}, {segments}, QueryStream({counts}{sparse}))"
+
+    @property
+    def is_sparse(self) -> bool:
+        """True if the features are sparse."""
+        return bool(self._manifest.get("sparse"))
+
+    @property
+    def _n_nonzeros(self) -> int:
+        return sum(one["nonzeros"] for one in self._manifest["segments"])
+
+    @property
+    def _dtype(self) -> str:
+        return str(self._manifest["dtype"])
 
     @property
     def n_segments(self) -> int:
@@ -225,7 +256,7 @@ class Store(QueryStream):
             if stop <= self._first_queries[first + 1]:
                 return next(self._parts(start, stop))
             whole = _without_features(self._parts(start, stop))
-            X = self._copy_features(self._parts(start, stop), whole.n_documents)
+            X = self._copy_features(start, stop)
             return QueryStream._trusted(
                 X, whole.relevance, whole.offsets, whole.qids, self.feature_names, whole.comments
             )
@@ -244,12 +275,13 @@ class Store(QueryStream):
         Parameters
         ----------
         stream : QueryStream or iterable of QueryStream
-            Queries with the features of the store.
+            Queries with the features of the store. A sparse store takes dense ones too, without their zeros; a dense
+            store takes no sparse ones.
 
         Raises
         ------
         ValueError
-            If there are no queries, or the features differ.
+            If there are no queries, or the features differ, or are sparse and those of the store are not.
         """
         with locked(self.path):
             manifest = read_manifest(self.path)

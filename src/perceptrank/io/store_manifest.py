@@ -13,15 +13,18 @@ from perceptrank.io.model_file import whole_number
 from perceptrank.io.npy_file import HEADER_BYTES, checksum
 from perceptrank.io.store_locks import is_held
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import MOST_FEATURES
 
 FORMAT = "perceptrank store"
-VERSION = 1
+VERSION, SPARSE_VERSION = 1, 2  # dense stores have the version that every reader knows
 MANIFEST = "manifest.json"
 OWN_FILE = re.compile(r"(?:(\d{8})\.[a-z_A-Z]+\.npy|\.perceptrank-.*)")  # the latter: a manifest not yet complete
 
-KINDS = ("X", "relevance", "offsets", "qids", "comments", "comment_lengths")
+KINDS = ("X", "values", "indices", "starts", "relevance", "offsets", "qids", "comments", "comment_lengths")
+FEATURES = ("X",)
+SPARSE_FEATURES = ("values", "indices", "starts")
 
-_HELD = ".X.npy"
+_HELD = ".X.npy", ".values.npy"
 _SEGMENT_NAME = re.compile(r"[0-9]{8}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _ID_TYPE = re.compile(r"[<>](i8|f8|U[1-9][0-9]{0,8}|M8\[([1-9][0-9]{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])")
@@ -37,12 +40,17 @@ def segment_file(folder: Path, segment: str, kind: str) -> Path:
     return folder / f"{segment}.{kind}.npy"
 
 
+def feature_kinds(manifest: dict[str, Any]) -> tuple[str, ...]:
+    """Return the kinds of files that hold the features; readers hold the first."""
+    return SPARSE_FEATURES if manifest.get("sparse") else FEATURES
+
+
 def new_manifest(stream: QueryStream) -> dict[str, Any]:
     """Return the manifest, still without segments, for the features of a stream."""
     names = stream.feature_names
     return {
         "format": FORMAT,
-        "version": VERSION,
+        **({"version": SPARSE_VERSION, "sparse": True} if stream.is_sparse else {"version": VERSION}),
         "n_features": stream.n_features,
         "dtype": str(stream.X.dtype),
         "feature_names": None if names is None else list(names),
@@ -60,10 +68,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_bytes())
         if manifest.get("format") != FORMAT:
             raise ValueError(f"its format must be {FORMAT!r}, got {manifest.get('format')!r}")
-        if whole_number("version", manifest["version"]) > VERSION:
+        if whole_number("version", manifest["version"]) > SPARSE_VERSION:
             raise ValueError(
                 f"it has version {manifest['version']}, written by a newer perceptrank; upgrade to read it"
             )
+        if manifest.get("sparse", False) not in (False, True):
+            raise ValueError(f"sparse must be true or false, got {manifest['sparse']!r}")
+        if manifest.get("sparse") and whole_number("n_features", manifest["n_features"]) > MOST_FEATURES:
+            raise ValueError(f"it has {manifest['n_features']} features, more than {MOST_FEATURES}")
         if whole_number("n_features", manifest["n_features"]) < 1 or manifest["dtype"] not in ("float32", "float64"):
             raise ValueError(f"invalid features: {manifest['n_features']} of type {manifest['dtype']!r}")
         names = manifest["feature_names"]
@@ -88,12 +100,14 @@ def _check_segment(folder: Path, manifest: dict[str, Any], segment: dict[str, An
         raise ValueError(f"segment {segment['name']} has no documents")
     if not _ID_TYPE.fullmatch(segment["qids"]):
         raise ValueError(f"invalid type of query ids {segment['qids']!r}")
-    if not {"X", "relevance", "offsets", "qids"} <= set(segment["files"]):
+    if not {*feature_kinds(manifest), "relevance", "offsets", "qids"} <= set(segment["files"]):
         raise ValueError(f"segment {segment['name']} lacks files")
+    if manifest.get("sparse"):
+        whole_number("nonzeros", segment["nonzeros"])
     if ("comments" in segment["files"]) != ("comment_lengths" in segment["files"]):
         raise ValueError(f"segment {segment['name']} has comments without their lengths, or lengths without comments")
     for kind, expected in segment["files"].items():
-        if kind not in KINDS:
+        if kind not in KINDS or (kind in FEATURES + SPARSE_FEATURES and kind not in feature_kinds(manifest)):
             raise ValueError(f"segment {segment['name']} has an unknown file, {kind!r}")
         if not _SHA256.fullmatch(expected["sha256"]):
             raise ValueError(f"invalid checksum {expected['sha256']!r}")
@@ -113,6 +127,10 @@ def array_of(manifest: dict[str, Any], segment: dict[str, Any], kind: str) -> tu
     n_documents, n_queries = segment["documents"], segment["queries"]
     if kind == "X":
         return np.dtype(manifest["dtype"]), (n_documents, manifest["n_features"])
+    if kind in ("values", "indices"):
+        return np.dtype(manifest["dtype"] if kind == "values" else np.int32), (segment["nonzeros"],)
+    if kind == "starts":
+        return np.dtype(np.int64), (n_documents + 1,)
     if kind == "qids":
         return np.dtype(segment["qids"]), (n_queries,)
     if kind == "offsets":

@@ -9,7 +9,7 @@ from typing import Any
 from perceptrank.io.errors import FormatError
 from perceptrank.io.npy_file import describe_os_error
 from perceptrank.io.store_locks import hold
-from perceptrank.io.store_manifest import MANIFEST, is_listed, read_manifest, segment_file
+from perceptrank.io.store_manifest import MANIFEST, feature_kinds, is_listed, read_manifest, segment_file
 from perceptrank.io.store_segments import map_segment
 from perceptrank.stream.query_stream import QueryStream
 
@@ -46,7 +46,7 @@ class OpenSegments:
         try:
             self.manifest: dict[str, Any] = read_manifest(self._folder)
             first = self.manifest["segments"][0]["name"]
-            handle = hold(segment_file(self._folder, first, "X"))
+            handle = hold(segment_file(self._folder, first, feature_kinds(self.manifest)[0]))
             if not is_listed(self._folder, first):  # its files may have been removed before they were held
                 return False
             if len(self) <= _MAX_MAPPED:

@@ -15,10 +15,21 @@ from perceptrank.io.atomic import flush_folder, raise_if_full, write_atomically
 from perceptrank.io.block_assembly import as_id_array
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.npy_file import NpyFile, map_array
-from perceptrank.io.store_manifest import MANIFEST, OWN_FILE, array_of, is_listed, new_manifest, segment_file
-from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.io.sparse_rows import checked_rows
+from perceptrank.io.store_manifest import (
+    MANIFEST,
+    OWN_FILE,
+    SPARSE_FEATURES,
+    array_of,
+    is_listed,
+    new_manifest,
+    segment_file,
+)
+from perceptrank.kernels.arrays import Ints
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, dense
+from perceptrank.stream.validation import AdvisingValueError, Setting
 
 _MAX_COUNTED_GRADES = 64
 _MAX_ID_BYTES = 2**30
@@ -62,7 +73,7 @@ def _write_segment(
     files: dict[str, NpyFile] = {}
     qids: list[npt.NDArray[Any]] = []
     grades: dict[float, int] | None = {}
-    n_documents = 0
+    n_documents = n_nonzeros = 0
     with ExitStack() as stack:
 
         def opened(kind: str, dtype: npt.DTypeLike, *row_shape: int) -> NpyFile:
@@ -75,13 +86,18 @@ def _write_segment(
                     head = new_manifest(block)
                 _check_features(head, block)
                 if not files:
-                    opened("X", head["dtype"], head["n_features"])
+                    if head.get("sparse"):
+                        opened("values", head["dtype"])
+                        opened("indices", np.int32)
+                        opened("starts", np.int64).append(np.zeros(1, np.int64))
+                    else:
+                        opened("X", head["dtype"], head["n_features"])
                     opened("relevance", np.float64)
                     opened("offsets", np.int64).append(np.zeros(1, np.int64))
                 if block.comments is not None and "comments" not in files:
                     opened("comments", np.uint8)
                     opened("comment_lengths", np.int64).append(np.zeros(n_documents, np.int64))
-                files["X"].append(block.X)
+                n_nonzeros = _append_features(files, block.X, n_nonzeros)
                 files["relevance"].append(block.relevance)
                 files["offsets"].append(block.offsets[1:] + n_documents)
                 qids.append(block.qids)
@@ -98,10 +114,24 @@ def _write_segment(
         "name": name,
         "queries": len(identities),
         "documents": n_documents,
+        **({"nonzeros": n_nonzeros} if head.get("sparse") else {}),
         "grades": None if grades is None else {_grade_name(grade): grades[grade] for grade in sorted(grades)},
         "qids": identities.dtype.str,
         "files": {kind: file.describe() for kind, file in files.items()},
     }
+
+
+def _append_features(files: dict[str, NpyFile], X: AnyFeatures, n_nonzeros: int) -> int:
+    """Append features, after so many non-zeros; return how many there are now."""
+    if "X" in files:
+        files["X"].append(dense(X))
+        return 0
+    rows = X if isinstance(X, SparseFeatures) else SparseFeatures.from_dense(X)
+    first, last = int(rows.starts[0]), int(rows.starts[-1])
+    files["values"].append(rows.values[first:last])
+    files["indices"].append(rows.indices[first:last])
+    files["starts"].append(rows.starts[1:] + (n_nonzeros - first))
+    return n_nonzeros + last - first
 
 
 def _check_features(head: dict[str, Any], stream: QueryStream) -> None:
@@ -112,6 +142,9 @@ def _check_features(head: dict[str, Any], stream: QueryStream) -> None:
             f"the features of a store must be the same throughout: {head['n_features']} "
             f"({_list_names(head['feature_names'])}), got {stream.n_features} ({_list_names(names)})"
         )
+    if stream.is_sparse and not head.get("sparse"):
+        problem = "the store has dense features and cannot take sparse ones; "
+        raise AdvisingValueError(problem, Setting("sparse", False), " reads dense ones, stream.to_dense() makes them")
     if not np.can_cast(stream.X.dtype, head["dtype"]):
         raise ValueError(f"the store has features of dtype {head['dtype']}, which cannot hold {stream.X.dtype} exactly")
 
@@ -163,9 +196,15 @@ def map_segment(folder: Path, manifest: dict[str, Any], number: int, with_commen
 
     def mapped(kind: str) -> npt.NDArray[Any]:
         dtype, shape = array_of(manifest, segment, kind)
-        return map_array(segment_file(folder, segment["name"], kind), dtype, shape, always=kind == "X")
+        is_feature = kind in ("X", "values", "indices") and shape[0] > 0
+        return map_array(segment_file(folder, segment["name"], kind), dtype, shape, always=is_feature)
 
-    X: Features = mapped("X")
+    X: AnyFeatures
+    if manifest.get("sparse"):
+        files = [segment_file(folder, segment["name"], kind) for kind in SPARSE_FEATURES]
+        X = checked_rows(mapped("values"), mapped("indices"), mapped("starts"), manifest["n_features"], files)
+    else:
+        X = mapped("X")
     offsets: Ints = mapped("offsets")
     if offsets[0] != 0 or offsets[-1] != n or not (offsets[1:] > offsets[:-1]).all():
         path = segment_file(folder, segment["name"], "offsets")

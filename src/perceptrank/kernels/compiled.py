@@ -25,6 +25,7 @@ __all__ = [
     "compiled_sums",
     "helper",
     "helper_extrema",
+    "helper_inlined",
     "helper_sums",
     "on_compile",
 ]
@@ -79,6 +80,11 @@ def compiled(function: Kernel) -> Kernel:
 def helper(function: Kernel) -> Kernel:
     """As `compiled`, for what only other kernels call: it compiles in half the time, and Python cannot call it."""
     return _compile(function, helps=True)
+
+
+def helper_inlined(function: Kernel) -> Kernel:
+    """As `helper`, for short ones with many arguments: passing them would take longer than the work itself."""
+    return _compile(function, helps=True, forceinline=True)
 
 
 def helper_sums(function: Kernel) -> Kernel:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.frames import feature_columns, make_frame, split_frame
 from perceptrank.stream.grouping import as_sizes, group_rows
-from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, dense
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, concatenate_features, dense
 from perceptrank.stream.validation import (
     as_any_features,
     as_comments,
@@ -324,7 +324,7 @@ class QueryStream:
         starts = np.cumsum([0] + [part.n_documents for part in parts])
         offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
         return QueryStream._trusted(
-            _concatenate_features([part.X for part in parts]),
+            concatenate_features([part.X for part in parts]),
             np.concatenate([part.relevance for part in parts]),
             np.concatenate([*offsets, starts[-1:]]),
             np.concatenate([part.qids for part in parts]),
@@ -525,15 +525,6 @@ class QueryStream:
         if feature_names is not None:
             names = as_names(feature_names, X.shape[1])
         return QueryStream._trusted(X, self.relevance, self.offsets, self.qids, names, self.comments)
-
-
-def _concatenate_features(parts: list[AnyFeatures]) -> AnyFeatures:
-    """Join the rows of several matrices; sparse if the first one is."""
-    if isinstance(parts[0], SparseFeatures):
-        return SparseFeatures.concatenate(
-            [part if isinstance(part, SparseFeatures) else SparseFeatures.from_dense(part) for part in parts]
-        )
-    return np.concatenate([dense(part) for part in parts])
 
 
 def _concatenate_comments(parts: list[QueryStream]) -> npt.NDArray[Any] | None:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from perceptrank.kernels.arrays import Columns, Features, Ints, SparseArrays
 from perceptrank.stream.memory import free_memory
 
-_MOST_FEATURES = 2**31 - 1
+MOST_FEATURES = 2**31 - 1
 
 
 class SparseFeatures:
@@ -54,8 +54,8 @@ class SparseFeatures:
     def __init__(self, values: npt.ArrayLike, indices: npt.ArrayLike, starts: npt.ArrayLike, n_features: int) -> None:
         if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)) or n_features < 1:
             raise ValueError(f"n_features must be a whole number > 0, got {n_features!r}")
-        if n_features > _MOST_FEATURES:
-            raise ValueError(f"n_features must be at most {_MOST_FEATURES}, got {n_features}")
+        if n_features > MOST_FEATURES:
+            raise ValueError(f"n_features must be at most {MOST_FEATURES}, got {n_features}")
         numbers = _as_vector("values", values, "biuf")
         kept = np.dtype(np.float32 if np.can_cast(numbers.dtype, np.float32) else np.float64)
         bounds = _as_vector("starts", starts, "iu").astype(np.int64)
@@ -253,6 +253,15 @@ AnyFeatures: TypeAlias = Features | SparseFeatures
 def dense(X: AnyFeatures) -> Features:
     """Return dense features: X itself, or a dense copy."""
     return X.toarray() if isinstance(X, SparseFeatures) else X
+
+
+def concatenate_features(parts: list[AnyFeatures]) -> AnyFeatures:
+    """Join the rows of several matrices, as a copy; sparse if the first one is."""
+    if isinstance(parts[0], SparseFeatures):
+        return SparseFeatures.concatenate(
+            [part if isinstance(part, SparseFeatures) else SparseFeatures.from_dense(part) for part in parts]
+        )
+    return np.concatenate([dense(part) for part in parts])
 
 
 def is_scipy(X: Any) -> bool:

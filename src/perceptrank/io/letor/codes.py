@@ -24,8 +24,8 @@
 IN_FIELD, IN_COMMENT, NOWHERE = 0, 1, 2
 
 # Entries of `found`, the state of a pass. WIDEST is the largest column that has a value, first on line WIDEST_LINE.
-N_ROWS, N_RUNS, N_LATE, N_BAD, N_SPARSE, WIDEST, ORDERED, ID_START, ID_END, LINE, WIDEST_LINE = range(11)
-N_FOUND = 11
+N_ROWS, N_RUNS, N_LATE, N_BAD, N_SPARSE, WIDEST, ORDERED, ID_START, ID_END, LINE, WIDEST_LINE, N_PAIRS = range(12)
+N_FOUND = 12
 
 # Columns of `runs`: row and line where a query begins, and its id, as a number or as the span of its text.
 RUN_ROW, RUN_LINE, RUN_ID, RUN_START, RUN_END, N_RUN_COLUMNS = range(6)

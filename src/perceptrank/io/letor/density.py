@@ -1,11 +1,29 @@
-"""A limit for matrices that are much larger than the text they are read from."""
+"""The choice between dense and sparse features, and a limit for dense ones much larger than their text."""
 
 from perceptrank.io.errors import FormatError
 from perceptrank.io.letor.lines import LineParser, Widest
+from perceptrank.io.text import Chunk
 from perceptrank.stream.validation import Setting
 
 MOST_TIMES_TEXT = 1024
 ALWAYS_ALLOWED_BYTES = 128 * 2**20
+MOST_DENSE_FEATURES = 1000
+LARGEST_SPARSE_SHARE = 1 / 8
+
+
+def is_sparse(parser: LineParser, chunk: Chunk, width: int) -> bool:
+    """Choose between sparse and dense features, by the first chunk that has documents, unless the settings say.
+
+    Features are sparse if there are more than `MOST_DENSE_FEATURES` and less than a `LARGEST_SPARSE_SHARE` of the
+    values is not zero: dense ones would take four times the memory then, and more.
+    """
+    if parser.settings.sparse is not None:
+        return parser.settings.sparse
+    if width <= MOST_DENSE_FEATURES:
+        return False
+    room = parser.room_for(chunk)
+    n_rows = parser.parse_sparse(chunk, room).n_rows
+    return n_rows > 0 and int(room.ends[n_rows - 1]) < LARGEST_SPARSE_SHARE * n_rows * width
 
 
 class DensityLimit:
@@ -45,4 +63,5 @@ class DensityLimit:
         megabytes = width * settings.dtype.itemsize / 1e6
         row = f"because of feature {width - 1 + settings.base} a document takes {megabytes:.3g} MB"
         problem = f"{row}, all more than {MOST_TIMES_TEXT} times their text; if there are so many features, use "
-        raise FormatError(self._parser.files[file], line, 1, problem, Setting("n_features", width))
+        advice = Setting("n_features", width), " or ", Setting("sparse", True)
+        raise FormatError(self._parser.files[file], line, 1, problem, *advice)

@@ -1,9 +1,10 @@
-"""Format rows of a matrix as LETOR text that round-trips exactly."""
+"""Format rows of features as LETOR text that round-trips exactly."""
 
 import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from perceptrank.io.letor.decimals import POWERS_OF_TEN, nearest_double
 from perceptrank.io.letor.words import high_product
@@ -55,6 +56,55 @@ def format_rows(
                 pos = _write_integer(column + base, out, pos + 1)
                 out[pos] = ord(":")
                 end = _write_number(np.float64(value), X.itemsize == 4, out, pos + 1)
+                if end < 0:
+                    return row, column, pos + 1
+                pos = end
+            column += 1
+        if len(comment_bounds) > 0:
+            pos = _write_bytes(comments, comment_bounds, row, out, pos)
+        out[pos] = ord("\n")
+        pos += 1
+        row += 1
+        column = -1
+    return row, column, pos
+
+
+@compiled
+def format_sparse_rows(
+    values: Features,
+    indices: npt.NDArray[np.int32],
+    starts: Ints,
+    relevance: Floats,
+    row: int,
+    column: int,
+    last_row: int,
+    base: int,
+    ids: Bytes,
+    id_bounds: Ints,
+    query_of_row: Ints,
+    comments: Bytes,
+    comment_bounds: Ints,
+    out: Bytes,
+    pos: int,
+) -> tuple[int, int, int]:
+    """As `format_rows`, for the non-zeros of compressed sparse rows; columns are counted among those of a row."""
+    while row < last_row:
+        if column == -1:
+            end = _write_number(relevance[row], False, out, pos)
+            if end < 0:
+                return row, column, pos
+            pos = end
+            column = 0
+        if column == 0:
+            pos = _write_bytes(ids, id_bounds, query_of_row[row], out, pos)
+        first = starts[row]
+        while column < starts[row + 1] - first:
+            value = values[first + column]
+            if value != 0:
+                out[pos] = ord(" ")
+                pos = _write_integer(np.int64(indices[first + column]) + base, out, pos + 1)
+                out[pos] = ord(":")
+                end = _write_number(np.float64(value), values.itemsize == 4, out, pos + 1)
                 if end < 0:
                     return row, column, pos + 1
                 pos = end

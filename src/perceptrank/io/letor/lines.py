@@ -1,7 +1,9 @@
 """Parse chunks of LETOR text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +13,12 @@ from perceptrank.io.letor import codes
 from perceptrank.io.letor.pairs import name_columns
 from perceptrank.io.letor.parsing import parse_lines
 from perceptrank.io.letor.problems import decode, describe
-from perceptrank.io.letor.settings import LineSettings
+from perceptrank.io.letor.settings import LARGEST_UNDECLARED, LineSettings
+from perceptrank.io.letor.sparse_pairs import Columns, count_colons
+from perceptrank.io.letor.sparse_parsing import parse_sparse_lines
 from perceptrank.io.text import Chunk
 from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, Words
+from perceptrank.stream.sparse import SparseFeatures
 
 # Blank lines, and comments that do not name a feature: a text may have far more of them than of any others.
 _PASSED_OVER = re.compile(rb"\s*+(?:#(?![0-9]{1,7}:)[^\n]*+\s*+)*+")
@@ -56,6 +61,26 @@ class Parsed(NamedTuple):
         return qids
 
 
+class SparseRoom(NamedTuple):
+    """Arrays for the documents of a chunk as compressed sparse rows; `ends` has the end of each row."""
+
+    values: Features
+    indices: Columns
+    ends: Ints
+    relevance: Floats
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the arrays."""
+        return sum(array.nbytes for array in self)
+
+    def rows(self, n_rows: int, width: int) -> SparseFeatures:
+        """Return the first rows, without what was allocated for more if that is much."""
+        starts = np.concatenate([[0], self.ends[:n_rows]])
+        rows = SparseFeatures._trusted(self.values, self.indices, starts, width)
+        return rows if 2 * rows.n_nonzeros > len(self.values) else SparseFeatures.concatenate([rows])
+
+
 class _Found(NamedTuple):
     """The filled parts of the kernel's tables."""
 
@@ -84,6 +109,10 @@ class LineParser:
             self._detect_from(chunk)
         return chunk
 
+    def has_seen_documents(self, chunk: Chunk) -> bool:
+        """Tell whether the file of a chunk whose dialect was detected has had a document so far."""
+        return chunk.file in self._seen_headers
+
     def _detect_from(self, chunk: Chunk) -> None:
         text = chunk.text[chunk.start : chunk.stop].tobytes()
         line, end = chunk.first_line, 0
@@ -109,10 +138,13 @@ class LineParser:
         if column >= self.last_named.width:
             self.last_named = named._replace(width=column + 1)
 
-    def feature_names(self, width: int) -> tuple[str, ...] | None:
+    def feature_names(self, width: int, *, sparse: bool = False) -> tuple[str, ...] | None:
         """Return the names given by headers, and the id of a feature without a name; None without headers."""
         if not self._names:
             return None
+        if sparse and width > LARGEST_UNDECLARED:  # features take memory only here
+            problem = f"of {width} features none can be named, only of up to {LARGEST_UNDECLARED}; remove this line"
+            raise FormatError(self.files[self.last_named.file], self.last_named.line, 1, problem)
         n_named, names = self._all_names
         if n_named != len(self._names) or len(names) != width:
             base = self.settings.base
@@ -125,10 +157,13 @@ class LineParser:
         """Number of features known from `n_features` or the headers."""
         return self.settings.n_features or self.last_named.width
 
-    def widest(self, chunk: Chunk) -> Widest:
+    def widest(self, chunk: Chunk, *, sparse: bool = False) -> Widest:
         """Return the number of columns of the valid lines of a chunk."""
+        if sparse:
+            parse = partial(parse_sparse_lines, *self.room_for(chunk))
+            return _widest(chunk, self._run(chunk, parse, True, self.settings.limit).found)
         nowhere = np.empty((chunk.n_documents, 0), self.settings.dtype), np.empty(chunk.n_documents)
-        return _widest(chunk, self._run(chunk, *nowhere, 0, True, self.settings.limit).found)
+        return _widest(chunk, self._run_dense(chunk, *nowhere, 0, True, self.settings.limit).found)
 
     def parse(
         self, chunk: Chunk, X: Features, relevance: Floats, first_row: int, *, limit: int | None = None
@@ -139,7 +174,31 @@ class LineParser:
         invalid: X cannot be widened.
         """
         limit = limit or self.settings.limit
-        found, runs, comments, bad = self._run(chunk, X, relevance, first_row, self.settings.skip, limit)
+        found = self._run_dense(chunk, X, relevance, first_row, self.settings.skip, limit)
+        return self._as_parsed(chunk, found, first_row, limit)
+
+    def room_for(self, chunk: Chunk, spare: list[SparseRoom] | None = None) -> SparseRoom:
+        """Return arrays for the documents of a chunk, whatever it holds: spare ones if they suffice, else new ones."""
+        n_pairs, n_rows = count_colons(chunk.text, chunk.start, chunk.stop), chunk.n_documents
+        with suppress(IndexError):
+            room = spare.pop() if spare else None
+            if room is not None and len(room.values) >= n_pairs and len(room.ends) >= n_rows:
+                return room
+        if spare is not None:  # the next chunk may have a few more
+            n_pairs, n_rows = n_pairs + n_pairs // 8, n_rows + n_rows // 8
+        dtype = self.settings.dtype
+        return SparseRoom(
+            np.empty(n_pairs, dtype), np.empty(n_pairs, np.int32), np.empty(n_rows, np.int64), np.empty(n_rows)
+        )
+
+    def parse_sparse(self, chunk: Chunk, room: SparseRoom, *, limit: int | None = None) -> Parsed:
+        """Parse a chunk into compressed sparse rows; as `parse` otherwise."""
+        limit = limit or self.settings.limit
+        found = self._run(chunk, partial(parse_sparse_lines, *room), self.settings.skip, limit)
+        return self._as_parsed(chunk, found, 0, limit)
+
+    def _as_parsed(self, chunk: Chunk, tables: "_Found", first_row: int, limit: int) -> Parsed:
+        found, runs, comments, bad = tables
         text_at = np.flatnonzero(runs[:, codes.RUN_START] >= 0)
         spans = runs[text_at, codes.RUN_START : codes.RUN_END + 1]
         return Parsed(
@@ -162,40 +221,42 @@ class LineParser:
             problem = describe(chunk.text, pos, code, self.settings, parsed.limit)
             yield FormatError(self.files[chunk.file], chunk.first_line + line, pos - start + 1, *problem)
 
-    def _run(self, chunk: Chunk, X: Features, relevance: Floats, first_row: int, skip: bool, limit: int) -> _Found:
+    def _run_dense(
+        self, chunk: Chunk, X: Features, relevance: Floats, first_row: int, skip: bool, limit: int
+    ) -> _Found:
         width, words, masks = self._columns
         if width != X.shape[1]:
             width = X.shape[1]
             words, masks = name_columns(width, self.settings.base)
             self._columns = width, words, masks
+        try:
+            marks = self._marks.pop()
+        except IndexError:
+            marks = np.zeros(self.settings.limit + 1, np.int64)
+        found = self._run(chunk, partial(parse_lines, X, relevance, first_row, marks, words, masks), skip, limit)
+        self._marks.append(marks)
+        return found
+
+    def _run(self, chunk: Chunk, parse: Callable[..., None], skip: bool, limit: int) -> _Found:
+        """Call a kernel that has been given what it fills, again if there are numbers that it cannot convert."""
         n = chunk.n_documents
         runs = np.empty((n, codes.N_RUN_COLUMNS), np.int64)
         comments = np.empty((n if self.settings.comments else 0, 2), np.int64)
         bad = np.empty((n if skip else 1, codes.N_BAD_COLUMNS), np.int64)
         late = np.empty((16, codes.N_LATE_COLUMNS), np.int64)
         values: dict[int, float] = {}
-        try:
-            marks = self._marks.pop()
-        except IndexError:
-            marks = np.zeros(self.settings.limit + 1, np.int64)
         found = np.zeros(codes.N_FOUND, np.int64)
         while True:
-            parse_lines(
+            parse(
                 chunk.text,
                 chunk.start,
                 chunk.stop,
-                X,
-                relevance,
-                first_row,
                 runs,
                 comments,
                 late,
                 np.array(sorted(values), dtype=np.int64),
                 np.array([values[pos] for pos in sorted(values)], dtype=np.float64),
                 bad,
-                marks,
-                words,
-                masks,
                 self.settings.base,
                 limit,
                 self.settings.bound,
@@ -208,7 +269,6 @@ class LineParser:
                 start: float(chunk.text[start:end].tobytes()) for start, end in late[: found[codes.N_LATE]].tolist()
             }
             late = np.empty((2 * max(found[codes.N_LATE], 8), codes.N_LATE_COLUMNS), np.int64)
-        self._marks.append(marks)
         n_rows, n_runs, n_bad = (int(found[k]) for k in (codes.N_ROWS, codes.N_RUNS, codes.N_BAD))
         return _Found(found, runs[:n_runs], comments[:n_rows], bad[:n_bad])
 

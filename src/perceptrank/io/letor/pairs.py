@@ -34,11 +34,11 @@ from perceptrank.io.letor.words import WORD_BYTES, byte_at, digit_bits, load_wor
 from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, Words
 from perceptrank.kernels.compiled import compiled, compiled_allocating
 
-_ZEROS = np.uint64(ZERO * 0x0101010101010101)
+ZEROS = np.uint64(ZERO * 0x0101010101010101)
 _SIXTEEN = np.uint64(1 << 16)
 
 # Masks of the last n bytes of a word; empty for more bytes than a word has.
-_LAST_BYTES = np.array([2**64 - 2 ** (64 - 8 * count) if count <= 8 else 0 for count in range(17)], dtype=np.uint64)
+LAST_BYTES = np.array([2**64 - 2 ** (64 - 8 * count) if count <= 8 else 0 for count in range(17)], dtype=np.uint64)
 
 
 @compiled_allocating
@@ -88,7 +88,7 @@ def caller_value(late: IntRows, known_at: Ints, known: Floats, start: int, end: 
 
 
 @compiled
-def _as_number(digits: Any) -> Any:
+def as_eight_digits(digits: Any) -> Any:
     """Combine eight digits, the most significant in the lowest byte, into a number."""
     pairs = digits * np.uint64(2561) >> np.uint64(8) & np.uint64(0x00FF00FF00FF00FF)
     fours = pairs * np.uint64(6553601) >> np.uint64(16) & np.uint64(0x0000FFFF0000FFFF)
@@ -145,8 +145,8 @@ def parse_pairs(
                 return BAD_PAIR, begin
             if n_digits > 8:
                 return ID_BEYOND, begin
-            digits = (load_word(text, pos - WORD_BYTES) ^ _ZEROS) & _LAST_BYTES[n_digits]
-            number = np.int64(_as_number(digits))
+            digits = (load_word(text, pos - WORD_BYTES) ^ ZEROS) & LAST_BYTES[n_digits]
+            number = np.int64(as_eight_digits(digits))
             pos += 1
             this = number - base
             if this < 0:
@@ -187,11 +187,11 @@ def parse_pairs(
             and this < width
             and (points & points - np.uint64(1)) << (np.uint64(63) - length) == 0
         ):
-            tail = _LAST_BYTES[n_decimals]
+            tail = LAST_BYTES[n_decimals]
             digits = load_word(text, pos - WORD_BYTES) & tail
             digits |= load_word(text, pos - WORD_BYTES - np.int64(has_point)) & ~tail
-            digits = (digits ^ _ZEROS) & _LAST_BYTES[n_digits]
-            value = np.float64(np.int64(_as_number(digits))) / POWERS_OF_TEN[n_decimals]
+            digits = (digits ^ ZEROS) & LAST_BYTES[n_digits]
+            value = np.float64(np.int64(as_eight_digits(digits))) / POWERS_OF_TEN[n_decimals]
             value = min(-value if minus else value, bound)
             X[row, np.uint64(this)] = max(value, -bound)
             pos += 1

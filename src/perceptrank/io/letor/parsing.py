@@ -47,7 +47,7 @@ from perceptrank.io.letor.decimals import NO_NUMBER, UNDECIDED, parse_number
 from perceptrank.io.letor.pairs import caller_value, ends_field, is_blank, parse_pairs
 from perceptrank.io.letor.words import load_word
 from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, Words
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.compiled import compiled, helper_inlined
 
 _QID = np.uint64(int.from_bytes(b"qid:", "little"))
 _FOUR_BYTES = np.uint64(2**32 - 1)
@@ -56,21 +56,21 @@ _TOO_LARGE = np.uint64(2**63)
 
 @compiled
 def parse_lines(
-    text: Bytes,
-    start: int,
-    stop: int,
     X: Features,
     relevance: Floats,
     first_row: int,
+    marks: Ints,
+    words: Words,
+    masks: Words,
+    text: Bytes,
+    start: int,
+    stop: int,
     runs: IntRows,
     comments: IntRows,
     late: IntRows,
     known_at: Ints,
     known: Floats,
     bad: IntRows,
-    marks: Ints,
-    words: Words,
-    masks: Words,
     base: int,
     limit: int,
     bound: float,
@@ -85,9 +85,7 @@ def parse_lines(
     `known`, at the offsets `known_at`. Those that do not fit in `late` are only counted.
     """
     pos = start
-    found[:] = 0
-    found[WIDEST] = found[ID_START] = -1
-    found[ORDERED] = 1
+    begin_pass(found)
     while pos < stop:
         begin = pos
         while is_blank(text[pos]):
@@ -122,11 +120,7 @@ def parse_lines(
             else:
                 found[N_RUNS], found[ID_START], found[ID_END] = n_runs, id_start, id_end
                 found[WIDEST] = widest
-                bad[found[N_BAD], BAD_LINE] = found[LINE]
-                bad[found[N_BAD], BAD_START] = begin
-                bad[found[N_BAD], BAD_AT] = end
-                bad[found[N_BAD], BAD_CODE] = code
-                found[N_BAD] += 1
+                enter_bad(bad, begin, end, code, found)
                 if found[N_BAD] == len(bad):
                     return
                 end = pos
@@ -137,28 +131,38 @@ def parse_lines(
         found[LINE] += 1
 
 
-@compiled
-def _parse_line(
+@helper_inlined
+def begin_pass(found: Ints) -> None:
+    """Set what is known before the first line."""
+    found[:] = 0
+    found[WIDEST] = found[ID_START] = -1
+    found[ORDERED] = 1
+
+
+@helper_inlined
+def enter_bad(bad: IntRows, begin: int, at: int, code: int, found: Ints) -> None:
+    """Enter the current line, which begins at `begin` and is invalid at `at`, in the table of invalid lines."""
+    bad[found[N_BAD], BAD_LINE] = found[LINE]
+    bad[found[N_BAD], BAD_START] = begin
+    bad[found[N_BAD], BAD_AT] = at
+    bad[found[N_BAD], BAD_CODE] = code
+    found[N_BAD] += 1
+
+
+@helper_inlined
+def parse_head(
     text: Bytes,
     start: int,
-    X: Features,
     relevance: Floats,
     row: int,
     runs: IntRows,
-    comments: IntRows,
     late: IntRows,
     known_at: Ints,
     known: Floats,
-    marks: Ints,
-    words: Words,
-    masks: Words,
-    base: int,
-    limit: int,
-    bound: float,
     where: int,
     found: Ints,
 ) -> tuple[int, int]:
-    """Parse a line; return (FINE, end of the features) or (error code, offset of the error)."""
+    """Parse the grade and the query of a line; return (FINE, their end) or (error code, offset of the error)."""
     outcome, grade, pos = parse_number(text, start)
     if outcome == NO_NUMBER or not ends_field(text[pos]):
         return BAD_GRADE, start
@@ -184,7 +188,34 @@ def _parse_line(
             return ZERO_BYTE, begin - 4
     elif where == IN_FIELD:
         return NO_QUERY, pos
-    pairs = pos
+    return FINE, pos
+
+
+@compiled
+def _parse_line(
+    text: Bytes,
+    start: int,
+    X: Features,
+    relevance: Floats,
+    row: int,
+    runs: IntRows,
+    comments: IntRows,
+    late: IntRows,
+    known_at: Ints,
+    known: Floats,
+    marks: Ints,
+    words: Words,
+    masks: Words,
+    base: int,
+    limit: int,
+    bound: float,
+    where: int,
+    found: Ints,
+) -> tuple[int, int]:
+    """Parse a line; return (FINE, its end) or (error code, offset of the error)."""
+    code, pairs = parse_head(text, start, relevance, row, runs, late, known_at, known, where, found)
+    if code != FINE:
+        return code, pairs
     code, pos = parse_pairs(
         text, pairs, X, row, late, known_at, known, marks, words, masks, base, limit, bound, found[ORDERED] == 1, found
     )
@@ -193,14 +224,25 @@ def _parse_line(
         code, pos = parse_pairs(
             text, pairs, X, row, late, known_at, known, marks, words, masks, base, limit, bound, False, found
         )
-    if code == FINE and where == NOWHERE and found[N_RUNS] == 0:
+    if code != FINE:
+        return code, pos
+    return parse_tail(text, pos, row, runs, comments, where, found)
+
+
+@helper_inlined
+def parse_tail(
+    text: Bytes, start: int, row: int, runs: IntRows, comments: IntRows, where: int, found: Ints
+) -> tuple[int, int]:
+    """Parse what follows the pairs of a line; return (FINE, its end) or (error code, offset of the error)."""
+    pos = start
+    if where == NOWHERE and found[N_RUNS] == 0:
         runs[0, RUN_ROW] = row
         runs[0, RUN_LINE] = found[LINE]
         runs[0, RUN_ID] = 0
         runs[0, RUN_START] = -1
         found[N_RUNS] = 1
-    if code != FINE or (where != IN_COMMENT and len(comments) == 0):
-        return code, pos
+    if where != IN_COMMENT and len(comments) == 0:
+        return FINE, pos
     begin = end = pos
     if text[begin] == HASH:
         begin += 1

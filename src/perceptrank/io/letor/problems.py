@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from perceptrank.io.letor import codes
-from perceptrank.io.letor.settings import LineSettings
+from perceptrank.io.letor.settings import LARGEST_SPARSE, LineSettings
 from perceptrank.kernels.arrays import Bytes
 from perceptrank.stream.validation import Name, Part, Setting
 
@@ -59,6 +59,8 @@ def _rule_for_ids(settings: LineSettings, limit: int) -> tuple[Part, ...]:
     last = limit - 1 + settings.base
     if settings.n_features is not None:
         return "with ", Setting("n_features", settings.n_features), f" ids go from {settings.base} to {last}"
+    if limit == LARGEST_SPARSE:
+        return (f"ids go from {settings.base} to {last}",)
     return f"ids above {last} must be declared with ", Name("n_features")
 
 

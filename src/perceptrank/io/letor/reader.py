@@ -1,8 +1,9 @@
 """Read LETOR text into memory."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -10,18 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.io.errors import FormatError, no_documents
+from perceptrank.io.letor.density import is_sparse
 from perceptrank.io.letor.error_policy import ErrorPolicy, OnError
 from perceptrank.io.letor.filling import Filler
 from perceptrank.io.letor.jobs import Pool
-from perceptrank.io.letor.lines import LineParser
+from perceptrank.io.letor.lines import LineParser, Widest
 from perceptrank.io.letor.matrix import permute_rows
 from perceptrank.io.letor.runs import JoinedRuns
 from perceptrank.io.letor.settings import GROUP, LineSettings
+from perceptrank.io.letor.sparse_filling import SparseFiller
 from perceptrank.io.paths import PathLike, Source, display_name, find_files
-from perceptrank.io.text import TextReader
-from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.io.text import Chunk, TextReader
+from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.grouping import as_sizes, group_runs
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 
 Progress: TypeAlias = Callable[[int, int], object]
 
@@ -38,6 +42,7 @@ def read_letor(
     comments: bool = False,
     dtype: npt.DTypeLike = np.float32,
     clip: float | None = None,
+    sparse: bool | None = None,
     on_error: OnError = "raise",
     n_threads: int | None = None,
     progress: Progress | None = None,
@@ -51,8 +56,8 @@ def read_letor(
         ``*`` or ``?`` for the files it matches. Files compressed with gzip, bzip2, xz or zstd (extra ``zstd``) are
         recognised by their content.
     n_features : int, optional
-        Number of features; a larger feature id is an error. Default the largest id found; features that take more than
-        1024 times the memory of their text, and more than 128 MiB, are an error then.
+        Number of features; a larger feature id is an error. Default the largest id found; dense features that take
+        more than 1024 times the memory of their text, and more than 128 MiB, are an error then.
     zero_based : bool
         Count feature ids from 0. By default they count from 1, and an id 0 is an error.
     qid : {"auto", "field", "comment"}
@@ -67,6 +72,9 @@ def read_letor(
         Type of the features. Values are correctly rounded to float64, then to this type.
     clip : float, optional
         Clip values to ``[-clip, clip]``. By default a value too large for `dtype` is an error.
+    sparse : bool, optional
+        Keep only the non-zeros, as `SparseFeatures`, of up to 2**31 - 1 features. By default the first documents
+        decide: features are sparse if there are more than 1000 and less than an eighth of the values is not zero.
     on_error : {"raise", "skip"} or callable
         Treatment of invalid lines: raise a `FormatError`; skip them and warn at the end; or call a function with each
         error, then skip the line. Corrupt compression, a line of more than 64 MiB, and a feature with two names are
@@ -107,34 +115,45 @@ def read_letor(
     if group is not None and policy.skips:
         raise ValueError("group counts documents, so none can be skipped: on_error must be 'raise'")
     where = qid if group is None else GROUP
-    settings = LineSettings(n_features, zero_based, where, comments, dtype, clip, policy.skips)
+    settings = LineSettings(n_features, zero_based, where, comments, dtype, clip, policy.skips, sparse)
     parser = LineParser([display_name(file) for file in files], settings)
     reader = TextReader(files, policy.add_one)
+
+    def report() -> None:
+        if progress is not None:
+            progress(reader.n_read, reader.n_bytes)
+
     with closing(reader.chunks()) as found, Pool(n_threads, reader.n_bytes) as pool:
-        filler = Filler(pool, parser, policy, reader)
         chunks = map(parser.detect_dialect, found)
-        failure: FormatError | None = None
-        while True:
-            try:
-                chunk = next(chunks)
-            except StopIteration:
-                break
-            except FormatError as error:
-                failure = error
-                break
-            filler.add(chunk)
-            if progress is not None:
-                progress(reader.n_read, reader.n_bytes)
-        filler.finish()
-        if failure is not None:  # an error in an earlier line takes precedence
-            raise failure
+        first = _first_with_documents(chunks, parser, reader, report)
+        if first is None:
+            policy.warn_if_skipped()
+            raise no_documents(parser.files)
+        is_known = bool(parser.min_width or settings.sparse)
+        widest = Widest() if is_known else parser.widest(first)
+        sparse = is_sparse(parser, first, parser.min_width or widest.width)
+        work = pool, parser, policy, reader
+        filler: SparseFiller | Filler = SparseFiller(*work) if sparse else Filler(*work, widest)
+        filler.fill(chain([first], chunks), report)
     policy.warn_if_skipped()
-    if filler.matrix.n_filled == 0:
+    if filler.n_filled == 0:
         raise no_documents(parser.files)
-    names = parser.feature_names(filler.width)
-    X, relevance = filler.matrix.finish(filler.width)
+    names = parser.feature_names(filler.width, sparse=sparse)
+    X, relevance = filler.finish(filler.width)
     stream = _group(X, relevance, filler.runs.finish(len(X)), names)
     return stream if group is None else _regroup(stream, group)
+
+
+def _first_with_documents(
+    chunks: Iterator[Chunk], parser: LineParser, reader: TextReader, report: Callable[[], object]
+) -> Chunk | None:
+    """Return the first chunk that has a document; those before it have nothing but headers and comments."""
+    for chunk in chunks:
+        if parser.has_seen_documents(chunk):
+            return chunk
+        reader.release(chunk)
+        report()
+    return None
 
 
 def _regroup(stream: QueryStream, group: npt.ArrayLike | PathLike) -> QueryStream:
@@ -157,13 +176,16 @@ def _read_sizes(path: PathLike) -> list[int]:
     return sizes
 
 
-def _group(X: Features, relevance: Floats, runs: JoinedRuns, feature_names: tuple[str, ...] | None) -> QueryStream:
-    """Bring the documents of each query together, in place."""
+def _group(X: AnyFeatures, relevance: Floats, runs: JoinedRuns, feature_names: tuple[str, ...] | None) -> QueryStream:
+    """Bring the documents of each query together; dense ones in place."""
     qids, bounds, comments, all_differ = runs
     if not all_differ:
         rows, bounds, qids = group_runs(qids, bounds)
         if rows is not None:
             relevance = relevance[rows]
             comments = None if comments is None else comments[rows]
-            permute_rows(X, rows, np.empty((1, X.shape[1]), X.dtype))
+            if isinstance(X, SparseFeatures):
+                X = X[rows]
+            else:
+                permute_rows(X, rows, np.empty((1, X.shape[1]), X.dtype))
     return QueryStream._trusted(X, relevance, bounds, qids, feature_names, comments)

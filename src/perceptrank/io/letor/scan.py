@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
@@ -10,10 +11,10 @@ import numpy.typing as npt
 
 from perceptrank.io.block_assembly import BlockAssembler, Piece, RepeatedQueryError
 from perceptrank.io.errors import FormatError, no_documents
-from perceptrank.io.letor.density import DensityLimit
+from perceptrank.io.letor.density import DensityLimit, is_sparse
 from perceptrank.io.letor.error_policy import ErrorPolicy, OnError
 from perceptrank.io.letor.jobs import Pool, in_order
-from perceptrank.io.letor.lines import LineParser, Parsed
+from perceptrank.io.letor.lines import LineParser, Parsed, SparseRoom
 from perceptrank.io.letor.reader import Progress
 from perceptrank.io.letor.settings import LineSettings
 from perceptrank.io.paths import Source, display_name, find_files, is_rereadable
@@ -22,6 +23,7 @@ from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.stream.blocks import Scan
 from perceptrank.stream.memory import check_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
+from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import Name, check_positive_whole
 
 _ROWS_BYTES = 4 * 2**20
@@ -36,6 +38,7 @@ def scan_letor(
     comments: bool = False,
     dtype: npt.DTypeLike = np.float32,
     clip: float | None = None,
+    sparse: bool | None = None,
     on_error: OnError = "raise",
     n_threads: int | None = None,
     progress: Progress | None = None,
@@ -54,8 +57,8 @@ def scan_letor(
         recognised by their content.
     n_features : int, optional
         Number of features; a larger feature id is an error. By default, files whose first documents omit features are
-        read twice, first for the largest id; for an open file it is the largest id of the first documents. A block
-        whose features take more than 1024 times the memory of their text, and more than 128 MiB, is an error then.
+        read twice, first for the largest id; for an open file it is the largest id of the first documents. A block of
+        dense features that take more than 1024 times the memory of their text, and more than 128 MiB, is an error then.
     zero_based : bool
         Count feature ids from 0. By default they count from 1, and an id 0 is an error.
     qid : {"auto", "field", "comment"}
@@ -67,6 +70,9 @@ def scan_letor(
         Type of the features. Values are correctly rounded to float64, then to this type.
     clip : float, optional
         Clip values to ``[-clip, clip]``. By default a value too large for `dtype` is an error.
+    sparse : bool, optional
+        Keep only the non-zeros, as `SparseFeatures`, of up to 2**31 - 1 features. By default the first documents
+        decide: features are sparse if there are more than 1000 and less than an eighth of the values is not zero.
     on_error : {"raise", "skip"} or callable
         Treatment of invalid lines: raise a `FormatError`; skip them and warn at the end; or call a function with each
         error, then skip the line. Corrupt compression, a line of more than 64 MiB, and a feature with two names are
@@ -104,7 +110,7 @@ def scan_letor(
     check_positive_whole("max_bytes", max_bytes)
     if n_threads is not None:
         check_positive_whole("n_threads", n_threads)
-    settings = LineSettings(n_features, zero_based, qid, comments, dtype, clip, ErrorPolicy(on_error).skips)
+    settings = LineSettings(n_features, zero_based, qid, comments, dtype, clip, ErrorPolicy(on_error).skips, sparse)
 
     def start() -> Iterator[QueryStream]:
         return _blocks(files, settings, ErrorPolicy(on_error), n_threads, progress, max_bytes)
@@ -123,6 +129,29 @@ class _Work(NamedTuple):
     def n_bytes(self) -> int:
         return self.chunk.n_bytes + self.X.nbytes
 
+    def parse(self, parser: LineParser, limit: int | None = None) -> Parsed:
+        return parser.parse(self.chunk, self.X, self.relevance, 0, limit=limit)
+
+    def rows(self, n_rows: int, width: int) -> tuple[AnyFeatures, Floats]:
+        return _first_rows(self.X, n_rows), _first_rows(self.relevance, n_rows)
+
+
+class _SparseWork(NamedTuple):
+    """As `_Work`, for sparse rows."""
+
+    chunk: Chunk
+    room: SparseRoom
+
+    @property
+    def n_bytes(self) -> int:
+        return self.chunk.n_bytes + self.room.nbytes
+
+    def parse(self, parser: LineParser, limit: int | None = None) -> Parsed:
+        return parser.parse_sparse(self.chunk, self.room, limit=limit)
+
+    def rows(self, n_rows: int, width: int) -> tuple[AnyFeatures, Floats]:
+        return self.room.rows(n_rows, width), _first_rows(self.room.relevance, n_rows)
+
 
 def _blocks(
     files: list[Source],
@@ -140,29 +169,33 @@ def _blocks(
             raise no_documents(parser.files)
         density = DensityLimit(parser, max_bytes)
         width = settings.n_features or _find_width(files, first, parser, density, n_threads)
+        sparse = is_sparse(parser, parser.detect_dialect(first), width)
         queries = BlockAssembler(max_bytes)
         n_text_bytes = 0  # of the documents in `queries`
 
-        def prepared(chunks: Iterable[Chunk]) -> Iterator[_Work]:
+        def prepared(chunks: Iterable[Chunk]) -> Iterator[_Work | _SparseWork]:
             """Split chunks and allocate their rows here, not in the threads, which would keep the memory."""
             for chunk in chunks:
                 parser.detect_dialect(chunk)
-                for part in chunk.parts(_documents_per_part(width, parser)):
-                    yield _allocate(part, width, parser)
+                if sparse:
+                    yield _SparseWork(chunk, parser.room_for(chunk))
+                else:
+                    for part in chunk.parts(_documents_per_part(width, parser)):
+                        yield _allocate(part, width, parser)
 
-        def parse(work: _Work) -> Parsed:
-            parsed = parser.parse(*work, 0)
-            return parser.parse(*work, 0, limit=width) if parsed.widest.width > width else parsed
+        def parse(work: _Work | _SparseWork) -> Parsed:
+            parsed = work.parse(parser)
+            return work.parse(parser, width) if parsed.widest.width > width else parsed
 
         with Pool(n_threads, reader.n_bytes) as pool:
             parts = in_order(pool, prepared(chain([first], chunks)), parse, lambda work: work.n_bytes)
             del first
-            for (chunk, X, relevance), parsed in parts:
+            for work, parsed in parts:
+                chunk = work.chunk
                 policy.add(parser.problems(chunk, parsed), len(parsed.bad))
-                queries.feature_names = parser.feature_names(width)
+                queries.feature_names = parser.feature_names(width, sparse=sparse)
                 comments = None if parsed.comments is None else np.array(parsed.comments, dtype=object)
-                n = parsed.n_rows
-                rows = _first_rows(X, n), _first_rows(relevance, n)
+                rows = work.rows(parsed.n_rows, width)
                 piece = Piece(*rows, comments, parsed.starts.tolist(), parsed.all_qids())
                 try:
                     for block in queries.add(piece):
@@ -173,7 +206,8 @@ def _blocks(
                     advice = Name("read_letor"), " groups them"
                     raise FormatError(parser.files[chunk.file], line, 1, f"{error}; ", *advice) from None
                 n_text_bytes += chunk.n_bytes
-                density.check(queries.n_rows, width, n_text_bytes)
+                if not sparse:
+                    density.check(queries.n_rows, width, n_text_bytes)
                 reader.release(chunk)
                 if progress is not None:
                     progress(reader.n_read, reader.n_bytes)
@@ -207,12 +241,16 @@ def _find_width(
     Open files cannot be read twice, so the first chunk decides.
     """
     parser.detect_dialect(first)
-    density.see(parser.widest(first))
-    if not _decides_width(first, density.widest.width, parser) and all(is_rereadable(file) for file in files):
+    sparse = parser.settings.sparse is True
+    density.see(parser.widest(first, sparse=sparse))
+    width = density.widest.width
+    decided = not is_sparse(parser, first, width) and _decides_width(first, width, parser)
+    if not decided and all(is_rereadable(file) for file in files):
         reader = TextReader(files, lambda error: None)
         with closing(reader.chunks()) as chunks, Pool(n_threads, reader.n_bytes) as pool:
             detected = map(parser.detect_dialect, chunks)
-            for chunk, widest in in_order(pool, detected, parser.widest, lambda chunk: chunk.n_bytes):
+            find = partial(parser.widest, sparse=sparse)
+            for chunk, widest in in_order(pool, detected, find, lambda chunk: chunk.n_bytes):
                 density.see(widest)
                 reader.release(chunk)
     return max(1, density.widest.width, parser.min_width)

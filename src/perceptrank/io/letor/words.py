@@ -1,4 +1,4 @@
-"""Numba intrinsics that load and test 8 or 16 bytes at a time.
+"""Numba intrinsics that load and test 8, 16 or 32 bytes at a time.
 
 Loads are not bounds-checked unless Numba's bounds checking is on.
 """
@@ -16,11 +16,11 @@ from perceptrank.kernels.compiled import CONFIG, compiled
 intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
 
 WORD_BYTES = 8
-BLOCK_BYTES = 16
-PADDING = 2 * BLOCK_BYTES  # bytes on both sides of a text, so that blocks can be loaded around every byte of it
+BLOCK_BYTES, WIDE_BYTES = 16, 32
+PADDING = WIDE_BYTES  # bytes on both sides of a text, so that blocks can be loaded around every byte of it
 
 _WORD = ir.IntType(64)
-_BLOCK = ir.VectorType(ir.IntType(8), BLOCK_BYTES)
+_BLOCK, _WIDE = (ir.VectorType(ir.IntType(8), count) for count in (BLOCK_BYTES, WIDE_BYTES))
 
 
 def _reader(kind: Any, result: Any, finish: Callable[[Any, Any], Any]) -> Any:
@@ -39,7 +39,7 @@ def _reader(kind: Any, result: Any, finish: Callable[[Any, Any], Any]) -> Any:
 
     if not CONFIG.BOUNDSCHECK:
         return read
-    size = {_WORD: WORD_BYTES, _BLOCK: BLOCK_BYTES}.get(kind, 1)
+    size = {_WORD: WORD_BYTES, _BLOCK: BLOCK_BYTES, _WIDE: WIDE_BYTES}.get(kind, 1)
 
     @compiled
     def read_within_bounds(text: Any, pos: int) -> Any:
@@ -54,17 +54,25 @@ def _in_order(builder: Any, word: Any) -> Any:
     return builder.bswap(word) if sys.byteorder == "big" else word
 
 
-def _digits(builder: Any, block: Any) -> Any:
-    values = builder.sub(block, ir.Constant(_BLOCK, [ord("0")] * BLOCK_BYTES))
-    return _as_bits(builder, builder.icmp_unsigned("<", values, ir.Constant(_BLOCK, [10] * BLOCK_BYTES)))
+def _within(first: str, last: str) -> Callable[[Any, Any], Any]:
+    """Return a test for the bytes of a block that are within a range."""
+
+    def compare(builder: Any, block: Any) -> Any:
+        if first == last:
+            return _as_bits(builder, builder.icmp_unsigned("==", block, _repeated(block, ord(first))))
+        values = builder.sub(block, _repeated(block, ord(first)))
+        count = ord(last) - ord(first) + 1
+        return _as_bits(builder, builder.icmp_unsigned("<", values, _repeated(block, count)))
+
+    return compare
 
 
-def _points(builder: Any, block: Any) -> Any:
-    return _as_bits(builder, builder.icmp_unsigned("==", block, ir.Constant(_BLOCK, [ord(".")] * BLOCK_BYTES)))
+def _repeated(block: Any, byte: int) -> Any:
+    return ir.Constant(block.type, [byte] * block.type.count)
 
 
 def _as_bits(builder: Any, holds: Any) -> Any:
-    return builder.zext(builder.bitcast(holds, ir.IntType(BLOCK_BYTES)), _WORD)
+    return builder.zext(builder.bitcast(holds, ir.IntType(holds.type.count)), _WORD)
 
 
 # The byte at an offset, without wraparound for negative offsets.
@@ -74,8 +82,13 @@ byte_at = _reader(ir.IntType(8), types.uint8, lambda builder, byte: byte)
 load_word = _reader(_WORD, types.uint64, _in_order)
 
 # Bit masks of the digits and of the decimal points among sixteen bytes, the first byte lowest.
-digit_bits = _reader(_BLOCK, types.uint64, _digits)
-point_bits = _reader(_BLOCK, types.uint64, _points)
+digit_bits = _reader(_BLOCK, types.uint64, _within("0", "9"))
+point_bits = _reader(_BLOCK, types.uint64, _within(".", "."))
+
+# The same among thirty-two bytes, and those that a pair is made of (and slashes).
+wide_digit_bits = _reader(_WIDE, types.uint64, _within("0", "9"))
+wide_point_bits = _reader(_WIDE, types.uint64, _within(".", "."))
+wide_pair_bits = _reader(_WIDE, types.uint64, _within("-", ":"))
 
 
 @intrinsic
@@ -84,6 +97,16 @@ def trailing_zeros(typing_context: Any, word: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], cgutils.false_bit)
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def count_ones(typing_context: Any, word: Any) -> Any:
+    """Count the bits that are set."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate
 

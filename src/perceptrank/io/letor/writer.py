@@ -11,11 +11,12 @@ import numpy as np
 
 from perceptrank.io.atomic import replaced_file
 from perceptrank.io.compression import compressed_file
-from perceptrank.io.letor.formatting import LINE_BYTES, PAIR_BYTES, format_rows
+from perceptrank.io.letor.formatting import LINE_BYTES, PAIR_BYTES, format_rows, format_sparse_rows
 from perceptrank.io.paths import PathLike
 from perceptrank.kernels.arrays import Bytes, Ints
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 
 _BUFFER_BYTES = 4 * 2**20
 _LINE_BREAK = re.compile(r"[\r\n]")
@@ -37,7 +38,8 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
         Output; a path that ends with ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` (extra ``zstd``) is compressed. The file is
         written atomically.
     sparse : bool
-        Omit features that are 0. If the last feature is 0 everywhere, reading the file needs `n_features`.
+        Omit features that are 0, as those of sparse streams always are. If the last feature is 0 everywhere, reading
+        the file needs `n_features`.
     zero_based : bool
         Count feature ids from 0; the file must be read with ``zero_based=True``.
 
@@ -95,39 +97,42 @@ def _format_block(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes
     if block.comments is not None:
         comments, comment_bounds = _concatenate([_comment_field(text) for text in block.comments])
     longest = int(np.diff(id_bounds).max()) + (int(np.diff(comment_bounds).max()) if len(comment_bounds) else 0)
-    line = PAIR_BYTES * block.n_features + LINE_BYTES + longest
-    n_rows = max(1, _BUFFER_BYTES // line)
-    out = np.empty(n_rows * line, np.uint8)
-    for first in range(0, block.n_documents, n_rows):
-        last = min(first + n_rows, block.n_documents)
+    X, n = block.X, block.n_documents
+    n_pairs = np.diff(X.starts) if isinstance(X, SparseFeatures) else np.full(n, block.n_features)
+    needed = np.concatenate([[0], np.cumsum(PAIR_BYTES * n_pairs + LINE_BYTES + longest)])
+    fields: tuple[Bytes, Ints, Ints, Bytes, Ints] = ids, id_bounds, query_of_row, comments, comment_bounds
+    out = np.empty(0, np.uint8)
+    first = 0
+    while first < n:
+        last = max(first + 1, int(np.searchsorted(needed, needed[first] + _BUFFER_BYTES, side="right")) - 1)
+        if len(out) < (size := int(needed[last] - needed[first])):
+            out = np.empty(size, np.uint8)
         row, column, pos = first, -1, 0
         while True:
-            row, column, pos = format_rows(
-                block.X,
-                block.relevance,
-                row,
-                column,
-                last,
-                base,
-                sparse,
-                ids,
-                id_bounds,
-                query_of_row,
-                comments,
-                comment_bounds,
-                out,
-                pos,
-            )
+            if isinstance(X, SparseFeatures):
+                row, column, pos = format_sparse_rows(
+                    X.values, X.indices, X.starts, block.relevance, row, column, last, base, *fields, out, pos
+                )
+            else:
+                row, column, pos = format_rows(X, block.relevance, row, column, last, base, sparse, *fields, out, pos)
             if row == last:
                 break
-            number = block.relevance[row] if column < 0 else block.X[row, column]
+            feature, number = (-1, block.relevance[row]) if column < 0 else _at(X, row, column)
             if not np.isfinite(number):
-                raise ValueError(f"X must be finite, got {number} at document {row}, feature {column}")
+                raise ValueError(f"X must be finite, got {number} at document {row}, feature {feature}")
             text = _shortest(number)
             out[pos : pos + len(text)] = np.frombuffer(text, np.uint8)
             pos += len(text)
             column += 1
         yield out[:pos]
+        first = last
+
+
+def _at(X: AnyFeatures, row: int, column: int) -> tuple[int, Any]:
+    """Return a feature and its value; of a sparse row those with this number among the non-zeros."""
+    if isinstance(X, SparseFeatures):
+        return int(X.indices[X.starts[row] + column]), X.values[X.starts[row] + column]
+    return column, X[row, column]
 
 
 def _shortest(number: Any) -> bytes:
