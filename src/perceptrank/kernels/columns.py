@@ -4,11 +4,65 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 
-from perceptrank.kernels.lanes import INT, INTS, LANES, Carried, Lanes, all_lanes, constant, intrinsic, repeat
+from perceptrank.kernels.lanes import (
+    INT,
+    INTS,
+    LANES,
+    Carried,
+    Lanes,
+    all_lanes,
+    call_on_lanes,
+    constant,
+    count_to,
+    intrinsic,
+    repeat,
+)
 
-EXPONENT = 7  # bits that are enough for exponents near 0
+_TUPLE: Any = types.Tuple
+
+
+class _Sizes:
+    """The bits of LANES values, less the sign, as whole numbers that are ordered as the sizes of the values are."""
+
+    def __init__(self, X: Any) -> None:
+        self.width = X.dtype.bitwidth
+        self.word = ir.IntType(self.width)
+        self.words = ir.VectorType(self.word, LANES)
+
+    def read(self, builder: Any, values: Any) -> tuple[Any, Any]:
+        """Return sizes, and -1 for values with a sign, else 0."""
+        bits = builder.bitcast(values, self.words)
+        sign = builder.ashr(bits, constant(self.words, self.width - 1))
+        return builder.and_(bits, constant(self.words, 2 ** (self.width - 1) - 1)), sign
+
+    def reduced(self, builder: Any, operation: str, vector: Any) -> Any:
+        """Return a reduction of a vector, as a whole number of 64 bits."""
+        name = f"llvm.vector.reduce.{operation}.v{LANES}i{self.width}"
+        return builder.zext(call_on_lanes(builder, name, self.word, vector), ir.IntType(64))
+
+
+@intrinsic
+def size_range(typing_context: Any, X: Any, place: Any, stride: Any, m: Any) -> Any:
+    """Return the smallest size, but for 0, and the largest of m rows of values; a size is bits taken as a number."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        values, sizes = Lanes(context, builder, signature, arguments, 0), _Sizes(X)
+        _, place, stride, m = arguments
+        one = constant(sizes.words, 1)
+        least, most = Carried(builder, constant(sizes.words, -1)), Carried(builder, constant(sizes.words, 0))
+        with count_to(builder, m) as loop:
+            at = builder.add(place, builder.mul(loop.index, stride))
+            values.expect(at)
+            size, _ = sizes.read(builder, values.load(at))
+            before = builder.sub(size, one)  # the largest number there is for 0
+            least.set(builder.select(builder.icmp_unsigned("<", before, least.get()), before, least.get()))
+            most.set(builder.select(builder.icmp_signed(">", size, most.get()), size, most.get()))
+        found = sizes.reduced(builder, "umin", least.get()), sizes.reduced(builder, "umax", most.get())
+        return context.make_tuple(builder, signature.return_type, found)
+
+    count, number = types.intp, types.int64
+    return _TUPLE((number, number))(X, count, count, count), generate
 
 
 @intrinsic
@@ -18,7 +72,7 @@ def make_keys(
     place: Any,
     stride: Any,
     m: Any,
-    wide: Any,
+    base: Any,
     shift: Any,
     mask: Any,
     bits: Any,
@@ -27,51 +81,35 @@ def make_keys(
 ) -> Any:
     """Store m rows of keys: bits of the values of X, whether others follow that are not 0, and the number of the row.
 
-    Whole numbers that are ordered as the values are, without the last `shift` bits, are masked, and leave 1 + `bits`
-    bits for the rest. What is kept from before stands in front of them. Unless they are to be wide, whole numbers have
-    fewer bits than values, but stand only for 0 and what is near enough to 1: returns whether all values are.
+    Sizes less a base, which is below all but 0, with the sign of the value, are whole numbers. Without their last
+    `shift` bits they are masked, and leave 1 + `bits` bits for the rest. What is kept from before stands in front.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values, kept, rows = (Lanes(context, builder, signature, arguments, number) for number in (0, 8, 9))
-        _, place, stride, m, wide, shift, mask, bits, _, _ = arguments
-        width, fraction = (64, 52) if X.dtype == types.float64 else (32, 23)
-        word = ir.IntType(width)
-        words = ir.VectorType(word, LANES)
-        zeros, none = constant(words, 0), constant(INTS, 0)
-        least = ir.Constant(word, (2 ** (width - fraction - 2) - 2 ** (EXPONENT - 1)) << fraction)
-        least = repeat(builder, builder.select(wide, ir.Constant(word, 0), least))
-        left_out = builder.zext(shift, word) if width > 32 else shift
-        rest = repeat(builder, builder.sub(builder.shl(ir.Constant(word, 1), left_out), ir.Constant(word, 1)))
-        left_out, mask, mark = (repeat(builder, number) for number in (left_out, mask, bits))
-        after = builder.add(mark, constant(INTS, 1))
-        before = builder.sub(constant(INTS, 30), mark)
-        strange, largest = Carried(builder, zeros), Carried(builder, zeros)
-        with cgutils.for_range(builder, m) as loop:
-            at = builder.add(place, builder.mul(loop.index, stride))
-            values.expect(at)
-            value = builder.bitcast(values.load(at), words)
-            size = builder.and_(value, constant(words, 2 ** (width - 1) - 1))
-            sign = builder.ashr(value, constant(words, width - 1))
-            above = builder.sub(size, least)
-            low = builder.sext(builder.icmp_signed("<=", above, zeros), words)
-            zero = builder.sext(builder.icmp_signed("==", size, zeros), words)
-            strange.set(builder.or_(strange.get(), builder.xor(low, zero)))
-            above = builder.and_(above, builder.not_(low))
-            largest.set(builder.or_(largest.get(), above))
-            number = builder.sub(builder.xor(above, sign), sign)
-            key = builder.lshr(number, left_out)
-            key = builder.and_(builder.trunc(key, INTS) if width > 32 else key, mask)
+        _, place, stride, m, base, shift, mask, bits, _, _ = arguments
+        sizes, zeros = _Sizes(X), constant(_Sizes(X).words, 0)
+        base, shift = (builder.trunc(number, sizes.word) if sizes.width < 64 else number for number in (base, shift))
+        one = ir.Constant(sizes.word, 1)
+        rest = repeat(builder, builder.sub(builder.shl(one, shift), one))
+        base, shift, mask, mark = (repeat(builder, number) for number in (base, shift, mask, bits))
+        after, before = builder.add(mark, constant(INTS, 1)), builder.sub(constant(INTS, 30), mark)
+        with count_to(builder, m) as loop:
+            size, sign = sizes.read(builder, values.load(builder.add(place, builder.mul(loop.index, stride))))
+            size = builder.sub(size, base)
+            size = builder.select(builder.icmp_signed(">", size, zeros), size, zeros)
+            number = builder.sub(builder.xor(size, sign), sign)
+            key = builder.lshr(number, shift)
+            key = builder.and_(builder.trunc(key, INTS) if sizes.width > 32 else key, mask)
             more = builder.icmp_signed("!=", builder.and_(number, rest), zeros)
             key = builder.or_(builder.shl(key, after), builder.shl(builder.zext(more, INTS), mark))
             key = builder.or_(key, repeat(builder, builder.trunc(loop.index, INT)))
             row = builder.mul(loop.index, ir.Constant(m.type, LANES))
             rows.store(row, builder.or_(key, builder.shl(kept.load(row), before)))
-        beyond = builder.lshr(largest.get(), constant(words, fraction + EXPONENT))
-        return all_lanes(builder, builder.icmp_signed("==", builder.or_(strange.get(), beyond), zeros))
+        return context.get_dummy_value()
 
-    number, count = types.int32, types.intp
-    return types.boolean(X, count, count, count, types.boolean, number, number, number, kept, keys), generate
+    count, number = types.intp, types.int32
+    return types.void(X, count, count, count, count, count, number, number, kept, keys), generate
 
 
 @intrinsic
@@ -102,12 +140,12 @@ def find_places(typing_context: Any, keys: Any, m: Any, bits: Any, places: Any) 
             return at, key, equal
 
         before.set(builder.not_(rows.load(ir.Constant(m.type, 0))))
-        with cgutils.for_range(builder, m) as loop:
+        with count_to(builder, m) as loop:
             at, key, equal = turn(loop.index)
             doubtful.set(builder.or_(doubtful.get(), builder.select(equal, key, none)))
             found.store(at, place.get())
         before.set(builder.not_(before.get()))
-        with cgutils.for_range(builder, m) as loop:
+        with count_to(builder, m) as loop:
             at, key, _ = turn(builder.sub(builder.sub(m, loop.index), ir.Constant(m.type, 1)))
             total = builder.shl(builder.add(found.load(at), place.get()), constant(INTS, 16))
             row = builder.mul(builder.and_(key, numbers), constant(INTS, LANES))
@@ -121,7 +159,7 @@ def _scattering(context: Any, builder: Any, signature: Any, arguments: Any) -> A
     """Generate code that stores totals of places, or what a table has for them, in the rows that belong to them."""
     places, rows = (Lanes(context, builder, signature, arguments, number) for number in (0, 2))
     m = arguments[1]
-    with cgutils.for_range(builder, m) as loop:
+    with count_to(builder, m) as loop:
         first = builder.mul(loop.index, ir.Constant(m.type, LANES))
         for lane in (ir.Constant(m.type, lane) for lane in range(LANES)):
             found = builder.load(places.at(builder.add(first, lane)))
@@ -156,7 +194,7 @@ def copy_rows(typing_context: Any, rows: Any, m: Any, outputs: Any, place: Any, 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows, outputs = (Lanes(context, builder, signature, arguments, number) for number in (0, 2))
         _, m, _, place, stride = arguments
-        with cgutils.for_range(builder, m) as loop:
+        with count_to(builder, m) as loop:
             row = rows.load(builder.mul(loop.index, ir.Constant(m.type, LANES)))
             outputs.store(builder.add(place, builder.mul(loop.index, stride)), row)
         return context.get_dummy_value()

@@ -12,11 +12,13 @@ from numba import extending
 from numba.core import cgutils
 
 intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
+_GENERATORS: Any = cgutils
 
 LANES = 8  # columns that are worked on together: eight rows of their keys fit into the registers
 
 INT = ir.IntType(32)
 INTS = ir.VectorType(INT, LANES)
+_LINE = 64  # bytes that processors fetch at once
 _BYTES = ir.IntType(8).as_pointer()
 _FETCH = ir.FunctionType(ir.VoidType(), [_BYTES, INT, INT, INT])
 
@@ -70,12 +72,14 @@ class Carried:
 
     def __init__(self, builder: Any, vector: Any) -> None:
         self._builder = builder
-        self._slot = cgutils.alloca_once_value(builder, vector)
+        self._slot = _GENERATORS.alloca_once_value(builder, vector)
 
     def get(self) -> Any:
+        """Return the vector as it is now."""
         return self._builder.load(self._slot)
 
     def set(self, vector: Any) -> None:
+        """Replace the vector."""
         self._builder.store(vector, self._slot)
 
 
@@ -83,3 +87,14 @@ def all_lanes(builder: Any, lanes: Any) -> Any:
     """Return whether something holds in all lanes."""
     together = ir.IntType(LANES)
     return builder.icmp_signed("==", builder.bitcast(lanes, together), ir.Constant(together, -1))
+
+
+def count_to(builder: Any, number: Any) -> Any:
+    """Return a context whose code runs so many times; the `index` of what it gives counts from 0."""
+    return _GENERATORS.for_range(builder, number)
+
+
+def call_on_lanes(builder: Any, name: str, returned: Any, vector: Any) -> Any:
+    """Return what a function of LLVM's returns for a vector."""
+    function = ir.FunctionType(returned, [vector.type])
+    return builder.call(_GENERATORS.get_or_insert_function(builder.module, function, name), [vector])

@@ -4,9 +4,8 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 
-from perceptrank.kernels.lanes import LANES, Carried, Lanes, constant, intrinsic, repeat
+from perceptrank.kernels.lanes import LANES, Carried, Lanes, call_on_lanes, constant, count_to, intrinsic, repeat
 
 
 @intrinsic
@@ -32,20 +31,18 @@ def standardize_lanes(
 
         first, count = row(ir.Constant(m.type, 0)), repeat(builder, builder.sitofp(m, ir.DoubleType()))
         total, squares = Carried(builder, zeros), Carried(builder, zeros)
-        with cgutils.for_range(builder, m) as loop:
+        with count_to(builder, m) as loop:
             values.expect(builder.add(place, builder.mul(loop.index, stride)))
             total.set(builder.fadd(total.get(), builder.fsub(row(loop.index), first)))
         mean = builder.fdiv(total.get(), count)
-        with cgutils.for_range(builder, m) as loop:
+        with count_to(builder, m) as loop:
             gap = builder.fsub(builder.fsub(row(loop.index), first), mean)
             squares.set(builder.fadd(squares.get(), builder.fmul(gap, gap)))
         mean, found = builder.fadd(mean, first), squares.get()
-        root_type = ir.FunctionType(floats, [floats])
-        root = cgutils.get_or_insert_function(builder.module, root_type, f"llvm.sqrt.v{LANES}f64")
-        deviation = builder.call(root, [builder.fdiv(found, count)])
+        deviation = call_on_lanes(builder, f"llvm.sqrt.v{LANES}f64", floats, builder.fdiv(found, count))
         spread = builder.fcmp_ordered(">", deviation, zeros)
         inverse = builder.select(spread, builder.fdiv(ones, deviation), zeros)
-        with cgutils.for_range(builder, m) as loop:
+        with count_to(builder, m) as loop:
             scaled = builder.fmul(builder.fsub(row(loop.index), mean), inverse)
             if narrow:
                 scaled = builder.fptrunc(scaled, ir.VectorType(ir.FloatType(), LANES))

@@ -1,7 +1,7 @@
 """Sorting networks over LANES columns: they make the same exchanges whatever the data, so that columns share them."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from numba import types
 
@@ -12,10 +12,12 @@ from perceptrank.kernels.lanes import LANES, Lanes, intrinsic
 ROWS = 16  # that are sorted at once; arrays of keys have at least so many
 LARGEST_KEY = 2**31 - 1
 
+Pair: TypeAlias = tuple[int, int]
 
-def _exchanging(*levels: list[tuple[int, int]]) -> Callable[..., Any]:
+
+def _exchanging(pairs: list[Pair]) -> Callable[..., Any]:
     """Return what generates code that loads rows of keys, exchanges pairs that are out of order, and stores them."""
-    n_rows = 1 + max(high for level in levels for _, high in level)
+    n_rows = 1 + max(high for _, high in pairs)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes, (first, step, second) = Lanes(context, builder, signature, arguments, 0), arguments[1:]
@@ -24,7 +26,7 @@ def _exchanging(*levels: list[tuple[int, int]]) -> Callable[..., Any]:
             middle = number == n_rows // 2
             places.append(second if middle else builder.add(places[-1], step))
         rows = [lanes.load(place) for place in places]
-        for low, high in (pair for level in levels for pair in level):
+        for low, high in pairs:
             in_order = builder.icmp_signed("<", rows[low], rows[high])
             smaller = builder.select(in_order, rows[low], rows[high])
             rows[high] = builder.select(in_order, rows[high], rows[low])
@@ -36,30 +38,28 @@ def _exchanging(*levels: list[tuple[int, int]]) -> Callable[..., Any]:
     return generate
 
 
-def _halving(n_rows: int) -> list[list[tuple[int, int]]]:
-    """Return exchanges at distances n_rows / 2, …, 2, 1: each sorts what is left of two merged runs."""
-    levels, distance = [], n_rows // 2
-    while distance:
-        levels.append([(i, i + distance) for i in range(n_rows) if not i & distance])
-        distance //= 2
-    return levels
+def _halving(n_rows: int) -> list[Pair]:
+    """Return the exchanges at distances n_rows / 2, …, 2, 1, with which a merge goes on."""
+    distances = [1 << power for power in range(n_rows.bit_length() - 2, -1, -1)]
+    return [(i, i + distance) for distance in distances for i in range(n_rows) if not i & distance]
 
 
-def _mirrored(n_rows: int) -> list[tuple[int, int]]:
-    """Return the exchanges that begin a merge of two runs: of the first of one with the last of the other, and so on."""
+def _mirrored(n_rows: int) -> list[Pair]:
+    """Return the exchanges with which a merge of two runs begins: of the first with the last, and so on."""
     return [(i, n_rows - 1 - i) for i in range(n_rows // 2)]
 
 
-def _odd_even(n_rows: int) -> list[tuple[int, int]]:
+def _odd_even(n_rows: int) -> list[Pair]:
     """Return the exchanges of K. E. Batcher's odd-even merge sort."""
     pairs, run = [], 1
     while run < n_rows:
         distance = run
         while distance:
-            for start in range(distance % run, n_rows - distance, 2 * distance):
-                for i in range(start, min(start + distance, n_rows - distance)):
-                    if i // (2 * run) == (i + distance) // (2 * run):
-                        pairs.append((i, i + distance))
+            pairs += [
+                (i, i + distance)
+                for i in range(distance % run, n_rows - distance)
+                if (i - distance % run) % (2 * distance) < distance and i // (2 * run) == (i + distance) // (2 * run)
+            ]
             distance //= 2
         run *= 2
     return pairs
@@ -78,25 +78,25 @@ def sort_rows(typing_context: Any, keys: Any, first: Any, step: Any, second: Any
 @intrinsic
 def merge_eight(typing_context: Any, keys: Any, first: Any, step: Any, second: Any) -> Any:
     """Make three steps of a merge, with one load and store of each row."""
-    return _exchange_type(keys), _exchanging(*_halving(8))
+    return _exchange_type(keys), _exchanging(_halving(8))
 
 
 @intrinsic
 def begin_merge(typing_context: Any, keys: Any, first: Any, step: Any, second: Any) -> Any:
     """Make the first three steps of a merge."""
-    return _exchange_type(keys), _exchanging(_mirrored(8), *_halving(8)[1:])
+    return _exchange_type(keys), _exchanging(_mirrored(8) + _halving(8)[4:])
 
 
 @intrinsic
 def merge_four(typing_context: Any, keys: Any, first: Any, step: Any, second: Any) -> Any:
     """Make the last two steps of a merge."""
-    return _exchange_type(keys), _exchanging(*_halving(4))
+    return _exchange_type(keys), _exchanging(_halving(4))
 
 
 @intrinsic
 def merge_two(typing_context: Any, keys: Any, first: Any, step: Any, second: Any) -> Any:
     """Make the last step of a merge."""
-    return _exchange_type(keys), _exchanging(*_halving(2))
+    return _exchange_type(keys), _exchanging(_halving(2))
 
 
 @helper

@@ -5,7 +5,6 @@ bits, and the number of the document. What they cannot tell apart is sorted agai
 that follow.
 """
 
-import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeAlias
@@ -13,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints, Keys
-from perceptrank.kernels.columns import EXPONENT, copy_rows, find_places, make_keys, scatter_entries, scatter_places
+from perceptrank.kernels.columns import copy_rows, find_places, make_keys, scatter_entries, scatter_places, size_range
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.lanes import LANES
 from perceptrank.kernels.networks import LARGEST_KEY, ROWS, sort_lanes
@@ -32,11 +31,9 @@ def write_scores(X: Features, offsets: Ints, outputs: Features, first: int, scor
     if not sizes:
         return
     long = [q for q, m in enumerate(sizes) if m > MOST_SORTED]
-    table: Features = np.concatenate(
-        [_table(scores, m) if m <= MOST_SORTED else np.zeros(2 * m - 1) for m in sizes],
-        dtype=X.dtype,
-        casting="same_kind",
-    )
+    tables = [_table(scores, m) if m <= MOST_SORTED else np.zeros(2 * m - 1) for m in sizes]
+    table: Features = np.empty(2 * len(X) - len(sizes), X.dtype)
+    np.concatenate(tables, out=table, casting="same_kind")
     n_rows = max(1 << (min(max(sizes), MOST_SORTED) - 1).bit_length(), ROWS)
     keys, rows = np.zeros((3, n_rows, LANES), np.int32), np.empty((n_rows, LANES), X.dtype)
     if not rank_pass(read_only(X), read_only(offsets), table, keys, rows, outputs, first) or not all(
@@ -71,8 +68,8 @@ def rank_pass(
 ) -> bool:
     """Write scores of ranks within all queries that are not too long; return whether their features are finite."""
     keys, places, kept = scratch[0], scratch[1], scratch[2]  # kept: places that are known already, else 0
-    n_features, n_outputs, width = X.shape[1], outputs.shape[1], 8 * X.itemsize
-    fraction = 52 if width == 64 else 23
+    n_features, n_outputs = X.shape[1], outputs.shape[1]
+    fraction, infinity = (52, 0x7FF << 52) if X.itemsize == 8 else (23, 0xFF << 23)
     for q in range(len(offsets) - 1):
         start, m, bits = offsets[q], offsets[q + 1] - offsets[q], 0
         if m > MOST_SORTED:
@@ -84,16 +81,15 @@ def rank_pass(
                 keys[i, lane] = LARGEST_KEY
         for group in range(0, n_features, LANES):
             column = min(group, n_features - LANES)  # the last columns are ranked together with some before them
-            place, wide, mask = start * n_features + column, False, -1
-            shift = 1 + EXPONENT + fraction - (31 - bits)
+            place, mask = start * n_features + column, -1
+            least, most = size_range(X, place, n_features, m)
+            if most >= infinity:
+                return False
+            base, shift = max((min(least, most) >> fraction) - 1, 0) << fraction, 0
+            while (most - base) >> (30 - bits + shift):
+                shift += 1
             while True:
-                if not make_keys(X, place, n_features, m, wide, shift, mask, bits, kept, keys) and not wide:
-                    for i in range(start, start + m):
-                        for j in range(column, column + LANES):
-                            if not math.isfinite(X[i, j]):
-                                return False
-                    wide, shift = True, width - (31 - bits)
-                    continue
+                make_keys(X, place, n_features, m, base, shift, mask, bits, kept, keys)
                 sort_lanes(keys, m)
                 if find_places(keys, m, bits, places):
                     break
