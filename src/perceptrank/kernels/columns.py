@@ -37,9 +37,9 @@ class _Sizes:
         return builder.and_(bits, constant(self.words, 2 ** (self.width - 1) - 1)), sign
 
     def reduced(self, builder: Any, operation: str, vector: Any) -> Any:
-        """Return a reduction of a vector, as a whole number of 64 bits."""
+        """Return a reduction of a vector."""
         name = f"llvm.vector.reduce.{operation}.v{LANES}i{self.width}"
-        return builder.zext(call_on_lanes(builder, name, self.word, vector), ir.IntType(64))
+        return call_on_lanes(builder, name, self.word, vector)
 
 
 @intrinsic
@@ -49,16 +49,18 @@ def size_range(typing_context: Any, X: Any, place: Any, stride: Any, m: Any) -> 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values, sizes = Lanes(context, builder, signature, arguments, 0), _Sizes(X)
         _, place, stride, m = arguments
-        one = constant(sizes.words, 1)
-        least, most = Carried(builder, constant(sizes.words, -1)), Carried(builder, constant(sizes.words, 0))
+        largest = constant(sizes.words, 2 ** (sizes.width - 1) - 1)
+        least, most = Carried(builder, largest), Carried(builder, constant(sizes.words, 0))
         with count_to(builder, m) as loop:
             at = builder.add(place, builder.mul(loop.index, stride))
             values.expect(at)
             size, _ = sizes.read(builder, values.load(at))
-            before = builder.sub(size, one)  # the largest number there is for 0
-            least.set(builder.select(builder.icmp_unsigned("<", before, least.get()), before, least.get()))
             most.set(builder.select(builder.icmp_signed(">", size, most.get()), size, most.get()))
-        found = sizes.reduced(builder, "umin", least.get()), sizes.reduced(builder, "umax", most.get())
+            size = builder.add(size, largest)  # what is not 0 becomes less than that
+            least.set(builder.select(builder.icmp_signed("<", size, least.get()), size, least.get()))
+        found = [sizes.reduced(builder, "smin", least.get()), sizes.reduced(builder, "smax", most.get())]
+        found[0] = builder.sub(found[0], ir.Constant(sizes.word, 2 ** (sizes.width - 1) - 1))
+        found = [builder.zext(size, ir.IntType(64)) if sizes.width < 64 else size for size in found]
         return context.make_tuple(builder, signature.return_type, found)
 
     count, number = types.intp, types.int64
@@ -81,8 +83,8 @@ def make_keys(
 ) -> Any:
     """Store m rows of keys: bits of the values of X, whether others follow that are not 0, and the number of the row.
 
-    Sizes less a base, which is below all but 0, with the sign of the value, are whole numbers. Without their last
-    `shift` bits they are masked, and leave 1 + `bits` bits for the rest. What is kept from before stands in front.
+    Sizes less a base, which is below all but 0, with the sign of the value, are whole numbers. Their bits but for the
+    last `shift`, and whether these are not 0, are masked; `bits` bits follow. What is kept from before stands in front.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -93,17 +95,16 @@ def make_keys(
         one = ir.Constant(sizes.word, 1)
         rest = repeat(builder, builder.sub(builder.shl(one, shift), one))
         base, shift, mask, mark = (repeat(builder, number) for number in (base, shift, mask, bits))
-        after, before = builder.add(mark, constant(INTS, 1)), builder.sub(constant(INTS, 30), mark)
+        before, ones = builder.sub(constant(INTS, 30), mark), constant(sizes.words, 1)
         with count_to(builder, m) as loop:
             size, sign = sizes.read(builder, values.load(builder.add(place, builder.mul(loop.index, stride))))
             size = builder.sub(size, base)
             size = builder.select(builder.icmp_signed(">", size, zeros), size, zeros)
             number = builder.sub(builder.xor(size, sign), sign)
-            key = builder.lshr(number, shift)
+            more = builder.zext(builder.icmp_signed("!=", builder.and_(number, rest), zeros), sizes.words)
+            key = builder.or_(builder.shl(builder.lshr(number, shift), ones), more)
             key = builder.and_(builder.trunc(key, INTS) if sizes.width > 32 else key, mask)
-            more = builder.icmp_signed("!=", builder.and_(number, rest), zeros)
-            key = builder.or_(builder.shl(key, after), builder.shl(builder.zext(more, INTS), mark))
-            key = builder.or_(key, repeat(builder, builder.trunc(loop.index, INT)))
+            key = builder.or_(builder.shl(key, mark), repeat(builder, builder.trunc(loop.index, INT)))
             row = builder.mul(loop.index, ir.Constant(m.type, LANES))
             rows.store(row, builder.or_(key, builder.shl(kept.load(row), before)))
         return context.get_dummy_value()

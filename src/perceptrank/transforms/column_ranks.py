@@ -27,7 +27,7 @@ Scores: TypeAlias = Callable[[int], Floats]
 
 def write_scores(X: Features, offsets: Ints, outputs: Features, first: int, scores: Scores) -> None:
     """Write scores of ranks within queries, from a column on; raise if a value is not finite."""
-    sizes = np.diff(offsets).tolist()
+    sizes = (offsets[1:] - offsets[:-1]).tolist()
     if not sizes:
         return
     long = [q for q, m in enumerate(sizes) if m > MOST_SORTED]
@@ -85,7 +85,7 @@ def rank_pass(
             least, most = size_range(X, place, n_features, m)
             if most >= infinity:
                 return False
-            base, shift = max((min(least, most) >> fraction) - 1, 0) << fraction, 0
+            base, shift = max((least >> fraction) - 1, 0) << fraction, 0
             while (most - base) >> (30 - bits + shift):
                 shift += 1
             while True:
@@ -96,7 +96,7 @@ def rank_pass(
                 scatter_places(places, m, kept)
                 following = min(shift, 29 - 2 * bits)
                 shift -= following
-                mask = (1 << following) - 1
+                mask = (2 << following) - 1
             if mask >= 0:
                 for i in range(m):
                     for lane in range(LANES):
