@@ -18,7 +18,6 @@ LANES = 8  # columns that are worked on together: eight rows of their keys fit i
 
 INT = ir.IntType(32)
 INTS = ir.VectorType(INT, LANES)
-_LINE = 64  # bytes that processors fetch at once
 _BYTES = ir.IntType(8).as_pointer()
 _FETCH = ir.FunctionType(ir.VoidType(), [_BYTES, INT, INT, INT])
 

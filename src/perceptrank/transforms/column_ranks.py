@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from perceptrank.kernels.alignment import aligned
 from perceptrank.kernels.arrays import Features, Floats, Ints, Keys
 from perceptrank.kernels.columns import copy_rows, find_places, make_keys, scatter_entries, scatter_places, size_range
 from perceptrank.kernels.compiled import compiled
@@ -35,7 +36,8 @@ def write_scores(X: Features, offsets: Ints, outputs: Features, first: int, scor
     table: Features = np.empty(2 * len(X) - len(sizes), X.dtype)
     np.concatenate(tables, out=table, casting="same_kind")
     n_rows = max(1 << (min(max(sizes), MOST_SORTED) - 1).bit_length(), ROWS)
-    keys, rows = np.zeros((3, n_rows, LANES), np.int32), np.empty((n_rows, LANES), X.dtype)
+    keys, rows = aligned((3, n_rows, LANES), np.int32), aligned((n_rows, LANES), X.dtype)
+    keys[2] = 0
     if not rank_pass(read_only(X), read_only(offsets), table, keys, rows, outputs, first) or not all(
         np.isfinite(X[offsets[q] : offsets[q + 1]]).all() for q in long
     ):
