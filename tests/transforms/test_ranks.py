@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.strategies import EITHER_PRECISION, examples, streams
 
 import perceptrank as pr
-from perceptrank.kernels.columns import LANES
+from perceptrank.kernels.lanes import LANES
 from perceptrank.transforms.column_ranks import MOST_SORTED
 
 
@@ -57,6 +57,12 @@ KINDS = {
     "far from 0": lambda rng, shape: 1.6e9 + 128 * rng.integers(0, 50, size=shape),
     "all but equal": lambda rng, shape: 1 + 2e-7 * rng.integers(0, 9, size=shape),
     "near the largest": lambda rng, shape: 1.0 - 1e-6 * rng.random(shape) ** 8 - (rng.random(shape) < 0.1),
+    "few bits at both ends": lambda rng, shape: (
+        1 + rng.integers(0, 3, size=(3, *shape)).T.dot([0.25, 2**-22, 2**-51]).T
+    ),
+    "beside the largest and the smallest": lambda rng, shape: (
+        rng.choice([-1, 1], size=shape) * rng.choice([0, 1e-45, 3e-45, 1.2e-38, 1, 3.3e38, 3.4e38], size=shape)
+    ),
     "many sizes": lambda rng, shape: rng.choice([-1, 1], size=shape) * 10 ** rng.uniform(-35, 35, size=shape),
 }
 
@@ -82,6 +88,15 @@ def test_long_queries(m):
     rng = np.random.default_rng(m)
     X = np.column_stack([rng.normal(size=m), rng.integers(0, 9, size=m), np.arange(m) // 7 % 50])
     check(pr.QueryStream.from_arrays(X, np.zeros(m)))
+    check(pr.QueryStream.from_arrays(np.vstack([X[:3], X, X[:5]]).astype(np.float32), np.zeros(m + 8), group=[3, m, 5]))
+
+
+@pytest.mark.parametrize("document", [1, 5, 5 + MOST_SORTED])
+def test_values_that_are_not_finite_are_refused_around_a_long_query(document):
+    X = np.zeros((5 + MOST_SORTED + 3, 2))
+    X[document:, 1] = np.nan
+    with pytest.raises(ValueError, match=f"document {document}, feature 1"):
+        pr.QueryNormal().apply(X, np.array([0, 4, 5 + MOST_SORTED, len(X)]))
 
 
 @pytest.mark.kernel

@@ -1,3 +1,6 @@
+import itertools
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,6 +8,7 @@ from hypothesis import strategies as st
 from support.strategies import EITHER_PRECISION, streams
 
 import perceptrank as pr
+from perceptrank.kernels.lanes import LANES
 
 
 def standardized(X, reference):
@@ -109,3 +113,42 @@ def test_bad_input_changes_nothing():
     assert scaler.state() == before
     with pytest.raises(ValueError, match="'running', 'running-spread', 'query-zscore', 'query-minmax'"):
         pr.SlamPerceptron(transforms="z")
+
+
+def standardized_in_order(column):
+    """A column standardised, each sum taken from the first document to the last."""
+    values = [float(value) for value in column]
+    total = 0.0
+    for value in values:
+        total += value - values[0]
+    mean, squares = total / len(values), 0.0
+    for value in values:
+        squares += (value - values[0] - mean) ** 2
+    deviation = math.sqrt(squares / len(values))
+    return [(value - (mean + values[0])) * (1 / deviation) if deviation > 0 else 0.0 for value in values]
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_features", [1, LANES - 1, LANES, 2 * LANES + 3])
+def test_z_scores_have_the_bits_of_sums_in_order(dtype, n_features):
+    rng = np.random.default_rng(n_features)
+    sizes = [1, 2, 7, 40]
+    X = (rng.normal(size=(sum(sizes), n_features)) * 10.0 ** rng.integers(-9, 9, size=n_features)).astype(dtype)
+    X[:, 0] = 0.1
+    offsets = np.cumsum([0, *sizes])
+    expected = np.empty_like(X)
+    for start, stop in itertools.pairwise(offsets):
+        for j in range(n_features):
+            expected[start:stop, j] = standardized_in_order(X[start:stop, j])
+    assert np.array_equal(pr.QueryZScore().apply(X, offsets), expected)
+    joined = pr.Join("query-rank", "query-zscore").apply(X, offsets)
+    assert np.array_equal(joined[:, n_features:], expected)
+
+
+@pytest.mark.parametrize("n_features", [3, LANES + 5])
+def test_the_first_feature_that_overflows_is_named(n_features):
+    X = np.zeros((4, n_features))
+    X[2, 1], X[2, -1] = 1e300, 1e300
+    with pytest.raises(ValueError, match="feature 1 is too large"):
+        pr.QueryZScore().apply(X, np.array([0, 2, 4]))

@@ -1,169 +1,203 @@
-"""Work on LANES columns at once: sorting networks and the steps around them, in whole vectors.
+"""Places of values among those of the same column, for LANES columns at once."""
 
-A network makes the same exchanges whatever the data, so that all columns share every instruction. Numba does not turn
-such short loops into vector instructions by itself; intrinsics say what is meant. They check no index.
-"""
-
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import extending, types
+from numba import types
 
-from perceptrank.kernels.arrays import Keys
-from perceptrank.kernels.compiled import helper
+from perceptrank.kernels.lanes import (
+    INT,
+    INTS,
+    LANES,
+    Carried,
+    Lanes,
+    all_lanes,
+    call_on_lanes,
+    constant,
+    count_to,
+    intrinsic,
+    repeat,
+)
 
-intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
-
-LANES = 16  # columns that are worked on together: their keys stay in the nearest cache
-LARGEST_KEY = 2**31 - 1
-
-_KEYS = ir.VectorType(ir.IntType(32), LANES)
-_START = ir.Constant(ir.IntType(64), 0)
-
-
-class _Lanes:
-    """Vectors of LANES elements of an array, as code generators see them."""
-
-    def __init__(self, context: Any, builder: Any, array_type: Any, array: Any) -> None:
-        self._builder = builder
-        self._data = context.make_array(array_type)(context, builder, array).data
-        self._size = 8 if array_type.dtype == types.float64 else 4
-        element = {types.float64: ir.DoubleType(), types.float32: ir.FloatType()}.get(array_type.dtype, ir.IntType(32))
-        self._vector = ir.VectorType(element, LANES)
-
-    def _at(self, place: Any) -> Any:
-        return self._builder.bitcast(self._builder.gep(self._data, [place]), self._vector.as_pointer())
-
-    def load(self, place: Any) -> Any:
-        return self._builder.load(self._at(place), align=self._size)
-
-    def store(self, place: Any, vector: Any) -> None:
-        self._builder.store(vector, self._at(place), align=self._size)
+_TUPLE: Any = types.Tuple
 
 
-def _repeat(builder: Any, number: Any) -> Any:
-    """Return a vector with the same number in every lane."""
-    vector = builder.insert_element(ir.Constant(_KEYS, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
-    zeros = ir.Constant(_KEYS, [0] * LANES)
-    return builder.shuffle_vector(vector, ir.Constant(_KEYS, ir.Undefined), zeros)
+class _Sizes:
+    """The bits of LANES values, less the sign, as whole numbers that are ordered as the sizes of the values are."""
+
+    def __init__(self, X: Any) -> None:
+        self.width = X.dtype.bitwidth
+        self.word = ir.IntType(self.width)
+        self.words = ir.VectorType(self.word, LANES)
+
+    def read(self, builder: Any, values: Any) -> tuple[Any, Any]:
+        """Return sizes, and -1 for values with a sign, else 0."""
+        bits = builder.bitcast(values, self.words)
+        sign = builder.ashr(bits, constant(self.words, self.width - 1))
+        return builder.and_(bits, constant(self.words, 2 ** (self.width - 1) - 1)), sign
+
+    def reduced(self, builder: Any, operation: str, vector: Any) -> Any:
+        """Return a reduction of a vector."""
+        name = f"llvm.vector.reduce.{operation}.v{LANES}i{self.width}"
+        return call_on_lanes(builder, name, self.word, vector)
 
 
-def _exchanging(*pairs: tuple[int, int]) -> Callable[..., Any]:
-    """Return what generates code that loads rows of keys, exchanges pairs that are out of order, and stores them."""
+@intrinsic
+def size_range(typing_context: Any, X: Any, place: Any, stride: Any, m: Any) -> Any:
+    """Return the smallest size, but for 0, and the largest of m rows of values; a size is bits taken as a number."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        lanes = _Lanes(context, builder, signature.args[0], arguments[0])
-        rows = [lanes.load(place) for place in arguments[1:]]
-        for low, high in pairs:
-            in_order = builder.icmp_signed("<", rows[low], rows[high])
-            smaller = builder.select(in_order, rows[low], rows[high])
-            rows[high] = builder.select(in_order, rows[high], rows[low])
-            rows[low] = smaller
-        for row, place in zip(rows, arguments[1:], strict=True):
-            lanes.store(place, row)
-        return context.get_dummy_value()
+        values, sizes = Lanes(context, builder, signature, arguments, 0), _Sizes(X)
+        _, place, stride, m = arguments
+        largest = constant(sizes.words, 2 ** (sizes.width - 1) - 1)
+        least, most = Carried(builder, largest), Carried(builder, constant(sizes.words, 0))
+        with count_to(builder, m) as loop:
+            at = builder.add(place, builder.mul(loop.index, stride))
+            values.expect(at)
+            size, _ = sizes.read(builder, values.load(at))
+            most.set(builder.select(builder.icmp_signed(">", size, most.get()), size, most.get()))
+            size = builder.add(size, largest)  # what is not 0 becomes less than that
+            least.set(builder.select(builder.icmp_signed("<", size, least.get()), size, least.get()))
+        found = [sizes.reduced(builder, "smin", least.get()), sizes.reduced(builder, "smax", most.get())]
+        found[0] = builder.sub(found[0], ir.Constant(sizes.word, 2 ** (sizes.width - 1) - 1))
+        found = [builder.zext(size, ir.IntType(64)) if sizes.width < 64 else size for size in found]
+        return context.make_tuple(builder, signature.return_type, found)
 
-    return generate
-
-
-@intrinsic
-def exchange_two(typing_context: Any, keys: Any, a: Any, b: Any) -> Any:
-    """Exchange the keys from place a on with those from b on wherever those at b are smaller."""
-    return types.void(keys, *[types.intp] * 2), _exchanging((0, 1))
-
-
-@intrinsic
-def exchange_four(typing_context: Any, keys: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """Make two steps of a merge, at distances 2 and 1, with one load and store of each row."""
-    return types.void(keys, *[types.intp] * 4), _exchanging((0, 2), (1, 3), (0, 1), (2, 3))
+    count, number = types.intp, types.int64
+    return _TUPLE((number, number))(X, count, count, count), generate
 
 
 @intrinsic
 def make_keys(
-    typing_context: Any, X: Any, a: Any, low: Any, b: Any, mask: Any, number: Any, keys: Any, c: Any, lossy: Any
+    typing_context: Any,
+    X: Any,
+    place: Any,
+    stride: Any,
+    m: Any,
+    base: Any,
+    shift: Any,
+    mask: Any,
+    bits: Any,
+    kept: Any,
+    keys: Any,
 ) -> Any:
-    """Store the bits of float32(X - low) under a mask, and a number in the bits that the mask leaves.
+    """Store m rows of keys: bits of the values of X, whether others follow that are not 0, and the number of the row.
 
-    Marks lanes whose values may not all be told apart by their keys, as bits are lost.
+    Sizes less a base, which is below all but 0, with the sign of the value, are whole numbers. Their bits but for the
+    last `shift`, and whether these are not 0, are masked; `bits` bits follow. What is kept from before stands in front.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        lanes = {place: _Lanes(context, builder, signature.args[place], arguments[place]) for place in (0, 2, 6, 8)}
-        values, lowest = lanes[0].load(arguments[1]), lanes[2].load(arguments[3])
-        distance = exact = builder.fsub(values, lowest)
-        if signature.args[0].dtype == types.float64:
-            distance = builder.fptrunc(exact, ir.VectorType(ir.FloatType(), LANES))
-            exact = builder.fpext(distance, exact.type)
-        bits, mask = builder.bitcast(distance, _KEYS), _repeat(builder, arguments[4])
-        kept = builder.and_(bits, mask)
-        lanes[6].store(arguments[7], builder.or_(kept, _repeat(builder, arguments[5])))
-        changed = builder.fcmp_unordered("!=", builder.fadd(exact, lowest), values)
-        lost = builder.or_(builder.icmp_signed("!=", bits, kept), changed)
-        lanes[8].store(_START, builder.or_(lanes[8].load(_START), builder.zext(lost, _KEYS)))
+        values, kept, rows = (Lanes(context, builder, signature, arguments, number) for number in (0, 8, 9))
+        _, place, stride, m, base, shift, mask, bits, _, _ = arguments
+        sizes, zeros = _Sizes(X), constant(_Sizes(X).words, 0)
+        base, shift = (builder.trunc(number, sizes.word) if sizes.width < 64 else number for number in (base, shift))
+        one = ir.Constant(sizes.word, 1)
+        rest = repeat(builder, builder.sub(builder.shl(one, shift), one))
+        base, shift, mask, mark = (repeat(builder, number) for number in (base, shift, mask, bits))
+        before, ones = builder.sub(constant(INTS, 30), mark), constant(sizes.words, 1)
+        with count_to(builder, m) as loop:
+            size, sign = sizes.read(builder, values.load(builder.add(place, builder.mul(loop.index, stride))))
+            size = builder.sub(size, base)
+            size = builder.select(builder.icmp_signed(">", size, zeros), size, zeros)
+            number = builder.sub(builder.xor(size, sign), sign)
+            more = builder.zext(builder.icmp_signed("!=", builder.and_(number, rest), zeros), sizes.words)
+            key = builder.or_(builder.shl(builder.lshr(number, shift), ones), more)
+            key = builder.and_(builder.trunc(key, INTS) if sizes.width > 32 else key, mask)
+            key = builder.or_(builder.shl(key, mark), repeat(builder, builder.trunc(loop.index, INT)))
+            row = builder.mul(loop.index, ir.Constant(m.type, LANES))
+            rows.store(row, builder.or_(key, builder.shl(kept.load(row), before)))
         return context.get_dummy_value()
 
-    arguments = X, types.intp, low, types.intp, types.int32, types.int32, keys, types.intp, lossy
-    return types.void(*arguments), generate
+    count, number = types.intp, types.int32
+    return types.void(X, count, count, count, count, count, number, number, kept, keys), generate
 
 
 @intrinsic
-def carry_places(
-    typing_context: Any, keys: Any, a: Any, b: Any, mask: Any, places: Any, number: Any, marks: Any
-) -> Any:
-    """Give keys at b the places of those at a where they agree under a mask, elsewhere a number; mark where they do."""
+def find_places(typing_context: Any, keys: Any, m: Any, bits: Any, places: Any) -> Any:
+    """Store the sum of the first and the last place of each key among m sorted ones that agree but for the last `bits`.
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        lanes = {place: _Lanes(context, builder, signature.args[place], arguments[place]) for place in (0, 4, 6)}
-        differing = builder.xor(lanes[0].load(arguments[1]), lanes[0].load(arguments[2]))
-        differing = builder.and_(differing, _repeat(builder, arguments[3]))
-        equal = builder.icmp_signed("==", differing, ir.Constant(_KEYS, [0] * LANES))
-        carried = builder.select(equal, lanes[4].load(arguments[1]), _repeat(builder, arguments[5]))
-        lanes[4].store(arguments[2], carried)
-        lanes[6].store(_START, builder.or_(lanes[6].load(_START), builder.zext(equal, _KEYS)))
-        return context.get_dummy_value()
-
-    return types.void(keys, types.intp, types.intp, types.int32, places, types.int32, marks), generate
-
-
-@intrinsic
-def copy_lanes(typing_context: Any, source: Any, a: Any, target: Any, b: Any) -> Any:
-    """Copy elements from place a of one array to place b of another of the same type."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        row = _Lanes(context, builder, signature.args[0], arguments[0]).load(arguments[1])
-        _Lanes(context, builder, signature.args[2], arguments[2]).store(arguments[3], row)
-        return context.get_dummy_value()
-
-    return types.void(source, types.intp, target, types.intp), generate
-
-
-@helper
-def sort_lanes(keys: Keys, m: int) -> None:
-    """Sort LANES columns of m keys, smallest first, in place: bitonic merges of runs of 1, 2, 4, … keys.
-
-    Rows from m up to the next power of two must hold LARGEST_KEY: exchanges with them would change nothing, and most
-    are left out.
+    Beside it, in the lower half, stands the place of the row that these bits number. Returns whether keys that agree
+    stand for values with no more bits.
     """
-    run = 1
-    while run < m:
-        for start in range(0, m, 2 * run):
-            for other in range(start + run, min(start + 2 * run, m)):
-                exchange_two(keys, (2 * (start + run) - 1 - other) * LANES, other * LANES)
-        distance = run // 2
-        while distance >= 2:
-            half = distance // 2
-            for start in range(0, m, 2 * distance):
-                for i in range(start, min(start + half, m - half)):
-                    exchange_four(
-                        keys,
-                        i * LANES,
-                        (i + half) * LANES,
-                        (i + distance) * LANES,
-                        (i + distance + half) * LANES,
-                    )
-            distance //= 4
-        if distance == 1:
-            for i in range(0, m - 1, 2):
-                exchange_two(keys, i * LANES, (i + 1) * LANES)
-        run *= 2
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        rows, found = (Lanes(context, builder, signature, arguments, number) for number in (0, 3))
+        _, m, bits, _ = arguments
+        none = constant(INTS, 0)
+        mark = repeat(builder, builder.shl(ir.Constant(INT, 1), bits))
+        numbers = builder.sub(mark, constant(INTS, 1))
+        before, place = Carried(builder, none), Carried(builder, none)
+        doubtful = Carried(builder, none)
+
+        def turn(row: Any) -> Any:
+            """Carry the place of the row before to this one where they agree, else set it to this row's number."""
+            at = builder.mul(row, ir.Constant(m.type, LANES))
+            key = rows.load(at)
+            gap = builder.xor(key, before.get())
+            equal = builder.icmp_unsigned("<=", gap, numbers)
+            place.set(builder.select(equal, place.get(), repeat(builder, builder.trunc(row, INT))))
+            before.set(key)
+            return at, key, equal
+
+        before.set(builder.not_(rows.load(ir.Constant(m.type, 0))))
+        with count_to(builder, m) as loop:
+            at, key, equal = turn(loop.index)
+            doubtful.set(builder.or_(doubtful.get(), builder.select(equal, key, none)))
+            found.store(at, place.get())
+        before.set(builder.not_(before.get()))
+        with count_to(builder, m) as loop:
+            at, key, _ = turn(builder.sub(builder.sub(m, loop.index), ir.Constant(m.type, 1)))
+            total = builder.shl(builder.add(found.load(at), place.get()), constant(INTS, 16))
+            row = builder.mul(builder.and_(key, numbers), constant(INTS, LANES))
+            found.store(at, builder.or_(total, row))
+        return all_lanes(builder, builder.icmp_signed("==", builder.and_(doubtful.get(), mark), none))
+
+    return types.boolean(keys, types.intp, types.int32, places), generate
+
+
+def _scattering(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Generate code that stores totals of places, or what a table has for them, in the rows that belong to them."""
+    places, rows = (Lanes(context, builder, signature, arguments, number) for number in (0, 2))
+    m = arguments[1]
+    with count_to(builder, m) as loop:
+        first = builder.mul(loop.index, ir.Constant(m.type, LANES))
+        for lane in (ir.Constant(m.type, lane) for lane in range(LANES)):
+            found = builder.load(places.at(builder.add(first, lane)))
+            entry = builder.lshr(found, ir.Constant(INT, 16))
+            to = rows.at(builder.add(builder.zext(builder.and_(found, ir.Constant(INT, 2**16 - 1)), m.type), lane))
+            if len(arguments) > 3:
+                table = Lanes(context, builder, signature, arguments, 3)
+                at = table.at(builder.add(arguments[4], builder.zext(entry, m.type)))
+                # Processors store more whole numbers at a time than others.
+                word = ir.IntType(signature.args[3].dtype.bitwidth).as_pointer()
+                entry, to = builder.load(builder.bitcast(at, word)), builder.bitcast(to, word)
+            builder.store(entry, to)
+    return context.get_dummy_value()
+
+
+@intrinsic
+def scatter_places(typing_context: Any, places: Any, m: Any, rows: Any) -> Any:
+    """Store the totals of m rows of places in the rows that belong to them."""
+    return types.void(places, types.intp, rows), _scattering
+
+
+@intrinsic
+def scatter_entries(typing_context: Any, places: Any, m: Any, rows: Any, table: Any, start: Any) -> Any:
+    """Store the entries that a table, from `start` on, has for the totals of m rows of places."""
+    return types.void(places, types.intp, rows, table, types.intp), _scattering
+
+
+@intrinsic
+def copy_rows(typing_context: Any, rows: Any, m: Any, outputs: Any, place: Any, stride: Any) -> Any:
+    """Copy m rows to an output, from a place on, `stride` apart."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        rows, outputs = (Lanes(context, builder, signature, arguments, number) for number in (0, 2))
+        _, m, _, place, stride = arguments
+        with count_to(builder, m) as loop:
+            row = rows.load(builder.mul(loop.index, ir.Constant(m.type, LANES)))
+            outputs.store(builder.add(place, builder.mul(loop.index, stride)), row)
+        return context.get_dummy_value()
+
+    return types.void(rows, types.intp, outputs, types.intp, types.intp), generate

@@ -28,7 +28,7 @@ from perceptrank.stream.validation import (
 )
 from perceptrank.transforms.transform import Transform, TransformLike, checked
 
-TRANSFORMED_BYTES = 2**18
+TRANSFORMED_BYTES = 2**21
 
 _NO_QUERIES: Ints = np.zeros(0, dtype=np.int64)  # where nothing depends on them
 

@@ -3,12 +3,14 @@
 import math
 from statistics import NormalDist
 
-from perceptrank.kernels.arrays import Features, Ints
+import numpy as np
+
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.transforms.column_ranks import write_scores
-from perceptrank.transforms.transform import WritingTransform
+from perceptrank.transforms.column_transform import ColumnTransform
 
 
-class QueryNormal(WritingTransform):
+class QueryNormal(ColumnTransform):
     """Replace each feature by the normal score of its rank r among the m documents of the query.
 
     That is the value below which a standard normal variable lies with chance (r - 1/2) / m. Equal values have the mean
@@ -23,11 +25,19 @@ class QueryNormal(WritingTransform):
 
     name = "query-normal"
 
-    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+    def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
         """Write the normal scores into columns of an array, from column `first` on."""
-        write_scores(X, offsets, outputs, first, normal=True)
+        write_scores(X, offsets, outputs, first, normal_scores)
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return an upper bound on the norm of a transformed document."""
         # The scores of m documents have a mean square of less than 1; one document cannot have more than the largest.
         return math.sqrt(n_features) * NormalDist().inv_cdf(1 - 0.5 / longest) if longest > 1 else 0.0
+
+
+def normal_scores(m: int) -> Floats:
+    """Return the normal scores of m documents by the sum of their first and last place, which count from 0."""
+    quantile = NormalDist().inv_cdf
+    scores = np.array([quantile((total + 1) / (2 * m)) for total in range(2 * m - 1)])
+    scores[m - 1] = 0.0
+    return scores

@@ -2,12 +2,14 @@
 
 import math
 
-from perceptrank.kernels.arrays import Features, Ints
+import numpy as np
+
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.transforms.column_ranks import write_scores
-from perceptrank.transforms.transform import WritingTransform
+from perceptrank.transforms.column_transform import ColumnTransform
 
 
-class QueryRank(WritingTransform):
+class QueryRank(ColumnTransform):
     """Replace each feature by its rank within the query, from -1 for the smallest value to 1 for the largest.
 
     Equal values have the mean of their ranks; constant features and single documents become 0.
@@ -20,10 +22,16 @@ class QueryRank(WritingTransform):
 
     name = "query-rank"
 
-    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+    def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
         """Write the ranks into columns of an array, from column `first` on."""
-        write_scores(X, offsets, outputs, first, normal=False)
+        write_scores(X, offsets, outputs, first, rank_scores)
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return an upper bound on the norm of a transformed document."""
         return math.sqrt(n_features) if longest > 1 else 0.0
+
+
+def rank_scores(m: int) -> Floats:
+    """Return the ranks of m documents, from -1 to 1, by the sum of their first and last place, which count from 0."""
+    scores: Floats = np.arange(1.0 - m, m) / max(m - 1, 1)
+    return scores

@@ -2,22 +2,16 @@
 
 import math
 
-import numpy as np
-
-from perceptrank.kernels.arrays import Features, FloatRows, Ints
+from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.lanes import LANES
+from perceptrank.kernels.moments import standardize_lanes
 from perceptrank.stream.validation import read_only
-from perceptrank.transforms.standardizing import (
-    check_overflow,
-    describe_rows,
-    first_overflow,
-    invert_deviations,
-    standardize_rows,
-)
-from perceptrank.transforms.transform import WritingTransform
+from perceptrank.transforms.column_transform import ColumnTransform
+from perceptrank.transforms.standardizing import check_overflow
 
 
-class QueryZScore(WritingTransform):
+class QueryZScore(ColumnTransform):
     """Standardise each feature to mean 0 and standard deviation 1 within a query; constant features become 0.
 
     >>> import perceptrank as pr
@@ -29,10 +23,9 @@ class QueryZScore(WritingTransform):
 
     name = "query-zscore"
 
-    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+    def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
         """Write the scaled features into columns of an array, from column `first` on."""
-        vectors = np.empty((3, X.shape[1]))
-        check_overflow(query_zscore_pass(read_only(X), read_only(offsets), outputs, first, vectors), X)
+        check_overflow(query_zscore_pass(read_only(X), read_only(offsets), outputs, first), X)
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return an upper bound on the norm of a transformed document."""
@@ -40,14 +33,15 @@ class QueryZScore(WritingTransform):
 
 
 @compiled
-def query_zscore_pass(X: Features, offsets: Ints, scaled: Features, first: int, vectors: FloatRows) -> int:
+def query_zscore_pass(X: Features, offsets: Ints, scaled: Features, first: int) -> int:
     """Standardise every query by its own mean and deviation; return the first feature that overflows, or -1."""
-    mean, squares, inverse = vectors[0], vectors[1], vectors[2]
+    n_features, n_outputs = X.shape[1], scaled.shape[1]
     for q in range(len(offsets) - 1):
-        start, stop = offsets[q], offsets[q + 1]
-        describe_rows(X, start, stop, mean, squares)
-        if first_overflow(squares) >= 0:
-            return first_overflow(squares)
-        invert_deviations(squares, float(stop - start), inverse)
-        standardize_rows(X, start, stop, mean, inverse, scaled, first)
+        start, m = offsets[q], offsets[q + 1] - offsets[q]
+        for group in range(0, n_features, LANES):
+            column = min(group, n_features - LANES)  # the last columns are scaled together with some before them
+            target = start * n_outputs + first + column
+            lane = standardize_lanes(X, start * n_features + column, n_features, m, scaled, target, n_outputs)
+            if lane < LANES:
+                return column + lane
     return -1

@@ -5,8 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self, TypeAlias
 
-import numpy as np
-
+from perceptrank.kernels.alignment import aligned
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures, dense
@@ -145,7 +144,7 @@ class WritingTransform(Transform):
 
     def _apply(self, X: Features, offsets: Ints, *, learning: bool) -> Features:
         X, offsets = as_grouped(X, offsets)
-        outputs: Features = np.empty((len(X), self.n_outputs(X.shape[1])), X.dtype)
+        outputs: Features = aligned((len(X), self.n_outputs(X.shape[1])), X.dtype)
         self.write(X, offsets, outputs, 0, learning=learning)
         return outputs
 

@@ -1,0 +1,99 @@
+"""Vectors of LANES columns, for intrinsics that work on all of them at once.
+
+Numba does not turn loops over so few columns into vector instructions by itself; intrinsics say what is meant, and
+leave little to compile. They check no index. A place is a number of elements from the beginning of an array.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import extending
+from numba.core import cgutils
+
+intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
+_GENERATORS: Any = cgutils
+
+LANES = 8  # columns that are worked on together: eight rows of their keys fit into the registers
+
+INT = ir.IntType(32)
+INTS = ir.VectorType(INT, LANES)
+_BYTES = ir.IntType(8).as_pointer()
+_FETCH = ir.FunctionType(ir.VoidType(), [_BYTES, INT, INT, INT])
+
+
+class Lanes:
+    """Vectors of LANES elements of an array, as code generators see them."""
+
+    def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any, number: int) -> None:
+        array_type = signature.args[number]
+        self._builder = builder
+        self._data = context.make_array(array_type)(context, builder, arguments[number]).data
+        self._size = array_type.dtype.bitwidth // 8
+        self._vector = ir.VectorType(context.get_value_type(array_type.dtype), LANES)
+
+    def at(self, place: Any) -> Any:
+        """Return the address of an element."""
+        return self._builder.gep(self._data, [place])
+
+    def load(self, place: Any) -> Any:
+        """Return the vector that begins at a place."""
+        address = self._builder.bitcast(self.at(place), self._vector.as_pointer())
+        return self._builder.load(address, align=self._size)
+
+    def expect(self, place: Any) -> None:
+        """Begin to fetch what comes after the vector at a place: the processor does not foresee strides like ours."""
+        address = self._builder.bitcast(
+            self._builder.gep(self.at(place), [ir.Constant(place.type, 64 // self._size)]), _BYTES
+        )
+        fetch = self._builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], _FETCH)
+        self._builder.call(fetch, [address, *(ir.Constant(INT, number) for number in (0, 3, 1))])
+
+    def store(self, place: Any, vector: Any) -> None:
+        """Store a vector from a place on."""
+        self._builder.store(vector, self._builder.bitcast(self.at(place), self._vector.as_pointer()), align=self._size)
+
+
+def repeat(builder: Any, number: Any) -> Any:
+    """Return a vector with the same number in every lane."""
+    vector = ir.VectorType(number.type, LANES)
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.Constant(INT, 0))
+    return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), ir.Constant(INTS, [0] * LANES))
+
+
+def constant(vector: Any, number: float) -> Any:
+    """Return a vector of a type with the same constant in every lane."""
+    return ir.Constant(vector, [number] * LANES)
+
+
+class Carried:
+    """A vector that is kept in a register from one turn of a loop to the next."""
+
+    def __init__(self, builder: Any, vector: Any) -> None:
+        self._builder = builder
+        self._slot = _GENERATORS.alloca_once_value(builder, vector)
+
+    def get(self) -> Any:
+        """Return the vector as it is now."""
+        return self._builder.load(self._slot)
+
+    def set(self, vector: Any) -> None:
+        """Replace the vector."""
+        self._builder.store(vector, self._slot)
+
+
+def all_lanes(builder: Any, lanes: Any) -> Any:
+    """Return whether something holds in all lanes."""
+    together = ir.IntType(LANES)
+    return builder.icmp_signed("==", builder.bitcast(lanes, together), ir.Constant(together, -1))
+
+
+def count_to(builder: Any, number: Any) -> Any:
+    """Return a context whose code runs so many times; the `index` of what it gives counts from 0."""
+    return _GENERATORS.for_range(builder, number)
+
+
+def call_on_lanes(builder: Any, name: str, returned: Any, vector: Any) -> Any:
+    """Return what a function of LLVM's returns for a vector."""
+    function = ir.FunctionType(returned, [vector.type])
+    return builder.call(_GENERATORS.get_or_insert_function(builder.module, function, name), [vector])
