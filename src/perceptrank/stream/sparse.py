@@ -138,6 +138,8 @@ class SparseFeatures:
     @classmethod
     def beside(cls, parts: "list[SparseFeatures]") -> "SparseFeatures":
         """Join the columns of several side by side; all must have the same number of rows."""
+        if (total := sum(part.n_features for part in parts)) > MOST_FEATURES:
+            raise ValueError(f"n_features must be at most {MOST_FEATURES}, got {total}")
         whole = [part._rebased() for part in parts]
         sizes = np.stack([np.diff(part.starts) for part in whole])
         starts = np.concatenate([[0], np.cumsum(sizes.sum(axis=0))])
@@ -149,8 +151,6 @@ class SparseFeatures:
             places = np.arange(part.n_nonzeros) + np.repeat(firsts - part.starts[:-1], np.diff(part.starts))
             values[places], indices[places] = part.values, part.indices + np.int32(width)
             width += part.n_features
-        if width > _MOST_FEATURES:
-            raise ValueError(f"n_features must be at most {_MOST_FEATURES}, got {width}")
         return cls._trusted(values, indices, starts, width)
 
     @property

@@ -73,9 +73,10 @@ class ListwisePerceptron(CompiledLearner):
         Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
     average : bool
         Rank with the mean of all iterates, while it is safe, instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first. With "auto" each feature becomes two, its z-score within the query
-        and the normal score of its rank there, so that features can be of any scale.
+    transforms : str, Transform or list of them, or None
+        Transforms that features go through first. By default each feature becomes two, its z-score within the query
+        and the normal score of its rank there, so that features can be of any scale; sparse features are divided by
+        their running spread. Give "running" where weights of single features are needed, None for features as they are.
 
     >>> ranker = ListwisePerceptron(measure="ap", transforms=None)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [0, 1])
@@ -99,7 +100,7 @@ class ListwisePerceptron(CompiledLearner):
         learning_rate: float = 1.0,
         class_order: str = "score",
         average: bool = True,
-        transforms: TransformLike = None,
+        transforms: TransformLike = "auto",
     ) -> None:
         self.measure = measure
         self.violators = violators
