@@ -1,4 +1,4 @@
-"""What is counted while learning, and the types of a pass's arguments."""
+"""Counters and sums of a state, and the types of a pass's arguments."""
 
 from typing import TypeAlias
 

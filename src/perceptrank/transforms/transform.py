@@ -5,6 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self, TypeAlias
 
+import numpy as np
+
 from perceptrank.kernels.alignment import aligned
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.query_stream import QueryStream

@@ -123,7 +123,7 @@ class ListwisePerceptron(CompiledLearner):
 
     @property
     def ranks_with(self) -> str:
-        """What ranks the next query: "mean" or "current" weights; "current" without `average`."""
+        """The weights that rank the next query: "mean" or "current"; "current" without `average`."""
         return self._ranks_with(self._learned())
 
     def _ranks_with(self, state: State) -> str:
