@@ -95,9 +95,9 @@ class QuantileSketch:
         ranks = np.cumsum(weights[order], axis=1)
         found = np.empty((self.n_features, n_parts + 1))
         found[:, 0], found[:, -1] = self.smallest, self.largest
-        for part in range(1, n_parts):
-            places: Ints = (ranks < -(-part * self.count // n_parts)).sum(axis=1, keepdims=True)
-            found[:, part : part + 1] = np.take_along_axis(items, np.take_along_axis(order, places, 1), 1)
+        targets = -(-np.arange(1, n_parts) * self.count // n_parts)
+        for j in range(self.n_features):
+            found[j, 1:-1] = items[j, order[j, np.searchsorted(ranks[j], targets)]]
         return found
 
     def _own_lists(self) -> Self:
