@@ -183,7 +183,9 @@ class Bins(WritingTransform):
         if n_outputs > _MOST_OUTPUTS:
             raise ValueError(f"{X.shape[1]} features become {n_outputs}, more than {_MOST_OUTPUTS}: take fewer bins")
         parts = [bins._non_zeros(X, *rows) for bins, *rows in self._spans(X, offsets, learning=learning)]
-        return SparseFeatures.concatenate(parts) if len(parts) != 1 else parts[0]
+        if not parts:
+            return SparseFeatures.from_dense(np.empty((0, n_outputs), X.dtype))
+        return parts[0] if len(parts) == 1 else SparseFeatures.concatenate(parts)
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Learn from each query, if asked to and edges move, and write the functions of features, from `first` on."""
@@ -234,7 +236,11 @@ class Bins(WritingTransform):
             room = count_above(read_only(X), start, stop, self._tables, *scratch)
         if room > _MANY:
             check_room(f"a block of {room} non-zeros of {self!r}", room)
-        values, indices, starts = np.empty(room, X.dtype), np.empty(room, np.int32), np.zeros(stop - start + 1, np.int64)
+        values, indices, starts = (
+            np.empty(room, X.dtype),
+            np.empty(room, np.int32),
+            np.zeros(stop - start + 1, np.int64),
+        )
         row = sparse_bins_pass(read_only(X), start, stop, kind, self._tables, values, indices, starts, *scratch)
         if row >= 0:
             raise bad_feature(X[row : row + 1], row, None)

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from perceptrank.io.model_file import finite_numbers, whole_number
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats
 
 CAPACITY = 256
 _MOST_LEVELS = 50
