@@ -95,9 +95,11 @@ class QuantileSketch:
         ranks = np.cumsum(weights[order], axis=1)
         found = np.empty((self.n_features, n_parts + 1))
         found[:, 0], found[:, -1] = self.smallest, self.largest
-        targets = -(-np.arange(1, n_parts) * self.count // n_parts)
-        for j in range(self.n_features):
-            found[j, 1:-1] = items[j, order[j, np.searchsorted(ranks[j], targets)]]
+        # The ranks of one feature come after all those of the features before it, so that one search finds all.
+        after = (self.count + 1) * np.arange(self.n_features)[:, None]
+        targets = -(-np.arange(1, n_parts) * self.count // n_parts) + after
+        places = np.searchsorted((ranks + after).ravel(), targets)
+        found[:, 1:-1] = np.take_along_axis(items, order, axis=1).ravel()[places]
         return found
 
     def _own_lists(self) -> Self:
