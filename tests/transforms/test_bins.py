@@ -474,15 +474,15 @@ def test_many_bins_are_found_by_bisection(kind):
         np.testing.assert_allclose(found, np.reshape(expected, (len(given_ones), -1)), atol=1e-13)
 
 
-def test_what_is_0_in_float32_is_left_out():
-    """Heights near 0 and 1: one is no number of float32, the other is 1 in any precision."""
+def test_what_rounds_to_0_is_left_out():
+    """Heights that round to 0, in float32 alone or in any precision."""
     fitted = pr.QueryStream.from_arrays([[0.0], [3e38]], [0, 1])
     dense, sparse = (pr.Bins(2, sparse=sparse).learn(fitted) for sparse in (False, True))
     X = np.array([[1e-45], [1e-7], [1e30], [3e38]], np.float32)
     assert sparse.apply(X, [0, 4]) == pr.SparseFeatures.from_dense(dense.apply(X, [0, 4]))
     assert np.diff(sparse.apply(X, [0, 4]).starts).tolist() == [1, 1, 2, 1]
-    near = np.array([[np.nextafter(3e38, 0)]])
-    assert sparse.apply(near, [0, 1]) == pr.SparseFeatures.from_dense(dense.apply(near, [0, 1]))
+    bins = pr.Bins(2, sparse=True).learn(pr.QueryStream.from_arrays([[-1.0], [1e-20]], [0, 1]))
+    assert bins.apply(np.zeros((1, 1)), [0, 1]) == pr.SparseFeatures([1.0], [1], [0, 1], 2)
 
 
 @given(
@@ -699,3 +699,10 @@ def test_many_bins_take_little_memory():
     wide = np.zeros((1, 2**15))
     with pytest.raises(ValueError, match="32768 features become 2147483648, more than 2147483647: take fewer bins"):
         bins.learn_and_apply(wide, [0, 1])
+
+
+def test_non_zeros_that_do_not_fit_into_memory_are_refused():
+    bins = pr.Bins(2**16, "thermometer", sparse=True).learn(pr.QueryStream.from_arrays([[0.0], [1.0]], [0, 1]))
+    n = 10**6
+    with pytest.raises(MemoryError, match=r"a block of 65535000000 non-zeros of Bins\(65536, .*takes 1048.6 GB"):
+        bins.apply(np.full((n, 1), 9.0, np.float32), [0, n])

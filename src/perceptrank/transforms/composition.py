@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.sparse import SparseFeatures
-from perceptrank.stream.validation import as_grouped
 from perceptrank.transforms.transform import Transform, TransformLike, WritingTransform, in_turn
 
 
@@ -188,10 +187,8 @@ class Join(Composition, WritingTransform):
         return self._with_parts([part.for_columns(names) for part in self.parts])
 
     def _apply(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
-        if not isinstance(X, SparseFeatures):
-            if not self.makes_sparse:
-                return super()._apply(X, offsets, learning=learning)
-            X, offsets = as_grouped(X, offsets)
+        if not isinstance(X, SparseFeatures) and not self.makes_sparse:
+            return super()._apply(X, offsets, learning=learning)
         given: Any = X
         parts: Any = self.parts
         return SparseFeatures.beside(
