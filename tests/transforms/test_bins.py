@@ -2,6 +2,7 @@
 
 import json
 import math
+import tracemalloc
 from bisect import bisect_left, bisect_right
 
 import numpy as np
@@ -435,3 +436,273 @@ def test_on_the_command_line(tmp_path):
     wrong = CliRunner().invoke(app, ["learn", *files, "--transform", "bin+clip", "--transform", "hashed"])
     assert wrong.exit_code == 1
     assert "'bin', 'hashed'" in wrong.output
+
+
+# Sparse outputs
+
+
+@pytest.mark.kernel
+@ALL_KINDS
+@given(
+    stream=streams(dtypes=EITHER_PRECISION),
+    n_bins=st.sampled_from([2, 3, 4, 9, 33, 34, 60]),
+    after=st.sampled_from([1, 7, 10_000]),
+    seed=st.integers(0, 10**6),
+)
+def test_sparse_outputs_are_the_dense_ones(kind, stream, n_bins, after, seed):
+    """To the bit, without zeros: while edges move, with ties and constants, and outside the range."""
+    dense, sparse = pr.Bins(n_bins, kind, after=after), pr.Bins(n_bins, kind, after=after, sparse=True)
+    expected, found = (bins.learn_and_apply(stream.X, stream.offsets) for bins in (dense, sparse))
+    assert found == pr.SparseFeatures.from_dense(expected)
+    assert {**sparse.state(), "sparse": False} == dense.state()
+    X = np.random.default_rng(seed).normal(size=(20, stream.n_features)).astype(stream.X.dtype)
+    X[::2] = np.round(X[::2] * 3)
+    X[5:8] = np.resize(dense.edges.T, (3, stream.n_features))
+    assert sparse.apply(X, [0, 20]) == pr.SparseFeatures.from_dense(dense.apply(X, [0, 20]))
+
+
+@ALL_KINDS
+def test_many_bins_are_found_by_bisection(kind):
+    """More edges than are compared with one by one, against the definition."""
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(200, 3)), 1)
+    for n_bins in (34, 50, 65):
+        bins = pr.Bins(n_bins, kind).learn(pr.QueryStream.from_arrays(X, np.zeros(200)))
+        given_ones = np.concatenate([X[:20] + 0.05, X[:20], [[-99.0] * 3, [99.0] * 3]])
+        expected = [[one_by_definition(x, bins.edges[j], kind) for j, x in enumerate(row)] for row in given_ones]
+        found = bins.apply(given_ones, [0, len(given_ones)])
+        np.testing.assert_allclose(found, np.reshape(expected, (len(given_ones), -1)), atol=1e-13)
+
+
+def test_what_rounds_to_0_is_left_out():
+    """Heights that round to 0, in float32 alone or in any precision."""
+    fitted = pr.QueryStream.from_arrays([[0.0], [3e38]], [0, 1])
+    dense, sparse = (pr.Bins(2, sparse=sparse).learn(fitted) for sparse in (False, True))
+    X = np.array([[1e-45], [1e-7], [1e30], [3e38]], np.float32)
+    assert sparse.apply(X, [0, 4]) == pr.SparseFeatures.from_dense(dense.apply(X, [0, 4]))
+    assert np.diff(sparse.apply(X, [0, 4]).starts).tolist() == [1, 1, 2, 1]
+    bins = pr.Bins(2, sparse=True).learn(pr.QueryStream.from_arrays([[-1.0], [1e-20]], [0, 1]))
+    assert bins.apply(np.zeros((1, 1)), [0, 1]) == pr.SparseFeatures([1.0], [1], [0, 1], 2)
+
+
+@given(
+    stream=streams(dtypes=EITHER_PRECISION, max_queries=30),
+    kind=st.sampled_from(KINDS),
+    after=st.sampled_from([5, 40, 10_000]),
+    size=st.integers(1, 500),
+)
+def test_sparse_blocks_and_saving_do_not_change_a_bit(stream, kind, after, size):
+    whole, pieces = pr.Bins(4, kind, after=after, sparse=True), pr.Bins(4, kind, after=after, sparse=True)
+    expected = whole.learn_and_apply(stream.X, stream.offsets)
+    found = []
+    for block in stream.blocks(size):
+        found.append(pieces.learn_and_apply(block.X, block.offsets))
+        pieces = from_plain(json.loads(json.dumps(as_plain(pieces))))
+    assert pr.SparseFeatures.concatenate(found) == expected
+    assert pieces == whole
+    assert repr(pieces) == f"Bins(4, {kind!r}, after={after}, sparse=True)"
+
+
+def learners_of(transforms):
+    slam = pr.SlamPerceptron(transforms=transforms, average=True)
+    return {
+        "listwise": pr.ListwisePerceptron(transforms=transforms),
+        "slam": slam,
+        "adagrad": pr.AdaGrad(slam),
+        "bagging": pr.Bagging(slam, n_members=3),
+        "sum of its own": pr.Sum([pr.SlamPerceptron(), pr.RankNet()], transforms=transforms),
+        "sum of theirs": pr.Sum([slam, pr.OnlineRidge(transforms="running")]),
+        "tournament": pr.Tournament([slam, pr.PRank(transforms="running")]),
+    }
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("name", learners_of(None))
+@pytest.mark.parametrize("before", [[], ["missing"]])
+def test_learners_agree_with_dense_bins_and_resume_to_the_bit(name, before, tmp_path):
+    stream = pr.separable(60, n_features=4, seed=3).stream
+    dense, sparse, resumed, one_by_one = (
+        learners_of([*before, pr.Bins(5, "hat", after=150, sparse=is_sparse)])[name]
+        for is_sparse in (False, True, True, True)
+    )
+    expected, found = dense.learn(stream[:50]), sparse.learn(stream[:50])
+    for measure in expected.measures:
+        np.testing.assert_allclose(found.values(measure), expected.values(measure), rtol=1e-9)
+    np.testing.assert_allclose(found.masses, expected.masses, rtol=1e-9, atol=1e-12)
+    scores = dense.predict(stream)
+    np.testing.assert_allclose(sparse.predict(stream), scores, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(sparse.predict(stream.to_sparse()), scores, rtol=1e-8, atol=1e-10)
+    assert sparse.predict(stream[0].X[:0]).shape == (0,)
+    assert np.array_equal(sparse.rank(stream[55].X), dense.rank(stream[55].X))
+    assert sparse.n_features_in_ == dense.n_features_in_
+    for part in (stream[:23], stream[23:50]):
+        resumed.learn(part)
+        resumed.save(tmp_path / "m.json")
+        resumed = pr.load(tmp_path / "m.json")
+    for query in stream[:50]:
+        one_by_one.learn_one(query.X, query.relevance)
+    assert bits(sparse) == bits(resumed)
+    assert np.array_equal(sparse.predict(stream), resumed.predict(stream))
+    if name != "bagging":  # whose mean is taken once a block
+        assert bits(sparse) == bits(one_by_one)
+
+
+def test_weights_of_sparse_bins_are_sparse():
+    stream = pr.separable(10, n_features=2).stream
+    ranker = pr.SlamPerceptron(transforms=pr.Bins(sparse=True))
+    ranker.learn(stream)
+    assert ranker.as_document()["state"]["weights"].keys() == {"places", "values"}
+    assert ranker.coef_.shape == (16,)
+    margin = {"margin": 0.1, "radius": 2.0}
+    dense = pr.SlamPerceptron(transforms=pr.Bins())
+    dense.learn(stream)
+    for one, other in zip(ranker.certificate(**margin).promises, dense.certificate(**margin).promises, strict=True):
+        assert one.bound == pytest.approx(other.bound)
+    traces = pr.compare({"sparse": ranker, "dense": dense}, stream).traces
+    np.testing.assert_allclose(traces["sparse"].masses, traces["dense"].masses, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(ranker.coef_, dense.coef_, rtol=1e-8, atol=1e-10)
+
+
+def test_transforms_around_sparse_bins():
+    """Later ones are in their sparse form, from the start; those side by side all make sparse features, or none."""
+    stream = pr.separable(30, n_features=3, seed=1).stream
+    bins = pr.Bins(4, sparse=True)
+    for later in ("running", "clip", "signed-log", pr.Hash(8)):
+        in_a_list = pr.SlamPerceptron(transforms=["query-minmax", bins, later])
+        in_a_chain = pr.SlamPerceptron(transforms=pr.Chain(pr.Chain("query-minmax", bins), later))
+        for ranker in (in_a_list, in_a_chain):
+            ranker.learn(stream)
+        assert np.array_equal(in_a_list.coef_, in_a_chain.coef_)
+        restored = pr.SlamPerceptron.from_document(json.loads(json.dumps(in_a_chain.as_document())))
+        assert np.array_equal(restored.predict(stream), in_a_chain.predict(stream))
+    assert repr(pr.Chain(bins, "running")) == f"Chain({bins!r}, RunningSpread())"
+    joined = pr.Join(bins, pr.Chain("query-minmax", pr.Bins(3, "one-hot", sparse=True)))
+    dense = pr.Join(pr.Bins(4), pr.Chain("query-minmax", pr.Bins(3, "one-hot")))
+    found, expected = (one.learn_and_apply(stream.X, stream.offsets) for one in (joined, dense))
+    assert joined.makes_sparse
+    assert not dense.makes_sparse
+    assert found == pr.SparseFeatures.from_dense(expected)
+    for refused in ("query-zscore", "missing", "auto", pr.Bins(), bins):
+        with pytest.raises(TypeError, match="would make sparse features dense"):
+            pr.SlamPerceptron(transforms=[bins, refused])
+        with pytest.raises(TypeError, match="would make sparse features dense"):
+            pr.Chain(bins, refused)
+    message = r"all make sparse features, or of none that does: QueryMinMax\(\) makes dense"
+    with pytest.raises(ValueError, match=message):
+        pr.Join(bins, "query-minmax")
+    plain = as_plain(pr.Join("query-minmax", "query-rank"))
+    plain["parts"][1] = as_plain(bins)
+    with pytest.raises(ValueError, match=message):
+        from_plain(plain)
+
+
+def test_a_stream_becomes_sparse():
+    stream = pr.QueryStream.from_arrays([[1.0], [3.5], [8.0]], [0, 1, 2], feature_names=["bm25"])
+    bins = pr.Bins(3, "one-hot", sparse=True).learn(stream).freeze()
+    made = bins.transform(stream)
+    assert made.is_sparse
+    expected = pr.Bins(3, "one-hot").learn(stream).freeze().transform(stream)
+    assert np.array_equal(made.to_dense().X, expected.X)
+    assert np.array_equal(made.relevance, stream.relevance)
+    assert made.feature_names == ("bm25 <= 1", "1 < bm25 <= 3.5", "bm25 > 3.5")
+    for attempt in (
+        lambda: bins.transform(stream.to_sparse()),
+        lambda: pr.SlamPerceptron(transforms=bins).learn(stream.to_sparse()),
+        lambda: pr.Bagging(pr.SlamPerceptron(), transforms=bins).learn(stream.to_sparse()),
+    ):
+        with pytest.raises(TypeError, match="bins would make sparse features dense, as zeros do not stay zeros"):
+            attempt()
+    with pytest.raises(TypeError, match="must be a dense array, got a sparse one"):
+        bins.apply(stream.to_sparse().X, stream.offsets)
+    assert pr.Bins(sparse=True).learn_and_apply(np.zeros((0, 2)), [0]).shape == (0, 16)
+    assert pr.SlamPerceptron(transforms=bins).predict(stream).tolist() == [0, 0, 0]
+
+
+def test_learners_of_dense_features_refuse_sparse_bins():
+    stream, bins = pr.separable(10, n_features=2).stream, pr.Bins(3, sparse=True)
+    for ranker, name in (
+        (pr.PRank(transforms=bins), "prank"),
+        (pr.OnlineRidge(transforms=bins), "ridge"),
+        (pr.Sum(transforms=bins), "sum"),
+        (pr.Sum([pr.OnlineRidge(transforms=bins)]), "ridge"),
+        (pr.Bagging(pr.PRank(), transforms=bins), "bagging:prank"),
+    ):
+        with pytest.raises(TypeError, match=rf"{name} learns from dense features only, its transform Bins\(3, .*spars"):
+            ranker.learn(stream)
+        assert ranker.n_queries == 0
+    with pytest.raises(ValueError, match="sparse must be True or False, got 1"):
+        pr.Bins(sparse=1)
+
+
+def test_transforms_of_others_make_what_they_say():
+    class Unsaid(pr.Transform):
+        name = "unsaid"
+
+        def apply(self, X, offsets):
+            return pr.SparseFeatures.from_dense(X)
+
+    class Said(Unsaid):
+        makes_sparse = True
+
+    class Broken(Said):
+        def apply(self, X, offsets):
+            return X
+
+    stream = pr.separable(10, n_features=2).stream
+    with pytest.raises(TypeError, match="Unsaid must return dense features for dense ones"):
+        pr.SlamPerceptron(transforms=Unsaid()).learn(stream)
+    with pytest.raises(TypeError, match="Broken must return sparse features, as makes_sparse says"):
+        pr.SlamPerceptron(transforms=Broken()).learn(stream)
+    said, expected = pr.SlamPerceptron(transforms=Said()), pr.SlamPerceptron()
+    said.learn(stream)
+    expected.learn(stream.to_sparse())
+    assert np.array_equal(said.coef_, expected.coef_)
+
+
+def test_models_whose_weights_do_not_fit_their_bins_are_refused():
+    stream = pr.separable(10, n_features=2).stream
+    documents = []
+    for sparse in (False, True):
+        ranker = pr.SlamPerceptron(transforms=pr.Bins(3, sparse=sparse))
+        ranker.learn(stream)
+        documents.append(ranker.as_document())
+    for one, other in (documents, documents[::-1]):
+        with pytest.raises((TypeError, ValueError), match=r"weights must be those of sparse|X must be a dense array"):
+            pr.SlamPerceptron.from_document(one | {"state": other["state"]})
+    ensembles = []
+    for given_one in (stream, stream.to_sparse()):
+        ranker = pr.Sum([pr.SlamPerceptron()])
+        ranker.learn(given_one)
+        ensembles.append(ranker.as_document())
+    for one, other in (ensembles, ensembles[::-1]):
+        with pytest.raises(ValueError, match="members must have learned from sparse features if and only if"):
+            pr.Sum.from_document(one | {"members": other["members"]})
+
+
+def test_many_bins_take_little_memory():
+    """65,536 bins of 136 features, of which a dense row alone takes 71 MB: blocks must not."""
+    rng = np.random.default_rng(0)
+    stream = pr.QueryStream.from_arrays(rng.normal(size=(100, 136)), rng.integers(0, 3, 100), group=[50, 50])
+    bins = pr.Bins(2**16, "one-hot", after=50, sparse=True).learn(stream)
+    assert bins.frozen
+    tracemalloc.start()
+    made = bins.apply(stream.X, stream.offsets)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert made.shape == (100, 136 * 2**16)
+    assert made.n_nonzeros == 100 * 136
+    assert peak < 10**6
+    ranker = pr.SlamPerceptron(transforms=bins)
+    ranker.learn(stream)
+    assert ranker.n_queries == 2
+    assert np.count_nonzero(ranker.coef_) <= made.n_nonzeros
+    wide = np.zeros((1, 2**15))
+    with pytest.raises(ValueError, match="32768 features become 2147483648, more than 2147483647: take fewer bins"):
+        bins.learn_and_apply(wide, [0, 1])
+
+
+def test_non_zeros_that_do_not_fit_into_memory_are_refused():
+    bins = pr.Bins(2**16, "thermometer", sparse=True).learn(pr.QueryStream.from_arrays([[0.0], [1.0]], [0, 1]))
+    n = 10**6
+    with pytest.raises(MemoryError, match=r"a block of 65535000000 non-zeros of Bins\(65536, .*takes 1048.6 GB"):
+        bins.apply(np.full((n, 1), 9.0, np.float32), [0, n])

@@ -93,7 +93,7 @@ class Guaranteed:
         """
         self._check_comparator(comparator)
         state, promised = self._learned(), self._own_theorem().of_current
-        weights, _, tally, _ = state.core
+        weights, tally = state.weights, state.tally
         rate = float(getattr(self, "learning_rate", 1.0))
         mass, norm = float(tally[MASS]), float(np.linalg.norm(weights))
         reach = float(np.sqrt(tally[LARGEST_REACH]))

@@ -216,13 +216,18 @@ class Learner(SavedRanker):
         state.queries += done
 
     def _begin(self, state: State, n_features: int, *, sparse: bool = False) -> None:
-        """Initialise a state for so many features, before the transforms."""
+        """Initialise a state for so many features, before the transforms, and tell whether those are sparse."""
+        makers = [transform for transform in state.transforms if transform.makes_sparse]
+        if (sparse or makers) and not self._accepts_sparse(state):
+            what = (
+                "got sparse ones; to_dense() makes a stream dense"
+                if sparse
+                else f"its transform {makers[0]!r} makes sparse ones"
+            )
+            raise TypeError(f"{self.name} learns from dense features only, {what}")
         if sparse:
-            if not self._accepts_sparse(state):
-                raise TypeError(
-                    f"{self.name} learns from dense features only, got sparse ones; to_dense() makes a stream dense"
-                )
             state.transforms = sparse_transforms(self._own_transform())
+        sparse = sparse or bool(makers)
         state.n_inputs = n_features
         for transform in state.transforms:
             n_features = transform.n_outputs(n_features)

@@ -269,7 +269,7 @@ class LinearRanker(Guaranteed, Estimator):
     def _blocks(self, state: State, stream: QueryStream) -> Iterator[QueryStream]:
         """Iterate over blocks that are small enough for their transformed features to stay in the cache."""
         grows = self._transforms(state) and not stream.is_sparse
-        becomes_dense = stream.is_sparse and state.has_begun and not state.is_sparse
+        becomes_dense = stream.is_sparse and state.has_begun and not state.takes_sparse
         return stream.blocks(TRANSFORMED_BYTES) if grows or becomes_dense else stream.blocks()
 
     def _transforms(self, state: State) -> list[Transform]:
@@ -299,8 +299,8 @@ class LinearRanker(Guaranteed, Estimator):
 def as_learned(state: State, X: AnyFeatures) -> AnyFeatures:
     """Return features sparse or dense, as those were that the state has learned from."""
     if isinstance(X, SparseFeatures):
-        return X if state.is_sparse else X.toarray()
-    return SparseFeatures.from_dense(X) if state.is_sparse else X
+        return X if state.takes_sparse else X.toarray()
+    return SparseFeatures.from_dense(X) if state.takes_sparse else X
 
 
 def named(state: State, transforms: list[Transform], names: tuple[str, ...] | None) -> list[Transform]:

@@ -71,10 +71,12 @@ class SavedRanker(LinearRanker):
             if names and len(names) != learned.n_inputs:
                 raise ValueError(f"{len(names)} feature names for {learned.n_inputs} features")
             X: Any = np.zeros((1, learned.n_inputs))
-            if learned.is_sparse:
+            if learned.takes_sparse:
                 X = SparseFeatures([], [], [0, 0], learned.n_inputs)
             for transform in learned.transforms:  # raises if it was learned from another number of features
                 X = transform.apply(X, np.array([0, 1]))
+            if isinstance(X, SparseFeatures) != learned.is_sparse:
+                raise ValueError("weights must be those of sparse features if and only if the transforms make such")
             if X.shape[1] != learned.n_features:
                 raise ValueError(
                     f"{learned.n_inputs} features are transformed to {X.shape[1]}, got {learned.n_features} weights"

@@ -49,7 +49,7 @@ class State:
     has_begun : bool
         True if the number of features is known, and all arrays are there.
     is_sparse : bool
-        True if the first features were sparse: weights are then in the table of `sparse_rounds`.
+        True if the first features, after the transforms, were sparse: weights are then in the table of `sparse_rounds`.
     core : tuple of arrays
         Weights, their total, tally and AdaGrad's squares, as passes over dense features take them; empty before the
         first query, and the first two if the state is sparse.
@@ -121,6 +121,11 @@ class State:
     def total(self) -> Floats:
         """The sum of all iterates after the first; a copy if the state is sparse."""
         return self.tally[ROUNDS] * self.weights - self.table[LAG::WIDTH] if self.is_sparse else self.core[1]
+
+    @property
+    def takes_sparse(self) -> bool:
+        """True if features are sparse before the transforms, rather than made so by one of them."""
+        return self.is_sparse and not any(transform.makes_sparse for transform in self.transforms)
 
     def mean(self) -> Floats:
         """Return the mean of all iterates after the first; raise if there are none."""

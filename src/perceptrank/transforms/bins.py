@@ -2,18 +2,21 @@
 
 import copy
 import math
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
 from perceptrank.io.model_file import finite_numbers, whole_number
-from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints
-from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.arrays import Columns, Features, FloatRows, Floats, IntRows, Ints
+from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.stream.blocks import Blocks, as_blocks
-from perceptrank.stream.sparse import dense
+from perceptrank.stream.memory import check_room
+from perceptrank.stream.sparse import SparseFeatures, dense
 from perceptrank.stream.validation import (
     ParameterError,
+    as_grouped,
     bad_feature,
     check_choice,
     check_positive_whole,
@@ -26,6 +29,12 @@ from perceptrank.transforms.transform import WritingTransform
 KINDS = ("hat", "one-hot", "thermometer")
 HAT, ONE_HOT, THERMOMETER = range(3)
 _LARGEST_N_BINS = 2**16
+_MOST_OUTPUTS = 2**31 - 1
+_FEW = 32  # edges: comparing a value with each of them is quicker than bisection
+_MANY = 2**24  # non-zeros at once, so many that they may not fit into memory
+
+# Edges with a row for each feature; if they are few, also with a column for each; the first edge equal to each.
+Tables: TypeAlias = tuple[FloatRows, FloatRows, IntRows]
 
 
 class Bins(WritingTransform):
@@ -55,6 +64,9 @@ class Bins(WritingTransform):
         What a feature becomes.
     after : int
         Number of documents from which on edges stay as they are.
+    sparse : bool
+        Return the same numbers as `SparseFeatures`, so that there may be many bins: a hat costs at most two non-zeros a
+        feature, a bin one, a thermometer as many as are 1. Later transforms and the learner must take sparse features.
 
     Attributes
     ----------
@@ -78,19 +90,32 @@ class Bins(WritingTransform):
     learns = True
 
     def __init__(
-        self, n_bins: int = 8, kind: Literal["hat", "one-hot", "thermometer"] = "hat", *, after: int = 10_000
+        self,
+        n_bins: int = 8,
+        kind: Literal["hat", "one-hot", "thermometer"] = "hat",
+        *,
+        after: int = 10_000,
+        sparse: bool = False,
     ) -> None:
-        self._set(n_bins, kind, after)
+        self._set(n_bins, kind, after, sparse)
         self.count, self.frozen = 0, False
         self._due = 1
         self._set_edges(np.empty((0, 1)))
         self._sketch: QuantileSketch | None = None
 
-    def _set(self, n_bins: Any, kind: Any, after: Any) -> None:
+    def _set(self, n_bins: Any, kind: Any, after: Any, sparse: Any) -> None:
         if not is_whole(n_bins) or not 2 <= n_bins <= _LARGEST_N_BINS:
             raise ParameterError("n_bins", f"must be a whole number from 2 to {_LARGEST_N_BINS}", n_bins)
         check_choice("kind", kind, KINDS)
+        if not isinstance(sparse, (bool, np.bool_)):
+            raise ParameterError("sparse", "must be True or False", sparse)
         self.n_bins, self.kind, self.after = int(n_bins), str(kind), check_positive_whole("after", after)
+        self.sparse = bool(sparse)
+
+    @property
+    def makes_sparse(self) -> bool:  # type: ignore[override]
+        """True if `sparse` is."""
+        return self.sparse
 
     @property
     def edges(self) -> Floats:
@@ -147,15 +172,33 @@ class Bins(WritingTransform):
     def _set_edges(self, edges: Floats) -> None:
         self._edges = edges
         firsts = _first_of_equal(edges) if self.kind == "hat" else np.zeros((1, 1), np.int64)
-        self._tables: tuple[FloatRows, IntRows] = (np.ascontiguousarray(edges.T), np.ascontiguousarray(firsts.T))
+        across = np.ascontiguousarray(edges.T) if edges.shape[1] <= _FEW else np.empty((0, 0))
+        self._tables: Tables = np.ascontiguousarray(edges), across, firsts
+
+    def _apply(self, X: Features, offsets: Ints, *, learning: bool) -> Any:
+        if not self.sparse:
+            return super()._apply(X, offsets, learning=learning)
+        X, offsets = as_grouped(X, offsets)
+        n_outputs = self.n_outputs(X.shape[1])
+        if n_outputs > _MOST_OUTPUTS:
+            raise ValueError(f"{X.shape[1]} features become {n_outputs}, more than {_MOST_OUTPUTS}: take fewer bins")
+        parts = [bins._non_zeros(X, *rows) for bins, *rows in self._spans(X, offsets, learning=learning)]
+        if not parts:
+            return SparseFeatures.from_dense(np.empty((0, n_outputs), X.dtype))
+        return parts[0] if len(parts) == 1 else SparseFeatures.concatenate(parts)
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Learn from each query, if asked to and edges move, and write the functions of features, from `first` on."""
+        for bins, start, stop in self._spans(X, offsets, learning=learning):
+            bins._write(X, start, stop, outputs, first)
+
+    def _spans(self, X: Features, offsets: Ints, *, learning: bool) -> Iterator[tuple["Bins", int, int]]:
+        """Iterate over rows from start to stop with the bins to write them by; learn, once all were written."""
         if self.count:
             self._check_width(X.shape[1])
         if not learning or self.frozen:
             self._check_seen()
-            self._write(X, 0, len(X), outputs, first)
+            yield self, 0, len(X)
             return
         learned = copy.copy(self)
         if learned._sketch is None:
@@ -169,22 +212,39 @@ class Bins(WritingTransform):
             if there > here:
                 learned._sketch = learned._sketch.added(X[here:there])
                 learned.count = learned._sketch.count
-                learned._write(X, here, there, outputs, first)
+                yield learned, here, there
             if due < n_queries:
                 here, there = there, int(offsets[due + 1])
                 learned._take(learned._sketch.added(X[here:there]))
-                learned._write(X, here, there, outputs, first)
+                yield learned, here, there
             start = due + 1
         if start < n_queries:
-            learned._write(X, int(offsets[start]), len(X), outputs, first)
+            yield learned, int(offsets[start]), len(X)
         self.__dict__.update(learned.__dict__)
 
     def _write(self, X: Features, start: int, stop: int, outputs: Features, first: int) -> None:
-        edges, firsts = self._tables
         scratch = np.empty(X.shape[1]), np.empty(X.shape[1], np.int64)
-        row = bins_pass(read_only(X), start, stop, KINDS.index(self.kind), edges, firsts, outputs, first, *scratch)
+        row = bins_pass(read_only(X), start, stop, KINDS.index(self.kind), self._tables, outputs, first, *scratch)
         if row >= 0:
             raise bad_feature(X[row : row + 1], row, None)
+
+    def _non_zeros(self, X: Features, start: int, stop: int) -> SparseFeatures:
+        n_features, kind = X.shape[1], KINDS.index(self.kind)
+        scratch = np.empty(n_features), np.empty(n_features, np.int64)
+        room = n_features * (stop - start) * (2 if kind == HAT else 1)
+        if kind == THERMOMETER:
+            room = count_above(read_only(X), start, stop, self._tables, *scratch)
+        if room > _MANY:
+            check_room(f"a block of {room} non-zeros of {self!r}", room)
+        values, indices, starts = (
+            np.empty(room, X.dtype),
+            np.empty(room, np.int32),
+            np.zeros(stop - start + 1, np.int64),
+        )
+        row = sparse_bins_pass(read_only(X), start, stop, kind, self._tables, values, indices, starts, *scratch)
+        if row >= 0:
+            raise bad_feature(X[row : row + 1], row, None)
+        return SparseFeatures._trusted(values[: starts[-1]], indices[: starts[-1]], starts, self.n_outputs(n_features))
 
     def _check_seen(self) -> None:
         if not self.count:
@@ -233,6 +293,7 @@ class Bins(WritingTransform):
             "n_bins": self.n_bins,
             "kind": self.kind,
             "after": self.after,
+            "sparse": self.sparse,
             "count": self.count,
             "due": self._due,
             "frozen": self.frozen,
@@ -242,7 +303,7 @@ class Bins(WritingTransform):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned; raise if it is inconsistent."""
-        self._set(state["n_bins"], state["kind"], state["after"])
+        self._set(state["n_bins"], state["kind"], state["after"], state.get("sparse", False))
         self.count, self._due = whole_number("count", state["count"]), whole_number("due", state["due"])
         self.frozen, n_edges = state["frozen"], self.n_bins if self.kind == "hat" else self.n_bins - 1
         rows = [finite_numbers("edges", row, n_edges) for row in state["edges"]]
@@ -262,7 +323,8 @@ class Bins(WritingTransform):
         return copy.copy(self)  # arrays and sketches are replaced, never changed
 
     def __repr__(self) -> str:
-        return f"Bins({self.n_bins}, {self.kind!r}, after={self.after})"
+        sparse = ", sparse=True" if self.sparse else ""
+        return f"Bins({self.n_bins}, {self.kind!r}, after={self.after}{sparse})"
 
 
 def _due_after(count: int) -> int:
@@ -278,60 +340,141 @@ def _first_of_equal(edges: Floats) -> IntRows:
     return np.maximum.accumulate(numbers, axis=1)
 
 
+@helper
+def read_row(X: Features, i: int, values: Floats) -> bool:
+    """Copy a row; return whether all its features are finite."""
+    zero = 0.0
+    for j in range(len(values)):
+        x = np.float64(X[i, j])
+        zero += x - x
+        values[j] = x
+    return zero == 0.0
+
+
+@helper
+def find_places(values: Floats, tables: Tables, hats: bool, places: Ints) -> None:
+    """Count the edges below each value, or for hats those after the first that are not above it."""
+    edges, across, _ = tables
+    n_features, n_edges = edges.shape
+    first = 1 if hats else 0
+    for j in range(n_features):
+        places[j] = 0
+    if len(across) > 0:
+        for b in range(first, n_edges):
+            for j in range(n_features):
+                is_below = across[b, j] <= values[j] if hats else across[b, j] < values[j]
+                places[j] += 1 if is_below else 0
+        return
+    left = n_edges - first
+    while left > 0:  # all features take a step of the bisection together, so that none waits for another one's edge
+        half = (left + 1) // 2
+        for j in range(n_features):
+            edge = edges[j, places[j] + half - 1 + first]
+            is_below = edge <= values[j] if hats else edge < values[j]
+            places[j] += half if is_below else 0
+        left -= half
+
+
+@helper
+def share_after(x: float, edges: FloatRows, j: int, place: int) -> float:
+    """Return the height at x of the hat after `place`, the number of the last edge of feature j that is not above x."""
+    if place == edges.shape[1] - 1 or x < edges[j, 0]:  # what is beyond the last or the first edge counts as that
+        return 0.0
+    low, high = edges[j, place], edges[j, place + 1]
+    if high - low == math.inf:
+        return (0.5 * x - 0.5 * low) / (0.5 * high - 0.5 * low)
+    return (x - low) / (high - low)
+
+
 @compiled
 def bins_pass(
     X: Features,
     start: int,
     stop: int,
     kind: int,
-    edges: FloatRows,
-    firsts: IntRows,
+    tables: Tables,
     outputs: Features,
     first: int,
     values: Floats,
     places: Ints,
 ) -> int:
-    """Write functions of the features of rows start to stop; return the first row with one not finite, or -1.
-
-    Edges have a row for each edge and a column for each feature, so that all features are compared at once.
-    """
-    n_edges, n_features = edges.shape
+    """Write functions of the features of rows start to stop; return the first row with one not finite, or -1."""
+    edges, _, firsts = tables
+    n_features, n_edges = edges.shape
     n_each = n_edges + 1 if kind == ONE_HOT else n_edges
     for i in range(start, stop):
-        zero = 0.0
-        for j in range(n_features):
-            x = np.float64(X[i, j])
-            zero += x - x
-            values[j] = x
-            places[j] = 0
-        if zero != 0.0:  # so is what is not a number
+        if not read_row(X, i, values):
             return i
         if kind == THERMOMETER:
             for j in range(n_features):
                 for b in range(n_edges):
-                    outputs[i, first + j * n_each + b] = 1.0 if values[j] > edges[b, j] else 0.0
+                    outputs[i, first + j * n_each + b] = 1.0 if values[j] > edges[j, b] else 0.0
             continue
         for k in range(n_features * n_each):
             outputs[i, first + k] = 0.0
-        if kind == ONE_HOT:
-            for b in range(n_edges):
-                for j in range(n_features):
-                    places[j] += 1 if edges[b, j] < values[j] else 0
-            for j in range(n_features):
-                outputs[i, first + j * n_each + places[j]] = 1.0
-            continue
-        for b in range(1, n_edges):  # what is below the first edge counts as that edge
-            for j in range(n_features):
-                places[j] += 1 if edges[b, j] <= values[j] else 0
+        find_places(values, tables, kind == HAT, places)
         for j in range(n_features):
-            place, begin = places[j], first + j * n_each
-            if place == n_edges - 1 or values[j] < edges[0, j]:
-                outputs[i, begin + firsts[place, j]] = 1.0
+            begin = first + j * n_each
+            if kind == ONE_HOT:
+                outputs[i, begin + places[j]] = 1.0
                 continue
-            low, high = edges[place, j], edges[place + 1, j]
-            share = (values[j] - low) / (high - low)
-            if high - low == math.inf:
-                share = (0.5 * values[j] - 0.5 * low) / (0.5 * high - 0.5 * low)
-            outputs[i, begin + firsts[place, j]] = 1.0 - share
-            outputs[i, begin + place + 1] = share
+            place = places[j]
+            share = share_after(values[j], edges, j, place)
+            outputs[i, begin + firsts[j, place]] = 1.0 - share
+            if place < n_edges - 1:
+                outputs[i, begin + place + 1] = share
     return -1
+
+
+@compiled
+def sparse_bins_pass(
+    X: Features,
+    start: int,
+    stop: int,
+    kind: int,
+    tables: Tables,
+    numbers: Features,
+    indices: Columns,
+    starts: Ints,
+    values: Floats,
+    places: Ints,
+) -> int:
+    """Write the non-zeros of what `bins_pass` writes, as compressed sparse rows; return as it does."""
+    edges, _, firsts = tables
+    n_features, n_edges = edges.shape
+    n_each = n_edges + 1 if kind == ONE_HOT else n_edges
+    k = 0
+    for i in range(start, stop):
+        if not read_row(X, i, values):
+            return i
+        find_places(values, tables, kind == HAT, places)
+        for j in range(n_features):
+            begin, place = j * n_each, places[j]
+            if kind == ONE_HOT:
+                numbers[k], indices[k] = 1.0, begin + place
+                k += 1
+            elif kind == THERMOMETER:
+                for b in range(place):
+                    numbers[k + b], indices[k + b] = 1.0, begin + b
+                k += place
+            else:
+                share = share_after(values[j], edges, j, place)
+                numbers[k], indices[k] = 1.0 - share, begin + firsts[j, place]
+                k += 1 if share < 1.0 else 0
+                if share > 0.0:  # there is room for two
+                    numbers[k], indices[k] = share, begin + place + 1
+                    k += 1 if share > 1e-30 or numbers[k] != 0.0 else 0  # in float32, less may be 0
+        starts[i - start + 1] = k
+    return -1
+
+
+@compiled
+def count_above(X: Features, start: int, stop: int, tables: Tables, values: Floats, places: Ints) -> int:
+    """Return how many times a feature of rows start to stop is above one of its edges."""
+    count = 0
+    for i in range(start, stop):
+        read_row(X, i, values)
+        find_places(values, tables, False, places)
+        for j in range(len(places)):
+            count += places[j]
+    return count

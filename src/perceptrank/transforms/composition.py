@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.sparse import SparseFeatures
-from perceptrank.transforms.transform import Transform, TransformLike, WritingTransform
+from perceptrank.transforms.transform import Transform, TransformLike, WritingTransform, in_turn
 
 
 class Composition(Transform):
@@ -25,6 +25,15 @@ class Composition(Transform):
         self.parts: list[Transform] = [_one(make_transforms(transform)) for transform in transforms]
         if not self.parts:
             raise ValueError(f"{type(self).__name__} must be made of at least one transform")
+        self._fit_together()
+
+    def _fit_together(self) -> None:
+        """Make the parts fit together, or raise, where some make sparse features."""
+
+    @property
+    def makes_sparse(self) -> bool:  # type: ignore[override]
+        """True if one of the parts makes sparse features."""
+        return any(part.makes_sparse for part in self.parts)
 
     @property
     def learns(self) -> bool:  # type: ignore[override]
@@ -62,6 +71,7 @@ class Composition(Transform):
         self.parts = [from_plain(part) for part in state["parts"]]
         if not self.parts:
             raise ValueError(f"{self.name} must be made of at least one transform")
+        self._fit_together()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.parts))})"
@@ -80,6 +90,9 @@ class Chain(Composition):
     """
 
     name = "chain"
+
+    def _fit_together(self) -> None:
+        self.parts = in_turn(self.parts)
 
     @property
     def accepts_missing(self) -> bool:  # type: ignore[override]
@@ -151,6 +164,14 @@ class Join(Composition, WritingTransform):
 
     name = "join"
 
+    def _fit_together(self) -> None:
+        if self.makes_sparse and not all(part.makes_sparse for part in self.parts):
+            dense = next(part for part in self.parts if not part.makes_sparse)
+            raise ValueError(
+                f"Join must be made of transforms that all make sparse features, or of none that does: {dense!r} makes "
+                "dense ones"
+            )
+
     @property
     def accepts_missing(self) -> bool:  # type: ignore[override]
         """True if all parts take missing values."""
@@ -166,7 +187,7 @@ class Join(Composition, WritingTransform):
         return self._with_parts([part.for_columns(names) for part in self.parts])
 
     def _apply(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
-        if not isinstance(X, SparseFeatures):
+        if not isinstance(X, SparseFeatures) and not self.makes_sparse:
             return super()._apply(X, offsets, learning=learning)
         given: Any = X
         parts: Any = self.parts

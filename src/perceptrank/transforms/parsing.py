@@ -16,7 +16,7 @@ from perceptrank.transforms.query_zscore import QueryZScore
 from perceptrank.transforms.running import RunningStandardizer
 from perceptrank.transforms.running_spread import RunningSpread
 from perceptrank.transforms.signed_log import SignedLog
-from perceptrank.transforms.transform import Transform, TransformLike
+from perceptrank.transforms.transform import Transform, TransformLike, in_turn
 
 _KINDS = (
     RunningStandardizer,
@@ -38,7 +38,8 @@ AUTOMATIC = "query-zscore+query-normal"
 def make_transforms(transform: TransformLike) -> list[Transform]:
     """Return new copies of the transforms that a learner's `transform` names or holds, in their order.
 
-    A name may be several joined by "+", and "auto" is "query-zscore+query-normal".
+    A name may be several joined by "+", and "auto" is "query-zscore+query-normal". Those after one that makes sparse
+    features are in their sparse form.
 
     >>> make_transforms(["running", "clip"]), make_transforms("auto")
     ([RunningStandardizer(), Clip(3)], [Join(QueryZScore(), QueryNormal())])
@@ -53,7 +54,7 @@ def make_transforms(transform: TransformLike) -> list[Transform]:
         known = ", ".join(map(repr, ["auto", *TRANSFORMS]))
         found = unknown[0] if len(unknown) == 1 else unknown
         raise ParameterError("transforms", f"must be one of {known}, several joined by '+', or a Transform", found)
-    return [copy.deepcopy(part) if isinstance(part, Transform) else _named(part) for part in parts]
+    return in_turn([copy.deepcopy(part) if isinstance(part, Transform) else _named(part) for part in parts])
 
 
 def sparse_transforms(transform: TransformLike) -> list[Transform]:

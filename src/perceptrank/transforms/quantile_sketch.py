@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from perceptrank.io.model_file import finite_numbers, whole_number
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats
 
 CAPACITY = 256
 _MOST_LEVELS = 50
@@ -95,9 +95,11 @@ class QuantileSketch:
         ranks = np.cumsum(weights[order], axis=1)
         found = np.empty((self.n_features, n_parts + 1))
         found[:, 0], found[:, -1] = self.smallest, self.largest
-        for part in range(1, n_parts):
-            places: Ints = (ranks < -(-part * self.count // n_parts)).sum(axis=1, keepdims=True)
-            found[:, part : part + 1] = np.take_along_axis(items, np.take_along_axis(order, places, 1), 1)
+        # The ranks of one feature come after all those of the features before it, so that one search finds all.
+        after = (self.count + 1) * np.arange(self.n_features)[:, None]
+        targets = -(-np.arange(1, n_parts) * self.count // n_parts) + after
+        places = np.searchsorted((ranks + after).ravel(), targets)
+        found[:, 1:-1] = np.take_along_axis(items, order, axis=1).ravel()[places]
         return found
 
     def _own_lists(self) -> Self:

@@ -29,12 +29,15 @@ class Transform(ABC):
         True if features may be NaN, and what it returns is not.
     accepts_any_columns : bool
         True if it goes by the names of columns, so that these may come, go and change their order.
+    makes_sparse : bool
+        True if it returns `SparseFeatures` for dense features.
     """
 
     name: ClassVar[str]
     learns: ClassVar[bool] = False
     accepts_missing: ClassVar[bool] = False
     accepts_any_columns: ClassVar[bool] = False
+    makes_sparse: ClassVar[bool] = False
 
     def sparse_form(self) -> "Transform":
         """Return the transform that takes its place where features are sparse; raise `TypeError` if there is none.
@@ -204,15 +207,30 @@ def checked(transform: Transform, made: Any, X: Any) -> Any:
     name = type(transform).__name__
     if isinstance(X, SparseFeatures) and not isinstance(made, SparseFeatures):
         raise TypeError(f"{name} must return sparse features for sparse ones, got {type(made).__name__}")
+    if transform.makes_sparse and not isinstance(made, SparseFeatures):
+        raise TypeError(f"{name} must return sparse features, as makes_sparse says, got {type(made).__name__}")
     try:
         features = as_any_features(made)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} must return features: {error}") from None
+    if isinstance(features, SparseFeatures) and not (isinstance(X, SparseFeatures) or transform.makes_sparse):
+        raise TypeError(f"{name} must return dense features for dense ones, unless makes_sparse is True")
     shape = len(X), transform.n_outputs(X.shape[1])
     if features.shape != shape:
         raise ValueError(f"{name} must return features of shape {shape}, got {features.shape}")
     return features
+
+
+def in_turn(transforms: list[Transform]) -> list[Transform]:
+    """Return transforms that are applied one after the other: those of sparse features in their sparse form.
+
+    Raises `TypeError` if one has none.
+    """
+    if not any(transform.makes_sparse for transform in transforms[:-1]):
+        return transforms
+    first = next(place for place, transform in enumerate(transforms) if transform.makes_sparse)
+    return transforms[: first + 1] + [transform.sparse_form() for transform in transforms[first + 1 :]]
 
 
 TransformLike: TypeAlias = str | Transform | Sequence[str | Transform] | None

@@ -169,7 +169,7 @@ class Ensemble(Composite):
     def _begin(self, state: State, n_features: int, *, sparse: bool = False) -> None:
         super()._begin(state, n_features, sparse=sparse)
         for one in state.members:
-            one._begin(one._state, state.n_features, sparse=sparse)
+            one._begin(one._state, state.n_features, sparse=state.is_sparse)
 
     def _accepts_sparse(self, state: State) -> bool:
         return all(one._accepts_sparse(one._state) for one in state.members)
@@ -209,6 +209,8 @@ class Ensemble(Composite):
             found = one.n_features_in_ if one._has_learned() else None
             if found != width:
                 raise ValueError(f"members must have learned from {width} features, got {found}")
+            if one._state.takes_sparse != ensemble._state.is_sparse:
+                raise ValueError("members must have learned from sparse features if and only if the ensemble has")
         ensemble._state.members = members
         return ensemble
 
