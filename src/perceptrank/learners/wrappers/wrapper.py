@@ -42,6 +42,11 @@ class Composite(Learner):
         document["parameters"] |= self._learner_documents(state)
         return document
 
+    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
+        if "learner" in parameters or "learners" in parameters:  # its transforms may be theirs, or depend on them
+            parameters = parameters | {"transforms": self.transforms}
+        super()._parameters_changed(parameters)
+
     @abstractmethod
     def _learner_documents(self, state: State) -> dict[str, Any]:
         """Return the parameters that are learners, as documents of the copies."""
