@@ -40,6 +40,29 @@ def test_clipping_and_logarithms(stream):
     )
 
 
+NOT_FINITE = ["clip", "clip+clip", "signed-log+clip", "hash", "auto", "running", pr.Missing(0.0, indicator=True)]
+
+
+@pytest.mark.parametrize("transforms", NOT_FINITE, ids=map(str, NOT_FINITE))
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_what_is_not_finite_is_named_as_it_was_given(transforms, value):
+    ranker = pr.ListwisePerceptron(transforms=transforms)
+    X = pytest.importorskip("pandas").DataFrame({"age": [1.0, 2.0, 3.0], "price": [3.0, 1.0, 2.0]})
+    ranker.learn_one(X, [0, 1, 2])
+    before, X.loc[1, "price"] = bits(ranker), value
+    for wrong in (lambda: ranker.learn_one(X, [0, 1, 2]), lambda: ranker.predict(X)):
+        with pytest.raises(ValueError, match=r"infinity at document 1, feature 1 \('price'\)"):
+            wrong()
+    assert bits(ranker) == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_documents_teach_nothing(name):
+    transform = TRANSFORMS[name]()
+    assert transform.learn_and_apply(np.empty((0, 3)), [0]).shape == (0, transform.n_outputs(3))
+    assert from_plain(as_plain(transform)) == transform
+
+
 @pytest.mark.parametrize(
     "transforms", ["auto", "running+query-normal", ["running", "clip"], [pr.Join("running", "clip")]]
 )
@@ -86,8 +109,14 @@ def test_norms_that_are_known_before():
 def test_wrong_names_are_all_said_at_once():
     with pytest.raises(ValueError, match=r"transforms must be one of 'auto', .*got \['ranks', 'logs', 3\]"):
         pr.SlamPerceptron(transforms=["ranks", "running+logs", 3])
-    with pytest.raises(ValueError, match="at least one"):
-        pr.Join()
+    for kind in (pr.Join, pr.Chain):
+        with pytest.raises(ValueError, match=r"got \['ranks', 'logs', 'bits'\]"):
+            kind("ranks", "running+logs", ["clip", "bits"])
+    for nothing in ((), ([],), ([], "clip")):
+        with pytest.raises(ValueError, match="at least one"):
+            pr.Join(*nothing)
+    with pytest.raises(ValueError, match="got None"):
+        pr.Join(None, "clip")
     with pytest.raises(ValueError, match="limit must be"):
         pr.Clip(0)
 
@@ -98,6 +127,7 @@ def test_plain_values_come_back():
     with pytest.raises(ValueError, match="at least one"):
         from_plain({"name": "join", "parts": []})
     assert [repr(one) for one in make_transforms("auto")] == ["Join(QueryZScore(), QueryNormal())"]
+    assert make_transforms("auto+clip") == [pr.Join("query-zscore", "query-normal", "clip")]
 
 
 def test_former_names():

@@ -200,6 +200,8 @@ class Bins(WritingTransform):
             self._check_seen()
             yield self, 0, len(X)
             return
+        if not len(X):
+            return
         learned = copy.copy(self)
         if learned._sketch is None:
             learned._sketch = QuantileSketch(X.shape[1])

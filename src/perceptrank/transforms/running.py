@@ -99,7 +99,7 @@ class RunningStandardizer(WritingTransform):
         count = running_pass(
             read_only(X), read_only(offsets), learning, self.count, mean, squares, outputs, first, vectors
         )
-        if learning:
+        if learning and len(X):
             check_overflow(first_overflow(squares), X)
             self.count, self._mean, self._squares = count, mean, squares
 

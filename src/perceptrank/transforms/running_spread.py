@@ -85,6 +85,7 @@ class RunningSpread(Transform):
         offsets = as_offsets(offsets, len(X))
         rows = X if isinstance(X, SparseFeatures) else SparseFeatures.from_dense(X)
         check_overflow(first_too_large(rows.arrays), X)
+        learning = learning and len(X) > 0
         values = np.zeros(rows.n_nonzeros, rows.dtype)
         if learning and len(self._moments) == 0:
             check_room(f"the spread of {rows.n_features} features", 3 * rows.n_features)
