@@ -136,6 +136,21 @@ def test_former_names():
     expected.learn(stream)
     with pytest.warns(DeprecationWarning, match="scaling is now transforms"):
         ranker = pr.SlamPerceptron(scaling="running")
+    for use in (
+        lambda: pr.SlamPerceptron(scaling="running"),
+        lambda: pr.SlamPerceptron().set_params(scaling="running"),
+        lambda: pr.AdaGrad(pr.SlamPerceptron()).set_params(learner__scaling="running"),
+        lambda: pr.SlamPerceptron().scaling,
+        lambda: pr.QueryZScore().scale(stream.X, stream.offsets),
+        lambda: type("Own", (pr.Scaling,), {}),
+    ):
+        with pytest.warns(DeprecationWarning, match="is now") as warned:
+            use()
+        assert {one.filename for one in warned} == {__file__}  # Python shows it there alone
+    for twice in ({"transform": "clip", "transforms": "running"}, {"transform": "clip", "scaling": "clip"}):
+        for give in (pr.SlamPerceptron, pr.SlamPerceptron().set_params):
+            with pytest.raises(ValueError, match="another name of transforms: give one"):
+                give(**twice)
     ranker.learn(stream)
     assert bits(ranker) == bits(expected)
     with pytest.warns(DeprecationWarning, match="scaling is now transforms"):

@@ -53,6 +53,7 @@ def _has(kinds: "list[type[Learner]]", setting: str) -> bool:
 
 def make_learner(name: str, settings: dict[str, Any]) -> "Learner":
     """Make a learner by name, with settings that it must have; each goes to the outermost part that has it."""
+    settings = kinds_of(name)[-1]._renamed(settings)
     unknown = [one for one in settings if not has_setting(name, one)]
     if unknown:
         raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(settings_of(name))}")

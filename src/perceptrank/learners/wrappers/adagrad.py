@@ -42,6 +42,7 @@ class AdaGrad(Wrapper):
 
     algorithm = "adagrad"
     fixed = ("steps",)
+    never_negative = ("squares",)
 
     def __init__(self, learner: Learner, *, steps: str = "diagonal") -> None:
         self.learner = learner
