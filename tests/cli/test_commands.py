@@ -68,6 +68,17 @@ def test_other_names_of_settings(run, files, tmp_path):
     assert "scaling is now" in run("learn", files, "--set", "scaling=running", "--save", tmp_path / "3.json").stderr
     assert len({(tmp_path / f"{number}.json").read_text() for number in (1, 2, 3)}) == 1
     assert "give one of them" in run("learn", files, "--transform", "auto", "--set", "transform=clip", code=1).stderr
+    words = ["--save", tmp_path / "3.json", "--resume", "--set"]
+    run("learn", files, *words, "scaling=running")
+    assert "learned with" in run("learn", files, *words, "transform=clip", code=1).stderr
+
+
+@pytest.mark.parametrize("algorithm", ["listwise", "sum", "tournament", "bagging:listwise", "bagging:adagrad:listwise"])
+def test_no_transforms_are_none_whatever_the_defaults(run, files, tmp_path, algorithm):
+    run("learn", files, "--algorithm", algorithm, "--transform", "none", "--save", tmp_path / "m.json")
+    assert pr.load(tmp_path / "m.json").transforms_ == []
+    words = ["adversary", "--algorithm", algorithm, "--margin", 0.5, "--json"]
+    assert json.loads(run(*words).stdout)["rows"][0]["lost"] == 15
 
 
 def test_learning_goes_on_from_a_model(run, files, stream, tmp_path):

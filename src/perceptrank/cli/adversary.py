@@ -43,7 +43,7 @@ def adversary(
     announce_compiling()
     settings = LearnerSettings(measure=measure, pairs=pairs).given()
     if has_setting(algorithm, "transforms") and not {"transform", "scaling"} & settings.keys():
-        settings.setdefault("transforms", None)  # the game is about the features that it sends
+        settings.setdefault("transforms", [])  # the game is about the features that it sends
     learner = make_learner(algorithm, settings)
     game = pr.theory.play(
         learner,
