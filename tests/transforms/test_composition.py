@@ -91,6 +91,22 @@ def test_statistics_of_parts_are_merged():
         one.merge(pr.Join("query-rank", "running"))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_only_transforms_of_one_kind_are_merged(name):
+    transform, stream = TRANSFORMS[name](), pr.separable(3, n_features=2).stream
+    transform.learn_and_apply(stream.X, stream.offsets)
+    for other in ("clip", "running", "bins", "missing", "running-spread", "query-rank"):
+        if other != name:
+            with pytest.raises(TypeError, match="can only be merged with another"):
+                transform.merge(TRANSFORMS[other]())
+    with pytest.raises(TypeError, match="can only be merged with another"):
+        pr.Join("running", "clip").merge(pr.Chain("running", "clip"))
+    with pytest.raises(ValueError, match="differ in their settings"):
+        pr.Clip(2).merge(pr.Clip(3))
+    with pytest.raises(ValueError, match="differ in their settings"):
+        pr.Join("clip", pr.Hash(8)).merge(pr.Join("clip", pr.Hash(9)))
+
+
 def test_names_of_outputs():
     stream = pr.QueryStream.from_arrays(np.eye(2), [0, 1], feature_names=["age", "price"])
     assert pr.Chain("running", "clip").transform(stream).feature_names == ("age", "price")
@@ -198,7 +214,28 @@ def test_features_of_very_different_spreads_are_warned_of():
     for kind in (pr.SlamPerceptron, pr.Perceptron):
         with pytest.warns(UserWarning, match=r"differ in spread by a factor of 7e\+05.*transforms='auto'"):
             kind().learn(stream)
-    for ranker in (pr.ListwisePerceptron(transforms="auto"), pr.OnlineRidge(), pr.SlamPerceptron(transforms="running")):
+    slam, scaled = pr.SlamPerceptron(), pr.SlamPerceptron(transforms="running")
+    for ranker in (
+        pr.AdaGrad(slam),
+        pr.Bagging(slam, n_members=2),
+        pr.Bagging(pr.AdaGrad(slam), n_members=2),
+        pr.Bagging(pr.ListwisePerceptron(), transforms=[], n_members=2),
+        pr.Tournament([scaled, slam]),
+        pr.Sum([slam]),
+        pr.ListwisePerceptron(transforms=None),
+    ):
+        with pytest.warns(UserWarning, match="differ in spread"):
+            ranker.learn(stream)
+    for ranker in (
+        pr.ListwisePerceptron(),
+        pr.OnlineRidge(),
+        scaled,
+        pr.AdaGrad(scaled),
+        pr.Bagging(pr.ListwisePerceptron(), n_members=2),
+        pr.Tournament([scaled, pr.OnlineRidge()]),
+        pr.Tournament([slam], transforms="auto"),
+        pr.Sum(),
+    ):
         ranker.learn(stream)  # warnings are errors
 
 

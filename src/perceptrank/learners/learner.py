@@ -177,7 +177,7 @@ class Learner(SavedRanker):
         self._check_features(state, stream.n_features, stream.feature_names)
         for measure in recorded:
             measure.check_grades(stream.relevance)
-        if self.depends_on_scale and not state.has_begun and not self._has_transforms(state):
+        if not state.has_begun and self._takes_any_scale(state):
             warn_of_spreads(stream)
         state.feature_names, state.n_inputs = stream.feature_names or state.feature_names, stream.n_features
         try:
@@ -185,6 +185,10 @@ class Learner(SavedRanker):
         except ValueError:
             self._check_values(state, stream)
             raise
+
+    def _takes_any_scale(self, state: State) -> bool:
+        """Tell whether features of a larger scale count for more, and nothing is done about it."""
+        return self.depends_on_scale and not state.transforms
 
     def _learn_block(self, state: State, block: QueryStream, recorded: list[Measure]) -> Trace:
         first, predicted, masses = state.queries, np.empty(block.n_documents), np.empty(len(block))

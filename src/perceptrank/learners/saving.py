@@ -79,15 +79,20 @@ class SavedRanker(LinearRanker):
             learned.n_inputs = model_file.whole_number("features", document.get("features", width))
             if names and len(names) != learned.n_inputs:
                 raise ValueError(f"{len(names)} feature names for {learned.n_inputs} features")
-            X: Any = np.zeros((1, learned.n_inputs))
+            width = learned.n_inputs
+            for transform in learned.transforms:
+                width = transform.n_outputs(width)
+            if width != learned.n_features or not learned.n_inputs:  # before there are arrays of that width
+                raise ValueError(
+                    f"{learned.n_inputs} features are transformed to {width}, got {learned.n_features} weights"
+                )
+            takes_any = bool(learned.transforms) and learned.transforms[0].accepts_any_columns
+            n_columns = 1 if takes_any else learned.n_inputs
+            X: Any = np.zeros((1, n_columns))
             if learned.takes_sparse:
-                X = SparseFeatures([], [], [0, 0], learned.n_inputs)
+                X = SparseFeatures([], [], [0, 0], n_columns)
             for transform in learned.transforms:  # raises if it was learned from another number of features
                 X = transform.apply(X, np.array([0, 1]))
             if isinstance(X, SparseFeatures) != learned.is_sparse:
                 raise ValueError("weights must be those of sparse features if and only if the transforms make such")
-            if X.shape[1] != learned.n_features:
-                raise ValueError(
-                    f"{learned.n_inputs} features are transformed to {X.shape[1]}, got {learned.n_features} weights"
-                )
         return model

@@ -142,6 +142,7 @@ class Bins(WritingTransform):
 
     def merge(self, other: "Bins") -> Self:
         """Add the documents of another one with the same settings, whose edges still move, to this one's."""
+        self._check_kind(other)
         if (self.n_bins, self.kind, self.after) != (other.n_bins, other.kind, other.after):
             raise ValueError(f"{self!r} and {other!r} differ in their settings")
         if self.count and other.count:

@@ -48,6 +48,7 @@ class Composition(Transform):
 
     def merge(self, other: Self) -> Self:
         """Add the statistics of another one, made of the same kinds of transforms, to this one's."""
+        self._check_kind(other)
         if [part.name for part in self.parts] != [part.name for part in other.parts]:
             raise ValueError(f"{self!r} and {other!r} are made of different transforms")
         self.parts = [

@@ -100,6 +100,7 @@ class RunningSpread(Transform):
 
     def merge(self, other: "RunningSpread") -> Self:
         """Add the statistics of another one to this one's."""
+        self._check_kind(other)
         if other.count > 0:
             if len(self._moments) not in (0, len(other._moments)):
                 raise ValueError(

@@ -122,6 +122,9 @@ class Wrapper(Composite):
         assert state.inner is not None
         return {"learner": state.inner.as_document()}
 
+    def _takes_any_scale(self, state: State) -> bool:
+        return not state.transforms and self._copy._takes_any_scale(State([]))
+
     def _accepts_sparse(self, state: State) -> bool:
         assert state.inner is not None
         return state.inner._accepts_sparse(state)
@@ -175,6 +178,9 @@ class Ensemble(Composite):
         super()._begin(state, n_features, sparse=sparse)
         for one in state.members:
             one._begin(one._state, state.n_features, sparse=state.is_sparse)
+
+    def _takes_any_scale(self, state: State) -> bool:
+        return not state.transforms and any(one._takes_any_scale(one._state) for one in state.members)
 
     def _accepts_sparse(self, state: State) -> bool:
         return all(one._accepts_sparse(one._state) for one in state.members)
