@@ -35,6 +35,7 @@ def test_clipping_and_logarithms(stream):
     X = stream.X
     clipped = pr.Clip(0.5).apply(X, stream.offsets)
     assert np.array_equal(clipped, np.clip(X, -0.5, 0.5))
+    assert np.array_equal(np.signbit(clipped), np.signbit(X))  # also of zeros
     np.testing.assert_allclose(
         pr.SignedLog().apply(X, stream.offsets), np.sign(X) * np.log1p(np.abs(X.astype(float))), rtol=1e-6
     )
@@ -265,3 +266,6 @@ def test_norms_are_known_before_anything_is_seen():
     assert learner.guarantee(radius=radius, margin=0.1) < np.inf
     assert pr.ListwisePerceptron(transforms=None).largest_norm(6, longest=12) == np.inf
     assert pr.ListwisePerceptron(transforms=["running", pr.Clip(2)]).largest_norm(9, longest=12) == 6
+    for name, sizes in {"longest": (9, 0), "n_features": (-1, 5)}.items():
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            learner.largest_norm(*sizes)
