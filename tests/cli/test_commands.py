@@ -62,6 +62,25 @@ def test_learn_settings(run, files, stream, tmp_path):
     assert np.array_equal(pr.load(model).coef_, expected.coef_)
 
 
+def test_other_names_of_settings(run, files, tmp_path):
+    run("learn", files, "--transform", "running", "--save", tmp_path / "1.json")
+    run("learn", files, "--set", "transform=running", "--save", tmp_path / "2.json")
+    assert "scaling is now" in run("learn", files, "--set", "scaling=running", "--save", tmp_path / "3.json").stderr
+    assert len({(tmp_path / f"{number}.json").read_text() for number in (1, 2, 3)}) == 1
+    assert "give one of them" in run("learn", files, "--transform", "auto", "--set", "transform=clip", code=1).stderr
+    words = ["--save", tmp_path / "3.json", "--resume", "--set"]
+    run("learn", files, *words, "scaling=running")
+    assert "learned with" in run("learn", files, *words, "transform=clip", code=1).stderr
+
+
+@pytest.mark.parametrize("algorithm", ["listwise", "sum", "tournament", "bagging:listwise", "bagging:adagrad:listwise"])
+def test_no_transforms_are_none_whatever_the_defaults(run, files, tmp_path, algorithm):
+    run("learn", files, "--algorithm", algorithm, "--transform", "none", "--save", tmp_path / "m.json")
+    assert pr.load(tmp_path / "m.json").transforms_ == []
+    words = ["adversary", "--algorithm", algorithm, "--margin", 0.5, "--json"]
+    assert json.loads(run(*words).stdout)["rows"][0]["lost"] == 15
+
+
 def test_learning_goes_on_from_a_model(run, files, stream, tmp_path):
     one, two = tmp_path / "1.json", tmp_path / "2.json"
     run("learn", files, "--save", one)
@@ -605,6 +624,8 @@ def test_the_adversary_shows_bounds_and_separator(run):
     text = run("adversary", "--margin", 0.3, "--algorithm", "slam", "--set", "average=true").stdout
     assert "--set average=false" in text
     run("adversary", "--radius", 1e-170, "--margin", 1e-171, "--algorithm", "slam")
+    (transformed,) = json.loads(run(*words, "--set", "transform=query-rank").stdout)["rows"]
+    assert transformed["upper bound"] is None  # it is about other features
 
 
 def test_all_learners_are_compared_as_far_as_settings_suit_them(run, tmp_path):

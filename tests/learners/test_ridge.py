@@ -134,3 +134,13 @@ def test_what_overflows_is_refused_and_changes_nothing(X, grades):
     with pytest.raises(ValueError, match="overflow at query number 1"):
         ranker.learn_one(X, grades)
     assert ranker.as_document() == before
+
+
+@pytest.mark.parametrize("name", ["units", "sums", "counts"])
+def test_damaged_files_are_refused(name):
+    ranker = pr.OnlineRidge()
+    ranker.learn(pr.separable(5).stream)
+    document = ranker.as_document()
+    document["state"][name][0] = -1.0
+    with pytest.raises(ValueError, match=f"{name} must not be negative"):
+        pr.OnlineRidge.from_document(document)

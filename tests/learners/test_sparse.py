@@ -218,7 +218,7 @@ def change(document, path, value):
         (("state", "weights", "places"), [0, 1.5, 2, 3], "places of weights"),
         (("state", "weights", "places"), [3, 2, 1, 0], "places of weights"),
         (("state", "lags", "values"), [1.0], "must be"),
-        (("features",), 7, "transform was learned from 4 features, got 7"),
+        (("features",), 7, "7 features are transformed to 7, got 4 weights"),
         (("transforms", 0, "seen"), [0, 1, 9, 10], "seen must be whole numbers that increase"),
         (("transforms", 0, "counts"), [-1, 1, 1, 1], "counts must be from 1 to count"),
         (("transforms", 0, "count"), 0, "count"),

@@ -155,6 +155,11 @@ def test_damaged_files_are_refused():
     }.items():
         with pytest.raises(ValueError, match=r"members|spreads"):
             pr.Sum.from_document(document | {name: value})
+    for name, values in {"spreads": [-1.0, 1.0], "counts": [1.0, -1.0]}.items():
+        with pytest.raises(ValueError, match=f"{name} must not be negative"):
+            pr.Sum.from_document(document | {"state": document["state"] | {name: values}})
+    with pytest.raises(ValueError, match="spreads must be positive where counts are"):
+        pr.Sum.from_document(document | {"state": document["state"] | {"spreads": [0.0, 1.0]}})
 
 
 def test_features_that_are_wrong_are_named():

@@ -248,6 +248,27 @@ def test_settings_of_the_learner_inside_can_be_reached():
     assert [one["learning_rate"] for one in inside] == [0.25] * 3
 
 
+CHANGES = [
+    (pr.Bagging(pr.ListwisePerceptron()), {"learner__transforms": "running"}),
+    (pr.Bagging(pr.AdaGrad(pr.ListwisePerceptron())), {"learner__learner__transforms": "running"}),
+    (pr.Bagging(pr.SlamPerceptron()), {"learner": pr.SlamPerceptron(transforms="running")}),
+    (pr.AdaGrad(pr.ListwisePerceptron()), {"learner__transforms": "running"}),
+    (pr.Tournament(), {"learners": [pr.SlamPerceptron()]}),
+    (pr.Sum(), {"learners": [pr.OnlineRidge()]}),
+]
+
+
+@pytest.mark.parametrize(("ranker", "change"), CHANGES, ids=map(repr, CHANGES))
+def test_transforms_follow_the_learners_inside(ranker, change):
+    """Settings changed before learning give the learner that they give if it is made with them."""
+    stream = pr.separable(12, n_documents=5, n_features=3, seed=2).stream
+    ranker.set_params(**change)
+    made = type(ranker)(**ranker.get_params(deep=False))
+    ranker.learn(stream)
+    made.learn(stream)
+    assert ranker.as_document() == made.as_document()
+
+
 @pytest.mark.parametrize("around", [pr.AdaGrad, lambda learner: pr.Bagging(learner, n_members=2)])
 def test_the_given_learner_is_copied(around, tmp_path):
     stream = pr.separable(8, n_features=3).stream

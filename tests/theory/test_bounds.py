@@ -89,6 +89,9 @@ def test_bounds_where_numbers_end():
     assert bounds.minimax(radius=1e200, margin=1) == np.inf
     assert bounds.minimax(radius=1, comparator=(1e200, 1)) == np.inf
     assert pr.SlamPerceptron().guarantee(diameter=1e200, margin=1) == np.inf
+    ranker = pr.ListwisePerceptron(average=False)
+    for scale in (2.0**-550, 2.0**550):  # D² is no number then, but D²/γ² is
+        assert ranker.guarantee(diameter=12 * scale, margin=0.5 * scale) == ranker.guarantee(diameter=12, margin=0.5)
 
 
 def test_worked_examples():

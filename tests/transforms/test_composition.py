@@ -35,9 +35,33 @@ def test_clipping_and_logarithms(stream):
     X = stream.X
     clipped = pr.Clip(0.5).apply(X, stream.offsets)
     assert np.array_equal(clipped, np.clip(X, -0.5, 0.5))
+    assert np.array_equal(np.signbit(clipped), np.signbit(X))  # also of zeros
     np.testing.assert_allclose(
         pr.SignedLog().apply(X, stream.offsets), np.sign(X) * np.log1p(np.abs(X.astype(float))), rtol=1e-6
     )
+
+
+NOT_FINITE = ["clip", "clip+clip", "signed-log+clip", "hash", "auto", "running", pr.Missing(0.0, indicator=True)]
+
+
+@pytest.mark.parametrize("transforms", NOT_FINITE, ids=map(str, NOT_FINITE))
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_what_is_not_finite_is_named_as_it_was_given(transforms, value):
+    ranker = pr.ListwisePerceptron(transforms=transforms)
+    X = pytest.importorskip("pandas").DataFrame({"age": [1.0, 2.0, 3.0], "price": [3.0, 1.0, 2.0]})
+    ranker.learn_one(X, [0, 1, 2])
+    before, X.loc[1, "price"] = bits(ranker), value
+    for wrong in (lambda: ranker.learn_one(X, [0, 1, 2]), lambda: ranker.predict(X)):
+        with pytest.raises(ValueError, match=r"infinity at document 1, feature 1 \('price'\)"):
+            wrong()
+    assert bits(ranker) == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_documents_teach_nothing(name):
+    transform = TRANSFORMS[name]()
+    assert transform.learn_and_apply(np.empty((0, 3)), [0]).shape == (0, transform.n_outputs(3))
+    assert from_plain(as_plain(transform)) == transform
 
 
 @pytest.mark.parametrize(
@@ -68,6 +92,22 @@ def test_statistics_of_parts_are_merged():
         one.merge(pr.Join("query-rank", "running"))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_only_transforms_of_one_kind_are_merged(name):
+    transform, stream = TRANSFORMS[name](), pr.separable(3, n_features=2).stream
+    transform.learn_and_apply(stream.X, stream.offsets)
+    for other in ("clip", "running", "bins", "missing", "running-spread", "query-rank"):
+        if other != name:
+            with pytest.raises(TypeError, match="can only be merged with another"):
+                transform.merge(TRANSFORMS[other]())
+    with pytest.raises(TypeError, match="can only be merged with another"):
+        pr.Join("running", "clip").merge(pr.Chain("running", "clip"))
+    with pytest.raises(ValueError, match="differ in their settings"):
+        pr.Clip(2).merge(pr.Clip(3))
+    with pytest.raises(ValueError, match="differ in their settings"):
+        pr.Join("clip", pr.Hash(8)).merge(pr.Join("clip", pr.Hash(9)))
+
+
 def test_names_of_outputs():
     stream = pr.QueryStream.from_arrays(np.eye(2), [0, 1], feature_names=["age", "price"])
     assert pr.Chain("running", "clip").transform(stream).feature_names == ("age", "price")
@@ -86,8 +126,14 @@ def test_norms_that_are_known_before():
 def test_wrong_names_are_all_said_at_once():
     with pytest.raises(ValueError, match=r"transforms must be one of 'auto', .*got \['ranks', 'logs', 3\]"):
         pr.SlamPerceptron(transforms=["ranks", "running+logs", 3])
-    with pytest.raises(ValueError, match="at least one"):
-        pr.Join()
+    for kind in (pr.Join, pr.Chain):
+        with pytest.raises(ValueError, match=r"got \['ranks', 'logs', 'bits'\]"):
+            kind("ranks", "running+logs", ["clip", "bits"])
+    for nothing in ((), ([],), ([], "clip")):
+        with pytest.raises(ValueError, match="at least one"):
+            pr.Join(*nothing)
+    with pytest.raises(ValueError, match="got None"):
+        pr.Join(None, "clip")
     with pytest.raises(ValueError, match="limit must be"):
         pr.Clip(0)
 
@@ -98,6 +144,7 @@ def test_plain_values_come_back():
     with pytest.raises(ValueError, match="at least one"):
         from_plain({"name": "join", "parts": []})
     assert [repr(one) for one in make_transforms("auto")] == ["Join(QueryZScore(), QueryNormal())"]
+    assert make_transforms("auto+clip") == [pr.Join("query-zscore", "query-normal", "clip")]
 
 
 def test_former_names():
@@ -106,6 +153,21 @@ def test_former_names():
     expected.learn(stream)
     with pytest.warns(DeprecationWarning, match="scaling is now transforms"):
         ranker = pr.SlamPerceptron(scaling="running")
+    for use in (
+        lambda: pr.SlamPerceptron(scaling="running"),
+        lambda: pr.SlamPerceptron().set_params(scaling="running"),
+        lambda: pr.AdaGrad(pr.SlamPerceptron()).set_params(learner__scaling="running"),
+        lambda: pr.SlamPerceptron().scaling,
+        lambda: pr.QueryZScore().scale(stream.X, stream.offsets),
+        lambda: type("Own", (pr.Scaling,), {}),
+    ):
+        with pytest.warns(DeprecationWarning, match="is now") as warned:
+            use()
+        assert {one.filename for one in warned} == {__file__}  # Python shows it there alone
+    for twice in ({"transform": "clip", "transforms": "running"}, {"transform": "clip", "scaling": "clip"}):
+        for give in (pr.SlamPerceptron, pr.SlamPerceptron().set_params):
+            with pytest.raises(ValueError, match="another name of transforms: give one"):
+                give(**twice)
     ranker.learn(stream)
     assert bits(ranker) == bits(expected)
     with pytest.warns(DeprecationWarning, match="scaling is now transforms"):
@@ -153,7 +215,28 @@ def test_features_of_very_different_spreads_are_warned_of():
     for kind in (pr.SlamPerceptron, pr.Perceptron):
         with pytest.warns(UserWarning, match=r"differ in spread by a factor of 7e\+05.*transforms='auto'"):
             kind().learn(stream)
-    for ranker in (pr.ListwisePerceptron(transforms="auto"), pr.OnlineRidge(), pr.SlamPerceptron(transforms="running")):
+    slam, scaled = pr.SlamPerceptron(), pr.SlamPerceptron(transforms="running")
+    for ranker in (
+        pr.AdaGrad(slam),
+        pr.Bagging(slam, n_members=2),
+        pr.Bagging(pr.AdaGrad(slam), n_members=2),
+        pr.Bagging(pr.ListwisePerceptron(), transforms=[], n_members=2),
+        pr.Tournament([scaled, slam]),
+        pr.Sum([slam]),
+        pr.ListwisePerceptron(transforms=None),
+    ):
+        with pytest.warns(UserWarning, match="differ in spread"):
+            ranker.learn(stream)
+    for ranker in (
+        pr.ListwisePerceptron(),
+        pr.OnlineRidge(),
+        scaled,
+        pr.AdaGrad(scaled),
+        pr.Bagging(pr.ListwisePerceptron(), n_members=2),
+        pr.Tournament([scaled, pr.OnlineRidge()]),
+        pr.Tournament([slam], transforms="auto"),
+        pr.Sum(),
+    ):
         ranker.learn(stream)  # warnings are errors
 
 
@@ -183,3 +266,6 @@ def test_norms_are_known_before_anything_is_seen():
     assert learner.guarantee(radius=radius, margin=0.1) < np.inf
     assert pr.ListwisePerceptron(transforms=None).largest_norm(6, longest=12) == np.inf
     assert pr.ListwisePerceptron(transforms=["running", pr.Clip(2)]).largest_norm(9, longest=12) == 6
+    for name, sizes in {"longest": (9, 0), "n_features": (-1, 5)}.items():
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            learner.largest_norm(*sizes)

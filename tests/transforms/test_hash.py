@@ -233,3 +233,24 @@ def test_a_model_of_hashed_sparse_features(tmp_path):
     assert len(learner.coef_) == 2**14
     learner.save(tmp_path / "model.json")
     np.testing.assert_array_equal(pr.load(tmp_path / "model.json").predict(X), learner.predict(X))
+
+
+@pytest.mark.parametrize("transforms", [pr.Hash(4), [pr.Hash(4), "running"], pr.Chain(pr.Hash(4), "bins")])
+def test_model_files_with_any_number_of_columns_are_read_at_once(transforms):
+    """Neither memory nor time may go by a number that nothing else in the file bounds."""
+    ranker = pr.ListwisePerceptron(transforms=transforms)
+    ranker.learn(pr.separable(5, n_features=3).stream)
+    document = ranker.as_document()
+    assert pr.ListwisePerceptron.from_document(document | {"features": 10**14}).n_features_in_ == 10**14
+    for wrong in (0, -1, 2.5):
+        with pytest.raises(ValueError, match="features"):
+            pr.ListwisePerceptron.from_document(document | {"features": wrong})
+
+
+@pytest.mark.parametrize("transforms", [None, "auto", "running", "bins", pr.Bins(3, sparse=True)])
+def test_model_files_of_absurd_width_are_refused(transforms):
+    ranker = pr.ListwisePerceptron(transforms=transforms)
+    ranker.learn(pr.separable(5, n_features=3).stream)
+    for wrong in (0, 2, 4, 10**14):
+        with pytest.raises(ValueError, match="features"):
+            pr.ListwisePerceptron.from_document(ranker.as_document() | {"features": wrong})

@@ -122,3 +122,11 @@ def test_automatic_transforms_of_sparse_streams_need_no_scaling_by_hand():
         for features in (X, X * scales)
     )
     np.testing.assert_allclose(plain.values("ndcg"), scaled.values("ndcg"), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "value"), [("means", 1e200), ("means", -1e200), ("squares", 1e308)])
+def test_statistics_that_would_overflow_are_refused(name, value):
+    state = pr.RunningSpread().learn(pr.separable(5).stream).state()
+    state[name][0] = value
+    with pytest.raises(ValueError, match="means must be from"):
+        pr.RunningSpread().restore(state)

@@ -42,8 +42,8 @@ def adversary(
     """
     announce_compiling()
     settings = LearnerSettings(measure=measure, pairs=pairs).given()
-    if has_setting(algorithm, "transforms"):
-        settings.setdefault("transforms", None)  # the game is about the features that it sends
+    if has_setting(algorithm, "transforms") and not {"transform", "scaling"} & settings.keys():
+        settings.setdefault("transforms", [])  # the game is about the features that it sends
     learner = make_learner(algorithm, settings)
     game = pr.theory.play(
         learner,
@@ -78,7 +78,9 @@ def adversary(
 
 
 def _upper_bound(learner: "Learner", radius: float, margin: float) -> float | None:
-    """Return what the learner's theorem allows, if it has one on the rankings that it shows."""
+    """Return what the learner's theorem allows, if it has one on the rankings that it shows, of features as sent."""
+    if learner.transforms_:  # their radius and margin are others
+        return None
     if learner.theorem.surrogate is None or (learner.average and not learner.theorem.extra):
         return None
     return learner.guarantee(radius=radius, margin=margin)

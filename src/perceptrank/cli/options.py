@@ -99,7 +99,8 @@ class LearnerSettings:
         flags = {"measure": self.measure, "average": self.average} | others
         given = {name: value for name, value in flags.items() if value is not None}
         if names := chosen_transforms(self.transforms, self.scaling):
-            given["transforms"] = None if names == ["none"] else names[0] if len(names) == 1 else names
+            # None would stand for the transforms of the learner inside, or for those that default learners have.
+            given["transforms"] = [] if names == ["none"] else names[0] if len(names) == 1 else names
         free = parse_settings(self.pairs or [])
         leave_alone(free)
         if twice := sorted(set(given) & set(free)):

@@ -29,6 +29,7 @@ from perceptrank.stream.validation import (
     are_finite,
     as_grades,
     bad_feature,
+    find_bad_feature,
     read_only,
     warn_renamed,
 )
@@ -176,7 +177,7 @@ class Learner(SavedRanker):
         self._check_features(state, stream.n_features, stream.feature_names)
         for measure in recorded:
             measure.check_grades(stream.relevance)
-        if self.depends_on_scale and not state.has_begun and not self._has_transforms(state):
+        if not state.has_begun and self._takes_any_scale(state):
             warn_of_spreads(stream)
         state.feature_names, state.n_inputs = stream.feature_names or state.feature_names, stream.n_features
         try:
@@ -184,6 +185,10 @@ class Learner(SavedRanker):
         except ValueError:
             self._check_values(state, stream)
             raise
+
+    def _takes_any_scale(self, state: State) -> bool:
+        """Tell whether features of a larger scale count for more, and nothing is done about it."""
+        return self.depends_on_scale and not state.transforms
 
     def _learn_block(self, state: State, block: QueryStream, recorded: list[Measure]) -> Trace:
         first, predicted, masses = state.queries, np.empty(block.n_documents), np.empty(len(block))
@@ -201,13 +206,14 @@ class Learner(SavedRanker):
         """Learn a block of validated arrays; raise if a value is invalid or something overflows."""
         if not state.has_begun:
             self._begin(state, X.shape[1], sparse=isinstance(X, SparseFeatures))
-        X = self._learn_transforms(state, as_learned(state, X), offsets)
+        given, X = X, self._learn_transforms(state, as_learned(state, X), offsets)
         done = self._pass(state, X, relevance, offsets, predicted, masses)
         if done < len(offsets) - 1:
             rows = slice(offsets[done], offsets[done + 1])
             as_grades(relevance[rows], len(relevance[rows]))
             if not are_finite(X[rows]):
-                raise bad_feature(X[rows], 0, state.feature_names)
+                bad = find_bad_feature(given[rows], state.feature_names, keep_missing=self._takes_missing(state))
+                raise bad or bad_feature(X[rows], 0, None)
             raise AdvisingValueError(
                 f"scores or weights overflow at query number {state.queries + done}, counted from the first that was "
                 "ever learned: the features or the learning rate are too large; scale the features, for example with ",

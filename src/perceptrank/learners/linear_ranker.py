@@ -21,6 +21,7 @@ from perceptrank.stream.validation import (
     as_any_features,
     as_identifiers,
     bad_feature,
+    check_positive_whole,
     column_names,
     find_bad_feature,
     read_only,
@@ -260,6 +261,8 @@ class LinearRanker(Guaranteed, Estimator):
         >>> round(pr.ListwisePerceptron(transforms="auto").largest_norm(136, longest=120), 1)
         130.9
         """
+        check_positive_whole("n_features", n_features)
+        check_positive_whole("longest", longest)
         norm = np.inf
         for transform in self.transforms_:
             norm = transform.largest_norm(n_features, longest)

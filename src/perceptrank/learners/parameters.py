@@ -94,12 +94,13 @@ class Parameterized(ABC):
         renamed = {}
         for name, value in parameters.items():
             *outer, own = name.split("__")
-            given = own
-            if (new := cls.other_names.get(own)) and (outer or own not in cls.parameter_names):
-                given = new
-                if own in cls.former_names:
-                    warn_renamed(own, new)
-            renamed["__".join([*outer, given])] = value
+            new = cls.other_names.get(own) if outer or own not in cls.parameter_names else None
+            full = "__".join([*outer, new or own])
+            if full in renamed or (new and full in parameters):
+                raise ValueError(f"{name} is another name of {full}: give one of them")
+            if new and own in cls.former_names:
+                warn_renamed(own, new)
+            renamed[full] = value
         return renamed
 
     def _with_nested(self, parameters: dict[str, Any]) -> dict[str, Any]:

@@ -177,6 +177,7 @@ class OnlineRidge(CompiledLearner):
     algorithm = "ridge"
     depends_on_scale = False
     fixed = ("penalty", "target")
+    never_negative = "units", "sums", "counts"
     cost = "m d²"
     depends_on_rate = False
     average = False

@@ -1,7 +1,7 @@
 """Models as documents: plain values that model files hold."""
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -17,9 +17,17 @@ from perceptrank.transforms.parsing import as_plain, from_plain, make_transforms
 class SavedRanker(LinearRanker):
     """A linear ranker that can be saved, and restored to go on as if it had never stopped."""
 
+    never_negative: ClassVar[tuple[str, ...]] = ()
+
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that a learner has beside weights and counts, by name."""
         return {}
+
+    def _check_restored(self, state: State) -> None:
+        """Raise if the arrays that `extra_state` names, read from a file, are none that it can have."""
+        for name in self.never_negative:
+            if (state.more[name] < 0).any():
+                raise ValueError(f"{name} must not be negative")
 
     def save(self, path: str | Path) -> None:
         """Write the model to a JSON file, atomically. `perceptrank.load` reads it."""
@@ -67,18 +75,24 @@ class SavedRanker(LinearRanker):
         if state is not None:
             width = width_of(state)
             learned.restore(state, model.extra_state(width))
+            model._check_restored(learned)
             learned.n_inputs = model_file.whole_number("features", document.get("features", width))
             if names and len(names) != learned.n_inputs:
                 raise ValueError(f"{len(names)} feature names for {learned.n_inputs} features")
-            X: Any = np.zeros((1, learned.n_inputs))
+            width = learned.n_inputs
+            for transform in learned.transforms:
+                width = transform.n_outputs(width)
+            if width != learned.n_features or not learned.n_inputs:  # before there are arrays of that width
+                raise ValueError(
+                    f"{learned.n_inputs} features are transformed to {width}, got {learned.n_features} weights"
+                )
+            takes_any = bool(learned.transforms) and learned.transforms[0].accepts_any_columns
+            n_columns = 1 if takes_any else learned.n_inputs
+            X: Any = np.zeros((1, n_columns))
             if learned.takes_sparse:
-                X = SparseFeatures([], [], [0, 0], learned.n_inputs)
+                X = SparseFeatures([], [], [0, 0], n_columns)
             for transform in learned.transforms:  # raises if it was learned from another number of features
                 X = transform.apply(X, np.array([0, 1]))
             if isinstance(X, SparseFeatures) != learned.is_sparse:
                 raise ValueError("weights must be those of sparse features if and only if the transforms make such")
-            if X.shape[1] != learned.n_features:
-                raise ValueError(
-                    f"{learned.n_inputs} features are transformed to {X.shape[1]}, got {learned.n_features} weights"
-                )
         return model

@@ -1,8 +1,10 @@
 """Validate and convert user input to the arrays that kernels take."""
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -12,6 +14,7 @@ from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, is_scipy
 
 _CHECKED_ROWS_BYTES = 2**20
+_NOT_CALLERS = (__name__.partition(".")[0], "abc")  # the latter makes classes of abstract ones
 _KEPT = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -150,8 +153,12 @@ def as_offsets(offsets: Any, n_documents: int) -> Ints:
 
 
 def warn_renamed(old: str, new: str) -> None:
-    """Warn whoever called the caller that a name has changed."""
-    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=3)
+    """Warn whoever called this package that a name has changed: Python shows it to the author of that line alone."""
+    frame: FrameType | None = sys._getframe()
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_CALLERS:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=level)
 
 
 def as_grouped(X: Any, offsets: Any) -> tuple[Features, Ints]:

@@ -101,14 +101,17 @@ class Theorem:
             if value is not None:
                 check_not_negative(name, value)
         with np.errstate(over="ignore", under="ignore"):
-            if self.size == "radius":
-                if radius is None:
-                    raise ValueError("give radius, the largest norm of an example")
-                return float(self.factor * np.float64(radius) ** 2 + self.offset)
-            if diameter is None and radius is None:
-                raise ValueError("give diameter or radius, whichever is known of the stream")
-            squared = np.float64(diameter) ** 2 if diameter is not None else 4 * np.float64(radius or 0.0) ** 2
-            return float(self.factor * squared + self.offset)
+            return float(self.factor * self._size_of(diameter, radius) ** 2 + self.offset)
+
+    def _size_of(self, diameter: float | None, radius: float | None) -> np.float64:
+        """Return D, or 2R if it is unknown; or R."""
+        if self.size == "radius":
+            if radius is None:
+                raise ValueError("give radius, the largest norm of an example")
+            return np.float64(radius)
+        if diameter is None and radius is None:
+            raise ValueError("give diameter or radius, whichever is known of the stream")
+        return np.float64(diameter) if diameter is not None else 2 * np.float64(radius or 0.0)
 
     def bound(
         self,
@@ -119,7 +122,12 @@ class Theorem:
         comparator: AnyComparator | None = None,
     ) -> float:
         """Return the bound on the learner's loss, given the margin of a separable stream or a comparator."""
-        current = from_constant(self.constant(diameter=diameter, radius=radius), margin, comparator)
+        constant = self.constant(diameter=diameter, radius=radius)
+        current = from_constant(constant, margin, comparator)
+        if margin is not None and not 1e-280 < constant < 1e280:  # D² may not be a number, but the square of D / margin
+            with np.errstate(over="ignore", under="ignore"):
+                ratio, gamma = self._size_of(diameter, radius) / margin, np.float64(margin)
+                current = float(self.factor * ratio**2 + self.offset / gamma / gamma)
         return self.multiple * current + self.extra
 
     @property

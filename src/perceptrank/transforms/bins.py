@@ -142,6 +142,7 @@ class Bins(WritingTransform):
 
     def merge(self, other: "Bins") -> Self:
         """Add the documents of another one with the same settings, whose edges still move, to this one's."""
+        self._check_kind(other)
         if (self.n_bins, self.kind, self.after) != (other.n_bins, other.kind, other.after):
             raise ValueError(f"{self!r} and {other!r} differ in their settings")
         if self.count and other.count:
@@ -199,6 +200,8 @@ class Bins(WritingTransform):
         if not learning or self.frozen:
             self._check_seen()
             yield self, 0, len(X)
+            return
+        if not len(X):
             return
         learned = copy.copy(self)
         if learned._sketch is None:

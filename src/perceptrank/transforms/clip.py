@@ -50,9 +50,10 @@ class Clip(ElementwiseTransform):
 
 @compiled
 def clip_pass(X: Features, limit: float, outputs: Features, first: int) -> None:
-    """Write features moved to the range from -limit to limit; what is not a number stays so."""
+    """Write features moved to the range from -limit to limit; what is not finite becomes NaN, for others to notice."""
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             x = X[i, j]
-            x = x if not x > limit else X.dtype.type(limit)
-            outputs[i, first + j] = x if not x < -limit else X.dtype.type(-limit)
+            clipped = x if not x > limit else X.dtype.type(limit)
+            clipped = clipped if not x < -limit else X.dtype.type(-limit)
+            outputs[i, first + j] = clipped - (x - x)  # which is 0 if x is finite, and leaves the sign of a zero alone

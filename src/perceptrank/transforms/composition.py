@@ -20,11 +20,13 @@ class Composition(Transform):
     """
 
     def __init__(self, *transforms: TransformLike) -> None:
-        from perceptrank.transforms.parsing import make_transforms
+        from perceptrank.transforms.parsing import check_names, make_transforms
 
-        self.parts: list[Transform] = [_one(make_transforms(transform)) for transform in transforms]
-        if not self.parts:
-            raise ValueError(f"{type(self).__name__} must be made of at least one transform")
+        check_names([part for given in transforms for part in (given if isinstance(given, (list, tuple)) else [given])])
+        made = [make_transforms(transform) for transform in transforms]
+        if not made or not all(made):
+            raise ValueError(f"{type(self).__name__} must be made of at least one transform, and so must its lists be")
+        self.parts: list[Transform] = [_one(part) for part in made]
         self._fit_together()
 
     def _fit_together(self) -> None:
@@ -46,6 +48,7 @@ class Composition(Transform):
 
     def merge(self, other: Self) -> Self:
         """Add the statistics of another one, made of the same kinds of transforms, to this one's."""
+        self._check_kind(other)
         if [part.name for part in self.parts] != [part.name for part in other.parts]:
             raise ValueError(f"{self!r} and {other!r} are made of different transforms")
         self.parts = [

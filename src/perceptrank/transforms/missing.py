@@ -72,6 +72,7 @@ class Missing(WritingTransform):
 
     def merge(self, other: "Missing") -> Self:
         """Add the counts and means of another one, with the same settings, to this one's."""
+        self._check_kind(other)
         if (self.fill, self.indicator) != (other.fill, other.indicator):
             raise ValueError(f"{self!r} and {other!r} differ in their settings")
         if len(other._counts):

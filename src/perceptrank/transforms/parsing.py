@@ -1,6 +1,7 @@
 """Transforms by name, and as plain values in model files."""
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 from perceptrank.stream.validation import ParameterError
@@ -49,11 +50,7 @@ def make_transforms(transform: TransformLike) -> list[Transform]:
     if not isinstance(transform, (str, Transform, list, tuple)):
         raise ParameterError("transforms", "must be a name, a Transform, or a list of these", transform)
     parts = [transform] if isinstance(transform, (str, Transform)) else transform
-    unknown = [name for part in parts for name in _unknown(part)]
-    if unknown:
-        known = ", ".join(map(repr, ["auto", *TRANSFORMS]))
-        found = unknown[0] if len(unknown) == 1 else unknown
-        raise ParameterError("transforms", f"must be one of {known}, several joined by '+', or a Transform", found)
+    check_names(parts)
     return in_turn([copy.deepcopy(part) if isinstance(part, Transform) else _named(part) for part in parts])
 
 
@@ -68,14 +65,23 @@ def sparse_transforms(transform: TransformLike) -> list[Transform]:
     return [part.sparse_form() for part in make_transforms("running" if transform == "auto" else transform)]
 
 
+def check_names(parts: Iterable[Any]) -> None:
+    """Raise if some of these are neither transforms nor names of such; all of them are in the message."""
+    unknown = [name for part in parts for name in _unknown(part)]
+    if unknown:
+        known = ", ".join(map(repr, ["auto", *TRANSFORMS]))
+        found = unknown[0] if len(unknown) == 1 else unknown
+        raise ParameterError("transforms", f"must be one of {known}, several joined by '+', or a Transform", found)
+
+
 def _unknown(part: Any) -> list[Any]:
-    if isinstance(part, Transform) or part == "auto":
-        return []
-    return [name for name in part.split("+") if name not in TRANSFORMS] if isinstance(part, str) else [part]
+    if not isinstance(part, str):
+        return [] if isinstance(part, Transform) else [part]
+    return [name for name in part.split("+") if name != "auto" and name not in TRANSFORMS]
 
 
 def _named(text: str) -> Transform:
-    names = (AUTOMATIC if text == "auto" else text).split("+")
+    names = [one for name in text.split("+") for one in (AUTOMATIC if name == "auto" else name).split("+")]
     return TRANSFORMS[names[0]]() if len(names) == 1 else Join(*names)
 
 

@@ -84,6 +84,7 @@ class RunningStandardizer(WritingTransform):
 
     def merge(self, other: "RunningStandardizer") -> Self:
         """Add the statistics of another standardiser to this one's."""
+        self._check_kind(other)
         if other.count > 0:
             mean, squares = self._moments(len(other._mean))
             count = merge_moments(self.count, mean, squares, other.count, other._mean, other._squares)
@@ -99,7 +100,7 @@ class RunningStandardizer(WritingTransform):
         count = running_pass(
             read_only(X), read_only(offsets), learning, self.count, mean, squares, outputs, first, vectors
         )
-        if learning:
+        if learning and len(X):
             check_overflow(first_overflow(squares), X)
             self.count, self._mean, self._squares = count, mean, squares
 

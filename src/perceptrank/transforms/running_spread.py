@@ -85,6 +85,7 @@ class RunningSpread(Transform):
         offsets = as_offsets(offsets, len(X))
         rows = X if isinstance(X, SparseFeatures) else SparseFeatures.from_dense(X)
         check_overflow(first_too_large(rows.arrays), X)
+        learning = learning and len(X) > 0
         values = np.zeros(rows.n_nonzeros, rows.dtype)
         if learning and len(self._moments) == 0:
             check_room(f"the spread of {rows.n_features} features", 3 * rows.n_features)
@@ -99,6 +100,7 @@ class RunningSpread(Transform):
 
     def merge(self, other: "RunningSpread") -> Self:
         """Add the statistics of another one to this one's."""
+        self._check_kind(other)
         if other.count > 0:
             if len(self._moments) not in (0, len(other._moments)):
                 raise ValueError(
@@ -133,6 +135,10 @@ class RunningSpread(Transform):
             raise ValueError(f"seen must be whole numbers that increase, all below {n_features}")
         if (rows[COUNT] < 1).any() or (rows[COUNT] > count).any() or (rows[SQUARES] < 0).any():
             raise ValueError("counts must be from 1 to count, and squares not negative")
+        if (np.abs(rows[MEAN]) > LARGEST_VALUE).any() or (rows[SQUARES] / max(count, 1) > 2 * LARGEST_VALUE**2).any():
+            raise ValueError(
+                f"means must be from -{LARGEST_VALUE:g} to {LARGEST_VALUE:g}, and squares of such deviations"
+            )
         if (count > 0) != (n_features > 0) or not isinstance(state["frozen"], bool):
             raise ValueError("count must be 0 if and only if there are no statistics, and frozen true or false")
         check_room(f"the spread of {n_features} features", 3 * n_features)

@@ -100,9 +100,16 @@ class Transform(ABC):
 
     def merge(self, other: Self) -> Self:
         """Add the statistics of another transform of the same kind, learned on other queries, to this one's."""
+        self._check_kind(other)
         if self.learns:
             raise TypeError(f"statistics of {type(self).__name__} cannot be merged")
+        if self.state() != other.state():
+            raise ValueError(f"{self!r} and {other!r} differ in their settings")
         return self
+
+    def _check_kind(self, other: Any) -> None:
+        if type(other) is not type(self):
+            raise TypeError(f"{self!r} can only be merged with another {type(self).__name__}, got {other!r}")
 
     def state(self) -> dict[str, Any]:
         """Return settings and learned statistics as numbers and lists."""

@@ -1,7 +1,5 @@
 """AdaGrad for any learner with a learning rate."""
 
-from typing import Any
-
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
@@ -44,6 +42,7 @@ class AdaGrad(Wrapper):
 
     algorithm = "adagrad"
     fixed = ("steps",)
+    never_negative = ("squares",)
 
     def __init__(self, learner: Learner, *, steps: str = "diagonal") -> None:
         self.learner = learner
@@ -55,9 +54,6 @@ class AdaGrad(Wrapper):
         super()._check_parameters()
         if "learning_rate" not in self.learner.parameter_names:
             raise ParameterError("learner", "must be one with a learning_rate", self.learner)
-
-    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        super()._parameters_changed(parameters | {"transforms": self.learner.transforms})
 
     @property
     def average(self) -> bool:  # type: ignore[override]

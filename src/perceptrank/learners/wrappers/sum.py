@@ -96,6 +96,7 @@ class Sum(Ensemble):
 
     algorithm = "sum"
     fixed = ("learners",)
+    never_negative = "spreads", "counts"
     cost = "that of its learners"
 
     def __init__(self, learners: Sequence[Learner] | None = None, *, transforms: TransformLike = None) -> None:
@@ -128,6 +129,11 @@ class Sum(Ensemble):
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
         n = len(self._state.members)
         return {"spreads": np.zeros(n), "counts": np.zeros(n)}
+
+    def _check_restored(self, state: State) -> None:
+        super()._check_restored(state)
+        if ((state.more["spreads"] > 0) != (state.more["counts"] > 0)).any():
+            raise ValueError("spreads must be positive where counts are, and nowhere else")
 
     def _pass(
         self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats

@@ -62,6 +62,7 @@ class Tournament(Ensemble):
 
     algorithm = "tournament"
     fixed = ("learners", "measure")
+    never_negative = ("judged",)
     cost = "that of its learners"
 
     def __init__(

@@ -42,6 +42,11 @@ class Composite(Learner):
         document["parameters"] |= self._learner_documents(state)
         return document
 
+    def _parameters_changed(self, parameters: dict[str, Any]) -> None:
+        if "learner" in parameters or "learners" in parameters:  # its transforms may be theirs, or depend on them
+            parameters = parameters | {"transforms": self.transforms}
+        super()._parameters_changed(parameters)
+
     @abstractmethod
     def _learner_documents(self, state: State) -> dict[str, Any]:
         """Return the parameters that are learners, as documents of the copies."""
@@ -117,6 +122,9 @@ class Wrapper(Composite):
         assert state.inner is not None
         return {"learner": state.inner.as_document()}
 
+    def _takes_any_scale(self, state: State) -> bool:
+        return not state.transforms and self._copy._takes_any_scale(State([]))
+
     def _accepts_sparse(self, state: State) -> bool:
         assert state.inner is not None
         return state.inner._accepts_sparse(state)
@@ -170,6 +178,9 @@ class Ensemble(Composite):
         super()._begin(state, n_features, sparse=sparse)
         for one in state.members:
             one._begin(one._state, state.n_features, sparse=state.is_sparse)
+
+    def _takes_any_scale(self, state: State) -> bool:
+        return not state.transforms and any(one._takes_any_scale(one._state) for one in state.members)
 
     def _accepts_sparse(self, state: State) -> bool:
         return all(one._accepts_sparse(one._state) for one in state.members)
