@@ -73,6 +73,10 @@ WRAPPERS = {
     "adagrad": lambda: pr.AdaGrad(pr.ListwisePerceptron(transforms=None)),
     "adagrad norm": lambda: pr.AdaGrad(pr.OnlineListNet(0.1, average=True), steps="norm"),
     "bagging": lambda: pr.Bagging(pr.ListwisePerceptron(relative_margin=0.3, transforms=None), n_members=3),
+    "bagging of adagrad": lambda: pr.Bagging(pr.AdaGrad(pr.OnlineListNet(0.1)), n_members=2),
+    "bagging of a tournament": lambda: pr.Bagging(
+        pr.Tournament([pr.RankNet(), pr.AdaGrad(pr.OnlineListNet(0.1), steps="norm")]), n_members=2
+    ),
     "sum": lambda: pr.Sum([pr.ListwisePerceptron(transforms=None), pr.SlamPerceptron()]),
     "tournament": lambda: pr.Tournament([pr.ListwisePerceptron(transforms=None), pr.RankNet()]),
 }
@@ -86,6 +90,21 @@ def test_wrappers_agree(name):
     np.testing.assert_allclose(one.values("ndcg"), other.values("ndcg"), rtol=1e-9)
     np.testing.assert_allclose(sparse.predict(stream.to_sparse()), dense.predict(stream), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-7, atol=1e-9)
+
+
+def two_phases(n=60):
+    """A stream whose second half contradicts the first, so that the mean of the iterates is not safe to rank with."""
+    X, grades = np.tile([[1.0, 0.0], [0.0, 1.0]], (2 * n, 1)), np.repeat([[1, 0], [0, 1]], n, axis=0).ravel()
+    return pr.QueryStream.from_arrays(X, grades, group=np.full(2 * n, 2))
+
+
+@pytest.mark.parametrize("wrap", [lambda one: one, pr.AdaGrad, lambda one: pr.Bagging(one, n_members=1, seed=3)])
+def test_sparse_features_are_ranked_with_the_weights_that_safe_averaging_chooses(wrap):
+    stream = two_phases()
+    learner = wrap(pr.ListwisePerceptron(transforms=None, average=True))
+    learner.learn(stream.to_sparse())
+    assert (learner.weights == learner.coef_).all()
+    np.testing.assert_allclose(learner.predict(stream.to_sparse()), stream.X @ learner.coef_)
 
 
 def test_an_ensemble_names_the_member_that_needs_dense_features():
