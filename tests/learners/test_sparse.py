@@ -183,6 +183,36 @@ def test_an_adapted_step_counts_a_feature_once_whose_sum_came_back_to_zero():
     np.testing.assert_allclose(sparse.weights, dense.weights, rtol=1e-12)
 
 
+def in_common(rng):
+    """Documents that have much in common, such as a date."""
+    X = rng.normal(size=(60, 4))
+    X[:, 0] += 1e9
+    return X
+
+
+def huge_first(rng):
+    """Weights that are much larger than later steps."""
+    X = rng.normal(size=(60, 4))
+    X[:10, :2] *= 1e9
+    return X
+
+
+@pytest.mark.parametrize("make_rows", [in_common, huge_first])
+@pytest.mark.parametrize("rate", [1.0, 1e-180])
+def test_lengths_of_steps_are_right_where_most_of_a_sum_cancels(make_rows, rate):
+    rng = np.random.default_rng(8)
+    X, grades = make_rows(rng), rng.integers(0, 3, 60)
+    stream = pr.QueryStream.from_arrays(X, grades, group=[5] * 12)
+    sparse, dense = (pr.MinimaxPerceptron("ndcg", learning_rate=rate, average=False) for _ in range(2))
+    for query in stream:
+        sparse.learn_one(sp.csr_array(query.X), query.relevance)
+        dense.learn_one(query.X, query.relevance)
+        np.testing.assert_allclose(sparse.weights, dense.weights, rtol=1e-5, atol=1e-6 * rate)
+        found, expected = (one.certificate(margin=1.0) for one in (sparse, dense))
+        assert found.squared_steps == pytest.approx(expected.squared_steps, rel=1e-6)
+    assert found.reach == pytest.approx(expected.reach, rel=1e-6)
+
+
 # The state
 
 

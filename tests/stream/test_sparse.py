@@ -172,10 +172,10 @@ def test_a_matrix_that_is_changed_afterwards_leads_no_kernel_astray():
 
 @pytest.mark.parametrize("name", ["indptr", "indices"])
 def test_a_matrix_of_scipy_whose_arrays_do_not_fit_together(name):
-    for given in ([0, 5], [], [0, -1], [0] * 4, [5, 3]):
+    for numbers in ([0, 5], [], [0, -1], [0] * 4, [5, 3]):
         matrix = sp.csr_matrix((np.ones(3), [2, 1, 0], [0, 3]), shape=(1, 3))
-        setattr(matrix, name, np.array(given, np.int32))
-        with pytest.raises(ValueError, match="indices must|starts must"):
+        setattr(matrix, name, np.array(numbers, np.int32))
+        with pytest.raises(ValueError, match=r"indices must|starts must"):
             pr.SparseFeatures.from_scipy(matrix)
 
 
@@ -187,7 +187,7 @@ def test_values_that_do_not_fit_the_places():
         features[1:2].with_values(np.ones(3))
     with pytest.raises(ValueError, match="float32 or float64, got int64"):
         features.astype(np.int64)
-    with pytest.raises(ValueError, match="same number of columns, got .3, 5."):
+    with pytest.raises(ValueError, match=r"same number of columns, got .3, 5."):
         pr.SparseFeatures.concatenate([features, pr.SparseFeatures.from_dense(np.eye(3))])
     with pytest.raises(ValueError, match="must be a matrix"):
         pr.SparseFeatures.from_dense(np.ones(3))
