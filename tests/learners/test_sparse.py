@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -378,3 +379,22 @@ def test_scikit_learn_is_told():
     assert get_tags(pr.AdaGrad(pr.RankNet())).input_tags.sparse
     assert not get_tags(pr.PRank()).input_tags.sparse
     assert not get_tags(pr.Tournament()).input_tags.sparse
+
+
+def test_a_model_of_dense_features_makes_sparse_ones_dense_a_few_queries_at_a_time():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array((np.ones(3000), (np.arange(3000), rng.integers(0, 20_000, 3000))), shape=(4000, 20_000))
+    stream = pr.QueryStream.from_arrays(X, rng.integers(0, 3, 4000), group=[10] * 400)
+    learner = pr.SlamPerceptron()
+    learner.learn(stream[:5].to_dense())
+    tracemalloc.start()
+    learner.learn(stream[5:])
+    scores = learner.predict(stream)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 40e6  # of 640 MB in all
+    assert len(scores) == 4000
+    one_by_one = pr.SlamPerceptron()
+    for query in stream:
+        one_by_one.learn_one(query.X.toarray(), query.relevance)
+    np.testing.assert_array_equal(one_by_one.weights, learner.weights)
