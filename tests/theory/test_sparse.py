@@ -37,3 +37,17 @@ def test_the_worst_pairs_of_documents_that_have_much_in_common():
         apart = (query.X[:, None] - query.X[None]) @ ranker
         expected = np.where(query.relevance[:, None] > query.relevance, apart, np.inf).min()
         assert gaps[q] == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_margin_of_many_features_is_that_of_those_that_occur():
+    rng = np.random.default_rng(2)
+    few = np.where(rng.random((120, 90)) < 0.2, rng.normal(size=(120, 90)), 0.0)
+    many = np.zeros((120, 5000))
+    many[:, rng.choice(5000, 90, replace=False)] = few
+    grades = np.floor(np.clip(few @ rng.normal(size=90) + 1, 0, 2))
+    expected, found = (
+        pr.theory.margin(pr.QueryStream.from_arrays(X, grades, group=[6] * 20).to_sparse()) for X in (few, many)
+    )
+    assert expected.separable
+    assert (found.lower, found.upper) == pytest.approx((expected.lower, expected.upper), rel=2e-3)
+    assert found.separable

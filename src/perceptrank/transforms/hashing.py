@@ -92,7 +92,8 @@ class Hash(WritingTransform):
         chosen = slice(X.starts[0], X.starts[-1])
         indices, row_of, n_columns = X.indices[chosen], np.repeat(np.arange(len(X)), np.diff(X.starts)), X.n_features
         if self._columns is None and n_columns > _MOST_NAMES:  # only those that occur have names
-            present, indices = np.unique(indices, return_inverse=True)
+            present, places_of = np.unique(indices, return_inverse=True)
+            indices = places_of.astype(np.int32)
             names, n_columns = tuple(str(j) for j in present.tolist()), len(present)
             columns, places, signs = _find_places(names, self.n_features, self.signed, self.seed)
         else:
