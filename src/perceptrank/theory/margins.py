@@ -230,7 +230,7 @@ def shortest_combination(points: Floats) -> Floats:
     if points.shape[1] > _MANY_FEATURES:  # as sparse ones are, of which most are 0 in all points
         points = points[:, points.any(axis=0)]
         if len(points) < points.shape[1]:  # the columns of R have the inner products of the points
-            points = np.ascontiguousarray(np.transpose(np.linalg.qr(points.T, mode="r")))  # type: ignore[arg-type]
+            points = np.ascontiguousarray(np.transpose(np.linalg.qr(points.T, mode="r")))
     longest = float(lengths(points).max())
     unit = longest or 1.0
     target = np.append(np.zeros(points.shape[1]), 1.0)
