@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -73,6 +74,10 @@ WRAPPERS = {
     "adagrad": lambda: pr.AdaGrad(pr.ListwisePerceptron(transforms=None)),
     "adagrad norm": lambda: pr.AdaGrad(pr.OnlineListNet(0.1, average=True), steps="norm"),
     "bagging": lambda: pr.Bagging(pr.ListwisePerceptron(relative_margin=0.3, transforms=None), n_members=3),
+    "bagging of adagrad": lambda: pr.Bagging(pr.AdaGrad(pr.OnlineListNet(0.1)), n_members=2),
+    "bagging of a tournament": lambda: pr.Bagging(
+        pr.Tournament([pr.RankNet(), pr.AdaGrad(pr.OnlineListNet(0.1), steps="norm")]), n_members=2
+    ),
     "sum": lambda: pr.Sum([pr.ListwisePerceptron(transforms=None), pr.SlamPerceptron()]),
     "tournament": lambda: pr.Tournament([pr.ListwisePerceptron(transforms=None), pr.RankNet()]),
 }
@@ -86,6 +91,21 @@ def test_wrappers_agree(name):
     np.testing.assert_allclose(one.values("ndcg"), other.values("ndcg"), rtol=1e-9)
     np.testing.assert_allclose(sparse.predict(stream.to_sparse()), dense.predict(stream), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-7, atol=1e-9)
+
+
+def two_phases(n=60):
+    """A stream whose second half contradicts the first, so that the mean of the iterates is not safe to rank with."""
+    X, grades = np.tile([[1.0, 0.0], [0.0, 1.0]], (2 * n, 1)), np.repeat([[1, 0], [0, 1]], n, axis=0).ravel()
+    return pr.QueryStream.from_arrays(X, grades, group=np.full(2 * n, 2))
+
+
+@pytest.mark.parametrize("wrap", [lambda one: one, pr.AdaGrad, lambda one: pr.Bagging(one, n_members=1, seed=3)])
+def test_sparse_features_are_ranked_with_the_weights_that_safe_averaging_chooses(wrap):
+    stream = two_phases()
+    learner = wrap(pr.ListwisePerceptron(transforms=None, average=True))
+    learner.learn(stream.to_sparse())
+    assert (learner.weights == learner.coef_).all()
+    np.testing.assert_allclose(learner.predict(stream.to_sparse()), stream.X @ learner.coef_)
 
 
 def test_an_ensemble_names_the_member_that_needs_dense_features():
@@ -162,6 +182,36 @@ def test_an_adapted_step_counts_a_feature_once_whose_sum_came_back_to_zero():
         dense.learn_one(X, [2, 1, 0])
         sparse.learn_one(sp.csr_array(X), [2, 1, 0])
     np.testing.assert_allclose(sparse.weights, dense.weights, rtol=1e-12)
+
+
+def in_common(rng):
+    """Documents that have much in common, such as a date."""
+    X = rng.normal(size=(60, 4))
+    X[:, 0] += 1e9
+    return X
+
+
+def huge_first(rng):
+    """Weights that are much larger than later steps."""
+    X = rng.normal(size=(60, 4))
+    X[:10, :2] *= 1e9
+    return X
+
+
+@pytest.mark.parametrize("make_rows", [in_common, huge_first])
+@pytest.mark.parametrize("rate", [1.0, 1e-180])
+def test_lengths_of_steps_are_right_where_most_of_a_sum_cancels(make_rows, rate):
+    rng = np.random.default_rng(8)
+    X, grades = make_rows(rng), rng.integers(0, 3, 60)
+    stream = pr.QueryStream.from_arrays(X, grades, group=[5] * 12)
+    sparse, dense = (pr.MinimaxPerceptron("ndcg", learning_rate=rate, average=False) for _ in range(2))
+    for query in stream:
+        sparse.learn_one(sp.csr_array(query.X), query.relevance)
+        dense.learn_one(query.X, query.relevance)
+        np.testing.assert_allclose(sparse.weights, dense.weights, rtol=1e-5, atol=1e-6 * rate)
+        found, expected = (one.certificate(margin=1.0) for one in (sparse, dense))
+        assert found.squared_steps == pytest.approx(expected.squared_steps, rel=1e-6)
+    assert found.reach == pytest.approx(expected.reach, rel=1e-6)
 
 
 # The state
@@ -329,3 +379,22 @@ def test_scikit_learn_is_told():
     assert get_tags(pr.AdaGrad(pr.RankNet())).input_tags.sparse
     assert not get_tags(pr.PRank()).input_tags.sparse
     assert not get_tags(pr.Tournament()).input_tags.sparse
+
+
+def test_a_model_of_dense_features_makes_sparse_ones_dense_a_few_queries_at_a_time():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array((np.ones(3000), (np.arange(3000), rng.integers(0, 20_000, 3000))), shape=(4000, 20_000))
+    stream = pr.QueryStream.from_arrays(X, rng.integers(0, 3, 4000), group=[10] * 400)
+    learner = pr.SlamPerceptron()
+    learner.learn(stream[:5].to_dense())
+    tracemalloc.start()
+    learner.learn(stream[5:])
+    scores = learner.predict(stream)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 40e6  # of 640 MB in all
+    assert len(scores) == 4000
+    one_by_one = pr.SlamPerceptron()
+    for query in stream:
+        one_by_one.learn_one(query.X.toarray(), query.relevance)
+    np.testing.assert_array_equal(one_by_one.weights, learner.weights)

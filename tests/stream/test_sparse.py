@@ -118,6 +118,7 @@ BAD = {
     "got 0 after 2 in row 0": ([1.0, 1.0], [2, 0], [0, 2], 3),
     "indices must be as many as values .2., got 1": ([1.0, 1.0], [2], [0, 2], 3),
     "starts must increase from 0 to the number of values .2.": ([1.0, 1.0], [0, 1], [0, 3, 2], 3),
+    "starts must increase from 0 to the number of values .3.": ([1.0] * 3, [0, 1, 2], [0, 2**63 - 1, -2, 3], 3),
     "values must be a vector of numbers": (["a"], [0], [0, 1], 3),
     "indices must be a vector of whole numbers": ([1.0], [0.5], [0, 1], 3),
     "n_features must be a whole number > 0, got 0": ([], [], [0], 0),
@@ -155,3 +156,66 @@ def test_sparse_features_cannot_be_changed():
         features.values = np.zeros(3)
     with pytest.raises(ValueError, match="read-only"):
         features.indices[0] = 99
+
+
+def test_a_matrix_that_is_changed_afterwards_leads_no_kernel_astray():
+    matrix = sp.csr_matrix(np.eye(3, 4))
+    stream = pr.QueryStream.from_arrays(matrix, [0, 1, 2])
+    assert np.shares_memory(stream.X.values, matrix.data)
+    matrix.indices[:], matrix.indptr[1:] = 10**9, 3
+    np.testing.assert_array_equal(stream.X.toarray(), np.eye(3, 4))
+    indices = np.array([0, 1], np.int32)
+    features = pr.SparseFeatures([1.0, 2.0], indices, [0, 2], 2)
+    indices[:] = -1
+    np.testing.assert_array_equal(features.toarray(), [[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("name", ["indptr", "indices"])
+def test_a_matrix_of_scipy_whose_arrays_do_not_fit_together(name):
+    for numbers in ([0, 5], [], [0, -1], [0] * 4, [5, 3]):
+        matrix = sp.csr_matrix((np.ones(3), [2, 1, 0], [0, 3]), shape=(1, 3))
+        setattr(matrix, name, np.array(numbers, np.int32))
+        with pytest.raises(ValueError, match=r"indices must|starts must"):
+            pr.SparseFeatures.from_scipy(matrix)
+
+
+def test_values_that_do_not_fit_the_places():
+    features = pr.SparseFeatures.from_dense(np.eye(3, 5))
+    with pytest.raises(ValueError, match="one for each of 3 non-zeros, got 2"):
+        features.with_values([1.0, 2.0])
+    with pytest.raises(ValueError, match="one for each of 1 non-zeros, got 3"):
+        features[1:2].with_values(np.ones(3))
+    with pytest.raises(ValueError, match="float32 or float64, got int64"):
+        features.astype(np.int64)
+    with pytest.raises(ValueError, match=r"same number of columns, got .3, 5."):
+        pr.SparseFeatures.concatenate([features, pr.SparseFeatures.from_dense(np.eye(3))])
+    with pytest.raises(ValueError, match="must be a matrix"):
+        pr.SparseFeatures.from_dense(np.ones(3))
+    with pytest.raises(TypeError, match=r"toarray\(\)"):
+        np.asarray(features)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "i8", "f2", ">f4", ">f8", "f4"])
+def test_values_are_laid_out_as_kernels_take_them(dtype):
+    raw = np.zeros(3 * 8 + 1, np.uint8)[1 : 1 + 3 * np.dtype(dtype).itemsize].view(dtype)  # at an odd address
+    raw[:] = 1
+    places = np.zeros(3 * 4 + 1, np.uint8)[1:].view(np.int32)
+    places[:] = [0, 1, 2]
+    for features in (
+        pr.SparseFeatures(raw, places, np.array([0, 3], "u1"), 3),
+        pr.SparseFeatures.from_dense(raw[None]),
+        pr.SparseFeatures.from_dense(np.ones((1, 3))).with_values(raw),
+    ):
+        assert features.dtype in (np.float32, np.float64)
+        for array in features.arrays:
+            assert array.dtype.isnative
+            assert array.flags.aligned
+            assert array.flags.c_contiguous
+        np.testing.assert_array_equal(features.toarray(), np.ones((1, 3)))
+
+
+def test_scipy_gets_no_copy():
+    features = pr.SparseFeatures.from_dense(np.eye(3))
+    matrix = features.to_scipy()
+    assert np.shares_memory(matrix.data, features.values)
+    assert np.shares_memory(matrix.indices, features.indices)

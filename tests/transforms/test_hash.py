@@ -254,3 +254,18 @@ def test_model_files_of_absurd_width_are_refused(transforms):
     for wrong in (0, 2, 4, 10**14):
         with pytest.raises(ValueError, match="features"):
             pr.ListwisePerceptron.from_document(ranker.as_document() | {"features": wrong})
+
+
+def test_only_columns_that_occur_take_time_and_memory(monkeypatch):
+    X = sp.csr_array((np.arange(1.0, 7.0), ([0, 0, 0, 1, 2, 2], [7, 10**9, 5, 99, 7, 1])), shape=(4, 2 * 10**9))
+    made = pr.Hash(3).transform(pr.QueryStream.from_arrays(X, [0, 1, 2, 0])).X
+    names = [str(j) for j in (1, 5, 7, 99, 10**9)]
+    occurring = np.array([[0, 3.0, 1, 0, 2], [0, 0, 0, 4, 0], [6, 0, 5, 0, 0], [0, 0, 0, 0, 0]])
+    np.testing.assert_allclose(made.toarray(), by_definition(occurring, names, pr.Hash(3)))
+    learner = pr.ListwisePerceptron(transforms=pr.Hash(64))
+    learner.learn_one(X, [0, 1, 2, 0])
+    assert learner.n_features_in_ == 2 * 10**9
+    few = pr.QueryStream.from_arrays(sp.random(20, 300, 0.2, "csr", random_state=0), np.arange(20) % 3)
+    expected = pr.Hash(16).transform(few).X
+    monkeypatch.setattr("perceptrank.transforms.hashing._MOST_NAMES", 10)
+    assert expected == pr.Hash(16).transform(few).X

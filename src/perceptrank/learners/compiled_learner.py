@@ -75,8 +75,9 @@ class CompiledLearner(Learner):
         floats, ints, _ = borrow_scratch(longest, 1, *rows)
         # AdaGrad makes a step in zeros, which are given out again as they are needed.
         vectors = np.zeros((rows[2], X.n_features if len(squares) else 1))
-        most = max(longest, int(np.diff(X.starts[offsets]).max()) if len(squares) else 0)
-        return (state.table, (np.empty(most, np.int64), np.empty(most)), tally, squares), (floats, ints, vectors)
+        most = max(longest, int(np.diff(X.starts[offsets]).max()))
+        touched = np.empty(most if len(squares) else 0, np.int64)
+        return (state.table, (touched, np.empty(most)), tally, squares), (floats, ints, vectors)
 
     def _extra(self, state: State, longest: int) -> tuple[Any, ...]:
         """Return the arrays that only this learner's pass takes, those of `extra_state` in their order first."""

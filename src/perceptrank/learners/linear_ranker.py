@@ -271,9 +271,9 @@ class LinearRanker(Guaranteed, Estimator):
 
     def _blocks(self, state: State, stream: QueryStream) -> Iterator[QueryStream]:
         """Iterate over blocks that are small enough for their transformed features to stay in the cache."""
-        grows = self._transforms(state) and not stream.is_sparse
-        becomes_dense = stream.is_sparse and state.has_begun and not state.takes_sparse
-        return stream.blocks(TRANSFORMED_BYTES) if grows or becomes_dense else stream.blocks()
+        if stream.is_sparse and state.has_begun and not state.takes_sparse:
+            return _dense_blocks(stream)
+        return stream.blocks(TRANSFORMED_BYTES) if self._transforms(state) and not stream.is_sparse else stream.blocks()
 
     def _transforms(self, state: State) -> list[Transform]:
         """Return the transforms that features go through before they are scored."""
@@ -297,6 +297,18 @@ class LinearRanker(Guaranteed, Estimator):
                 "The feature names should match those that were passed during fit: "
                 f"got {found!r} where {expected!r} was learned"
             )
+
+
+def _dense_blocks(stream: QueryStream) -> Iterator[QueryStream]:
+    """Iterate over blocks of sparse features that are small as dense ones, except for a single query that is not."""
+    for block in stream.blocks(TRANSFORMED_BYTES):
+        most = max(1, TRANSFORMED_BYTES // (block.n_features * block.X.dtype.itemsize))
+        start = 0
+        while start < len(block):
+            stop = int(np.searchsorted(block.offsets, block.offsets[start] + most, side="right")) - 1
+            stop = max(stop, start + 1)
+            yield block[start:stop]
+            start = stop
 
 
 def as_learned(state: State, X: AnyFeatures) -> AnyFeatures:

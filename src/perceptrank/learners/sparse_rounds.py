@@ -32,6 +32,7 @@ from perceptrank.learners.tally import (
 
 WIDTH = 2
 WEIGHT, LAG = range(WIDTH)
+LARGEST_LOSS, SMALLEST_SUM = 1e-6, 1e-290  # of a sum's terms, and by itself: below, rounding may be too much of it
 
 
 @helper
@@ -137,7 +138,11 @@ def close_sparse(
             n = gather_step(X, start, stop, coefficients, step, touched)
             length, product, largest = take_adapted(step, touched, kept, n, table, squares, learning_rate, before)
         else:
-            length, largest = take_at_once(X, start, stop, coefficients, kept, table, learning_rate, before)
+            length, largest, is_accurate = take_at_once(
+                X, start, stop, coefficients, kept, table, learning_rate, before
+            )
+            if not is_accurate:
+                length = squared_step(X, start, stop, coefficients, table, kept)
             product = length
         if not (largest <= LARGEST_SQUARED_NORM and length <= LARGEST_SQUARED_NORM):
             return False
@@ -164,15 +169,17 @@ def take_at_once(
     table: Floats,
     learning_rate: float,
     before: float,
-) -> tuple[float, float]:
+) -> tuple[float, float, bool]:
     """Subtract learning_rate * coefficient * value from the weight of each non-zero, one document after the other.
 
-    Returns the squared length of the step per learning_rate, and the largest square of a weight. The squared length is
-    the change of the weights' own, plus twice the inner product of the step with the weights before it: that is the sum
-    of coefficients times scores. `before` is the number of rounds before this one.
+    Returns the squared length of the step per learning_rate, the largest square of a weight, and whether the length is
+    accurate. The squared length is the change of the weights' own, plus twice the inner product of the step with the
+    weights before it: that is the sum of coefficients times scores. Little of these terms is left, and `squared_step`
+    is to be used, where weights are much larger than the step, or documents have much in common. `before` is the number
+    of rounds before this one.
     """
     values, indices, starts = X
-    growth, product, largest = 0.0, 0.0, 0.0
+    growth, product, largest, size = 0.0, 0.0, 0.0, 0.0
     for i in range(start, stop):
         coefficient = coefficients[i - start]
         if coefficient != 0.0:
@@ -193,9 +200,10 @@ def take_at_once(
             if whole + 2 < last:
                 c += move_weight(table, row_at(indices, whole + 2), rate * values[whole + 2], before)
             growth += (a + b) + (c + d)
+            size += abs((a + b) + (c + d)) + abs(2.0 * rate * scores[i - start])
             largest = largest if largest > abs(growth) else abs(growth)
     squared = growth + 2.0 * learning_rate * product
-    return (squared if squared > 0.0 else squared * 0.0) / learning_rate / learning_rate, largest
+    return squared / learning_rate / learning_rate, largest, squared > LARGEST_LOSS * size + SMALLEST_SUM
 
 
 @helper
@@ -205,6 +213,31 @@ def move_weight(table: Floats, row: int, change: float, before: float) -> float:
     table[row + WEIGHT] = weight - change
     table[row + LAG] -= before * change
     return (change - 2.0 * weight) * change
+
+
+@helper
+def squared_step(X: SparseArrays, start: int, stop: int, coefficients: Floats, table: Floats, kept: Floats) -> float:
+    """Return the squared length of a step, the sum of coefficients times rows.
+
+    It is summed up in the place of the weights, which are put back: each non-zero keeps what was there before it came,
+    so that in the reverse order the first to come is the last to put back.
+    """
+    values, indices, starts = X
+    first, n, length = starts[start], starts[stop] - starts[start], 0.0
+    for k in range(n):
+        row = row_at(indices, first + k)
+        kept[k] = table[row + WEIGHT]
+        table[row + WEIGHT] = 0.0
+    for i in range(start, stop):
+        for k in range(starts[i], starts[i + 1]):
+            table[row_at(indices, k) + WEIGHT] += coefficients[i - start] * values[k]
+    for k in range(n):
+        row = row_at(indices, first + k)
+        length += table[row + WEIGHT] * table[row + WEIGHT]
+        table[row + WEIGHT] = 0.0
+    for k in range(n):
+        table[row_at(indices, first + n - 1 - k) + WEIGHT] = kept[n - 1 - k]
+    return length
 
 
 # AdaGrad divides a step before it is taken, feature by feature, so the step is made apart.

@@ -24,9 +24,9 @@ class SparseFeatures:
         float32 and float64 are kept, without a copy; other dtypes become float32 if it holds them exactly, else
         float64.
     indices : array of int of shape (non-zeros,)
-        Column of each value.
+        Column of each value; copied, since compiled code relies on them.
     starts : array of int of shape (rows + 1,)
-        Where each row begins.
+        Where each row begins; copied.
     n_features : int
         Number of columns.
 
@@ -56,17 +56,13 @@ class SparseFeatures:
             raise ValueError(f"n_features must be a whole number > 0, got {n_features!r}")
         if n_features > MOST_FEATURES:
             raise ValueError(f"n_features must be at most {MOST_FEATURES}, got {n_features}")
-        numbers = _as_vector("values", values, "biuf")
-        kept = np.dtype(np.float32 if np.can_cast(numbers.dtype, np.float32) else np.float64)
-        bounds = _as_vector("starts", starts, "iu").astype(np.int64)
+        numbers = _as_values(values)
         columns = _as_vector("indices", indices, "iu")
-        if len(columns) != len(numbers):
-            raise ValueError(f"indices must be as many as values ({len(numbers)}), got {len(columns)}")
-        if len(bounds) == 0 or bounds[0] != 0 or bounds[-1] != len(numbers) or (np.diff(bounds) < 0).any():
-            raise ValueError(f"starts must increase from 0 to the number of values ({len(numbers)}), got {starts!r}")
-        _check_indices(columns, bounds, int(n_features))
-        numbers, columns = np.ascontiguousarray(numbers, kept), np.ascontiguousarray(columns, np.int32)
-        self._set(numbers, columns, bounds, int(n_features))
+        bounds = _as_starts(starts, len(numbers), len(columns))
+        # Checked after it was copied, so that whoever changes the given array changes nothing here.
+        copied = columns.astype(np.int32 if columns.dtype.itemsize <= 4 and columns.dtype.kind == "i" else np.int64)
+        _check_indices(copied, bounds, int(n_features))
+        self._set(numbers, copied.astype(np.int32, copy=False), bounds, int(n_features))
 
     def _set(self, values: Features, indices: Columns, starts: Ints, n_features: int) -> None:
         for name, array in (("values", values), ("indices", indices), ("starts", starts)):
@@ -97,7 +93,8 @@ class SparseFeatures:
     def from_scipy(cls, X: Any) -> "SparseFeatures":
         """Convert a SciPy sparse matrix or array of any format.
 
-        Entries at the same place are added, as SciPy does, unless they are in a CSR row: that is an error.
+        Entries at the same place are added, as SciPy does, unless they are in a CSR row: that is an error. Values of a
+        CSR matrix are shared, as those of a dense array are: do not change it in place while they are in use.
         """
         rows = X.tocsr()
         if len(rows.shape) != 2:
@@ -107,23 +104,33 @@ class SparseFeatures:
         if rows.shape[1] == 0:
             raise ValueError(f"X has 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required.")
         values, indices, starts = rows.data, rows.indices, rows.indptr
-        if starts[-1] != len(values):  # SciPy allows room at the end
+        if len(starts) != rows.shape[0] + 1:
+            raise ValueError(f"starts must be one more than the rows of X ({rows.shape[0]}), got {len(starts)}")
+        if 0 <= starts[-1] < len(values):  # SciPy allows room at the end
             values, indices = values[: starts[-1]], indices[: starts[-1]]
+        starts = _as_starts(starts, len(values), len(indices))
         if not _are_sorted(indices, starts):
             order = np.lexsort((indices, np.repeat(np.arange(len(starts) - 1), np.diff(starts))))
             values, indices = values[order], indices[order]
         return cls(values, indices, starts, rows.shape[1])
 
     @classmethod
-    def from_dense(cls, X: Features) -> "SparseFeatures":
+    def from_dense(cls, X: npt.ArrayLike) -> "SparseFeatures":
         """Convert a dense matrix; its zeros are left out."""
-        rows, columns = np.nonzero(X)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(X)))])
-        return cls._trusted(X[rows, columns], columns.astype(np.int32), starts, X.shape[1])
+        matrix = np.asarray(X)
+        if matrix.ndim != 2 or not 0 < matrix.shape[1] <= MOST_FEATURES:
+            raise ValueError(f"X must be a matrix of 1 to {MOST_FEATURES} columns, got shape {matrix.shape}")
+        rows, columns = np.nonzero(matrix)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(matrix)))])
+        return cls._trusted(
+            _as_values(matrix[rows, columns]), columns.astype(np.int32), starts.astype(np.int64), matrix.shape[1]
+        )
 
     @classmethod
     def concatenate(cls, parts: "list[SparseFeatures]") -> "SparseFeatures":
         """Join rows of several one after the other; all must have the same number of columns."""
+        if len(widths := {part.n_features for part in parts}) != 1:
+            raise ValueError(f"parts must have the same number of columns, got {sorted(widths)}")
         whole = [part._rebased() for part in parts]
         firsts = np.cumsum([0] + [part.n_nonzeros for part in whole])
         return cls._trusted(
@@ -210,15 +217,18 @@ class SparseFeatures:
             return self
         return self._trusted(self.values[first:last], self.indices[first:last], self.starts - first, self.n_features)
 
-    def with_values(self, values: Features) -> "SparseFeatures":
-        """Return other values at the same places."""
-        whole = self._rebased()
-        return self._trusted(values, whole.indices, whole.starts, self.n_features)
+    def with_values(self, values: npt.ArrayLike) -> "SparseFeatures":
+        """Return other values at the same places, one for each non-zero."""
+        whole, numbers = self._rebased(), _as_values(values)
+        if len(numbers) != whole.n_nonzeros:
+            raise ValueError(f"values must be one for each of {whole.n_nonzeros} non-zeros, got {len(numbers)}")
+        return self._trusted(numbers, whole.indices, whole.starts, self.n_features)
 
     def astype(self, dtype: npt.DTypeLike) -> "SparseFeatures":
-        """Return a copy with values of another dtype."""
-        whole = self._rebased()
-        return self.with_values(whole.values.astype(dtype))
+        """Return a copy with values of another dtype, float32 or float64."""
+        if (kept := np.dtype(dtype)) not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32 or float64, got {kept}")
+        return self.with_values(self._rebased().values.astype(kept))
 
     def without_empty_columns(self) -> "SparseFeatures":
         """Return the same rows with only the columns that hold a value, in their order."""
@@ -243,8 +253,13 @@ class SparseFeatures:
         """Return a SciPy sparse array that shares the values and indices."""
         from scipy.sparse import csr_array
 
-        whole = self._rebased()
-        return csr_array(whole.arrays, shape=self.shape)
+        values, indices, starts = self._rebased().arrays
+        if len(values) <= np.iinfo(np.int32).max:  # indices would be copied to have the dtype of starts
+            return csr_array((values, indices, starts.astype(np.int32)), shape=self.shape)
+        return csr_array((values, indices, starts), shape=self.shape)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("sparse features are not an array; toarray() makes one of them")
 
 
 AnyFeatures: TypeAlias = Features | SparseFeatures
@@ -275,6 +290,24 @@ def _as_vector(name: str, values: npt.ArrayLike, kinds: str) -> npt.NDArray[Any]
         what = "whole numbers" if kinds == "iu" else "numbers"
         raise ValueError(f"{name} must be a vector of {what}, got {array.dtype} of shape {array.shape}")
     return array if array.dtype.kind in kinds else array.astype(np.int64 if kinds == "iu" else np.float64)
+
+
+def _as_values(values: npt.ArrayLike) -> Features:
+    """Convert values as kernels take them, without a copy if they are so."""
+    numbers = _as_vector("values", values, "biuf")
+    kept = np.float32 if np.can_cast(numbers.dtype, np.float32) else np.float64
+    laid_out = np.ascontiguousarray(numbers, kept)
+    return cast(Features, laid_out if laid_out.flags.aligned else laid_out.copy())
+
+
+def _as_starts(starts: npt.ArrayLike, n_values: int, n_indices: int) -> Ints:
+    """Convert starts to a copy that rises from 0 to the number of values; raise if that is not the one of indices."""
+    bounds: Ints = _as_vector("starts", starts, "iu").astype(np.int64)
+    if n_indices != n_values:
+        raise ValueError(f"indices must be as many as values ({n_values}), got {n_indices}")
+    if len(bounds) == 0 or bounds[0] != 0 or bounds[-1] != n_values or (bounds[1:] < bounds[:-1]).any():
+        raise ValueError(f"starts must increase from 0 to the number of values ({n_values}), got {starts!r}")
+    return bounds
 
 
 def _are_sorted(indices: npt.NDArray[Any], starts: npt.NDArray[Any]) -> bool:

@@ -29,6 +29,7 @@ _LARGEST = 1e150  # its square is finite
 _TOO_LARGE = "features must be finite, and not so large that scores overflow"
 _UNITS = 6  # in which the least squares are solved, each smaller by two orders of magnitude or more
 _ROUNDING = 1e-12  # of a combination that is 0, in each feature, relative to the largest difference in it
+_MANY_FEATURES = 2048  # from which on least squares are solved in fewer dimensions
 _PASSES_IN_VAIN = 20  # before the search gives up
 
 
@@ -226,6 +227,10 @@ def shortest_combination(points: Floats) -> Floats:
     >>> shortest_combination(np.array([[1.0, 1.0], [1.0, -1.0], [3.0, 0.0]]))
     array([0.5, 0.5, 0. ])
     """
+    if points.shape[1] > _MANY_FEATURES:  # as sparse ones are, of which most are 0 in all points
+        points = points[:, points.any(axis=0)]
+        if len(points) < points.shape[1]:  # the columns of R have the inner products of the points
+            points = np.ascontiguousarray(np.transpose(np.linalg.qr(points.T, mode="r")))
     longest = float(lengths(points).max())
     unit = longest or 1.0
     target = np.append(np.zeros(points.shape[1]), 1.0)

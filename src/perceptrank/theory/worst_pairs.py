@@ -8,7 +8,8 @@ import numpy as np
 from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints, SparseArrays
 from perceptrank.kernels.compiled import by_layout, compiled, helper, helper_sums
 from perceptrank.kernels.levels import find_levels, read_grades
-from perceptrank.kernels.scoring import score_any_rows
+
+NO_COLUMN = 2**31 - 1  # beyond all
 
 
 @helper_sums
@@ -29,13 +30,26 @@ def score_from_first(X: Features, start: int, m: int, weights: Floats, scores: F
 
 @helper
 def score_from_first_sparse(X: SparseArrays, start: int, m: int, weights: Floats, scores: Floats) -> bool:
-    """As `score_from_first`, for sparse features, by the difference of scores."""
-    if not score_any_rows(X, start, start + m, weights, scores):
-        return False
-    first = scores[0]
-    for i in range(m):
-        scores[i] -= first
-    return True
+    """As `score_from_first`, for sparse features."""
+    values, indices, starts = X
+    zero = 0.0
+    for i in range(start, start + m):
+        score = 0.0
+        k, other = starts[i], starts[start]
+        while k < starts[i + 1] or other < starts[start + 1]:
+            own = indices[k] if k < starts[i + 1] else NO_COLUMN
+            theirs = indices[other] if other < starts[start + 1] else NO_COLUMN
+            apart = np.float64(0.0)
+            if own <= theirs:
+                apart += np.float64(values[k])
+                k += 1
+            if theirs <= own:
+                apart -= np.float64(values[other])
+                other += 1
+            score += apart * weights[min(own, theirs)]
+        scores[i - start] = score
+        zero += score * 0.0
+    return zero == 0.0
 
 
 score_any_from_first: Callable[..., bool] = by_layout(score_from_first, score_from_first_sparse)

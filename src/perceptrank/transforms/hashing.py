@@ -13,6 +13,8 @@ from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import ParameterError, check_positive_whole, check_seed, read_only
 from perceptrank.transforms.transform import Transform, WritingTransform
 
+_MOST_NAMES = 2**17  # of columns that go by their numbers, for all of which places are found, once
+
 Places: TypeAlias = tuple[Ints, Ints, Floats]  # columns in the order of their names, where each goes, and its sign
 
 
@@ -87,11 +89,17 @@ class Hash(WritingTransform):
     def _apply(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
         if not isinstance(X, SparseFeatures):
             return super()._apply(X, offsets, learning=learning)
-        columns, places, signs = self._places(X.n_features)
-        rank, target, sign = np.empty(X.n_features, np.int64), np.empty(X.n_features, np.int64), np.empty(X.n_features)
-        rank[columns], target[columns], sign[columns] = np.arange(len(columns)), places, signs
         chosen = slice(X.starts[0], X.starts[-1])
-        indices, row_of = X.indices[chosen], np.repeat(np.arange(len(X)), np.diff(X.starts))
+        indices, row_of, n_columns = X.indices[chosen], np.repeat(np.arange(len(X)), np.diff(X.starts)), X.n_features
+        if self._columns is None and n_columns > _MOST_NAMES:  # only those that occur have names
+            present, places_of = np.unique(indices, return_inverse=True)
+            indices = places_of.astype(np.int32)
+            names, n_columns = tuple(str(j) for j in present.tolist()), len(present)
+            columns, places, signs = _find_places(names, self.n_features, self.signed, self.seed)
+        else:
+            columns, places, signs = self._places(n_columns)
+        rank, target, sign = np.empty(n_columns, np.int64), np.empty(n_columns, np.int64), np.empty(n_columns)
+        rank[columns], target[columns], sign[columns] = np.arange(len(columns)), places, signs
         in_order = np.lexsort((rank[indices], target[indices], row_of))
         indices, row_of = indices[in_order], row_of[in_order]
         made = target[indices]
@@ -129,8 +137,7 @@ def _numbers(n: int) -> tuple[str, ...]:
     return tuple(str(j) for j in range(n))
 
 
-@lru_cache(maxsize=64)
-def find_places(names: tuple[str, ...], n_features: int, signed: bool, seed: int) -> Places:
+def _find_places(names: tuple[str, ...], n_features: int, signed: bool, seed: int) -> Places:
     """Return the columns in the order of their names, the place of each, and its sign."""
     order = sorted(range(len(names)), key=names.__getitem__)
     key = seed.to_bytes(8, "little")
@@ -141,6 +148,9 @@ def find_places(names: tuple[str, ...], n_features: int, signed: bool, seed: int
     places = [one // 2 % n_features for one in hashes]
     signs = [-1.0 if signed and one % 2 else 1.0 for one in hashes]
     return read_only(np.array(order, np.int64)), read_only(np.array(places, np.int64)), read_only(np.array(signs))
+
+
+find_places = lru_cache(maxsize=64)(_find_places)
 
 
 @compiled

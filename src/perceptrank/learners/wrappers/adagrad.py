@@ -69,6 +69,9 @@ class AdaGrad(Wrapper):
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return self._copy.extra_state(n_features) | {"squares": np.zeros(n_features if self.steps == "diagonal" else 1)}
 
+    def _ranks_with(self, state: State) -> str:
+        return self._copy._ranks_with(state)
+
     def _coefficients(self, state: State) -> Floats:
         return self._copy._coefficients(state)
 

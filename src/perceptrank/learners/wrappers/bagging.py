@@ -166,8 +166,9 @@ class Bagging(Wrapper, Ensemble):
         if not isinstance(X, SparseFeatures):
             return score_rows(X, start, stop, state.weights, predicted[start:])
         # The mean of all weights is only taken once a block, since it costs time for every feature.
-        query = X[start:stop]
-        predicted[start:stop] = np.mean([one._scores(one._state, query, None) for one in state.members], axis=0)
+        query, offsets = X[start:stop], one_query(int(stop - start))
+        scores = [one._block_scores(one._state, query, offsets, None) for one in state.members]
+        predicted[start:stop] = np.mean(scores, axis=0)
         return bool(np.isfinite(predicted[start:stop]).all())
 
     def _average_members(self, state: State) -> None:

@@ -127,7 +127,7 @@ class Wrapper(Composite):
 
     def _accepts_sparse(self, state: State) -> bool:
         assert state.inner is not None
-        return state.inner._accepts_sparse(state)
+        return state.inner._accepts_sparse(state.inner._state)
 
     def _own_measure(self) -> Measure:
         return self._copy._own_measure()
