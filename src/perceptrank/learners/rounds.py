@@ -25,8 +25,12 @@ from perceptrank.learners.tally import (
     ROUNDS,
     SMALLEST_ROOT,
     SQUARED_REACH,
+    NEGATIVE,
+    POSITIVE,
     SQUARED_STEPS,
+    TALLY_LENGTH,
     UPDATES,
+    ZERO,
     Block,
     Iterates,
     Record,
@@ -101,6 +105,8 @@ def close_dense(
             reach = adapt(step, squares) / mass / mass
         if not take_step(weights, step, learning_rate):
             return False
+        if len(tally) > TALLY_LENGTH:
+            project(weights, tally)
         tally[UPDATES] += 1.0
         tally[MASS] += mass
         tally[SQUARED_REACH] += reach
@@ -123,6 +129,15 @@ def take_step(weights: Floats, step: Floats, learning_rate: float) -> bool:
     for j in range(len(weights)):
         weights[j] = step[j]
     return True
+
+
+@helper
+def project(weights: Floats, tally: Floats) -> None:
+    """Make weights that do not have the signs behind the tally 0: the nearest ones that have them."""
+    for j in range(len(weights)):
+        sign, weight = tally[TALLY_LENGTH + j], weights[j]
+        if sign == ZERO or (sign == POSITIVE and weight < 0.0) or (sign == NEGATIVE and weight > 0.0):
+            weights[j] = 0.0
 
 
 @compiled

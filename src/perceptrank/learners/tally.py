@@ -9,6 +9,9 @@ from perceptrank.kernels.arrays import Features, Floats, Ints, SparseArrays
 ROUNDS, UPDATES, MASS, SQUARED_REACH, SQUARED_STEPS, LARGEST_REACH = range(6)
 MEAN_LOSS, CURRENT_LOSS, USED_LOSS, TALLY_LENGTH = range(6, 10)
 
+# If weights are constrained, a sign for each of them follows the tally.
+FREE, POSITIVE, NEGATIVE, ZERO = 0.0, 1.0, -1.0, 2.0
+
 # Beyond this, sums of iterates and squared norms could overflow.
 LARGEST_SQUARED_NORM = 1e300
 
