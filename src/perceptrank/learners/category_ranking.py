@@ -14,6 +14,7 @@ from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.theory import theorems
 from perceptrank.theory.surrogates import weighing_of
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 PAIRS = ("uniform", "max")
@@ -126,7 +127,6 @@ class CategoryRanking(CompiledLearner):
     fixed = STARTS
     cost = "m d + m²"
     depends_on_rate = False
-    theorem = theorems.pair_perceptron()
     kernel = category_ranking_pass
     rows = 3, 1, 2
 
@@ -153,6 +153,11 @@ class CategoryRanking(CompiledLearner):
         self.negative = negative
         self.zero = zero
         self._start()
+
+    @property
+    def theorem(self) -> Theorem:
+        """The guarantee for the current settings."""
+        return self._with_start(theorems.pair_perceptron())
 
     def _make_rule(self) -> CategoryRankingRule:
         check_choice("pairs", self.pairs, PAIRS)

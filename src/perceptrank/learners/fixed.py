@@ -29,9 +29,9 @@ class FixedRanker(Learner):
         not named having 0; or a vector with one for each feature after the transforms. By name, the features are found
         in any data that has them, in whatever order.
     transforms : str, Transform or list of them, optional
-        Transforms that features go through first; they do not learn either. With weights by feature, the transforms must
-        multiply features by fixed numbers, as a frozen standardizer does; scores are then those of features as they
-        are, up to a constant.
+        Transforms that features go through first; they do not learn either. With weights by feature, they must multiply
+        features by fixed numbers, as a frozen standardizer does; scores are then those of features as they are, up to
+        a constant.
 
     >>> import perceptrank as pr
     >>> now = FixedRanker([2.0, -1.0])
@@ -62,7 +62,9 @@ class FixedRanker(Learner):
             raise ParameterError("initial_weights", "must be a mapping from features to weights, or a vector", None)
         for transform in make_transforms(self.transforms):
             if _knows_nothing(transform):
-                raise ParameterError("transforms", "must know their statistics, as a ranker that stays learns none", transform)
+                raise ParameterError(
+                    "transforms", "must know their statistics, as a ranker that stays learns none", transform
+                )
 
     def _learn_transforms(self, state: State, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
         names = state.feature_names

@@ -16,7 +16,7 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.linear_ranker import as_learned, as_named_features, named, transformed
 from perceptrank.learners.parameters import differ
 from perceptrank.learners.saving import SavedRanker
-from perceptrank.learners.starting import Feature, Given, as_initial, as_signs, first_weights, signs_of
+from perceptrank.learners.starting import Feature, Origin, as_initial, as_signs, first_weights, signs_of
 from perceptrank.learners.state import State
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
@@ -33,6 +33,8 @@ from perceptrank.stream.validation import (
     read_only,
     warn_renamed,
 )
+from perceptrank.theory import theorems
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.parsing import make_transforms, sparse_transforms
 from perceptrank.transforms.transform import TransformLike
 
@@ -86,7 +88,7 @@ class Learner(SavedRanker):
     other_names: ClassVar[dict[str, str]] = {"transform": "transforms", "scaling": "transforms"}
     former_names: ClassVar[tuple[str, ...]] = ("scaling",)
     _lock: RLock
-    _given: Given = None
+    _given: Origin = None
     _constraints: dict[Feature, float] = {}  # noqa: RUF012
 
     def __init_subclass__(cls) -> None:
@@ -256,6 +258,17 @@ class Learner(SavedRanker):
     def _first_weights(self, state: State, n_features: int) -> Floats | None:
         """Return the weights to start from, of so many transformed features of a state; None if they are 0."""
         return first_weights(self._given, state.feature_names, state.n_inputs, state.transforms, n_features)
+
+    def _given_norm(self) -> float:
+        if isinstance(self._given, dict) and make_transforms(self._own_transform()):
+            raise ValueError("the norm of initial_weights by feature depends on the transforms: learn first")
+        given = self._given.values() if isinstance(self._given, dict) else self._given or ()
+        return float(np.linalg.norm(np.array([*given])))
+
+    def _with_start(self, promised: Theorem) -> Theorem:
+        """Return the theorem of a learner that starts from 0, free of constraints, for its start and constraints."""
+        promised = theorems.from_start(promised) if self._given is not None else promised
+        return theorems.constrained(promised) if self._constraints else promised
 
     def _signs(self, state: State) -> Floats:
         """Return the signs that weights of transformed features keep, empty if none is constrained."""

@@ -12,6 +12,7 @@ from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
 from perceptrank.theory.hinges import find_rivals, is_mistaken, move_widest_pair, order_ideally
 from perceptrank.theory.surrogates import weighing_of
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 MinimaxRule = tuple[bool, float, bool, int]  # averaging, learning_rate, binary, cutoff
@@ -88,7 +89,6 @@ class MinimaxPerceptron(CompiledLearner):
     fixed = STARTS
     cost = "m (d + g)"
     depends_on_rate = False
-    theorem = theorems.pair_perceptron()
     kernel = minimax_pass
     rows = 6, 9, 2
 
@@ -113,6 +113,11 @@ class MinimaxPerceptron(CompiledLearner):
         self.negative = negative
         self.zero = zero
         self._start()
+
+    @property
+    def theorem(self) -> Theorem:
+        """The guarantee for the current settings."""
+        return self._with_start(theorems.pair_perceptron())
 
     def _make_rule(self) -> MinimaxRule:
         binary, cutoff, _, _ = weighing_of(self.measure)

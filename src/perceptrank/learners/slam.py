@@ -139,7 +139,7 @@ class SlamPerceptron(CompiledLearner):
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return theorems.slam(float(self.learning_rate), float(self.margin))
+        return self._with_start(theorems.slam(float(self.learning_rate), float(self.margin)))
 
     def _make_rule(self) -> SlamRule:
         rate, margin = check_positive("learning_rate", self.learning_rate), check_positive("margin", self.margin)

@@ -20,11 +20,11 @@ from perceptrank.learners.tally import (
     LARGEST_REACH,
     LARGEST_SQUARED_NORM,
     MASS,
+    NEGATIVE,
+    POSITIVE,
     ROUNDS,
     SMALLEST_ROOT,
     SQUARED_REACH,
-    NEGATIVE,
-    POSITIVE,
     SQUARED_STEPS,
     TALLY_LENGTH,
     UPDATES,
@@ -214,9 +214,7 @@ def move_weight(table: Floats, row: int, change: float, before: float) -> float:
 
 
 @helper
-def project_moved(
-    X: SparseArrays, start: int, stop: int, coefficients: Floats, table: Floats, tally: Floats
-) -> None:
+def project_moved(X: SparseArrays, start: int, stop: int, coefficients: Floats, table: Floats, tally: Floats) -> None:
     """Make weights that were moved, and do not have the signs behind the tally, 0; see `rounds.project`.
 
     A lag is kept from the wrong side of 0, where rounding may have left it: the mean of weights of one sign has it too.

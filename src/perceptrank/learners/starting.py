@@ -1,4 +1,4 @@
-"""Where a learner starts, and the signs that its weights keep: settings in terms of features, as vectors of weights.
+"""Initial weights and the signs that weights keep: settings in terms of features, as vectors of weights.
 
 Features are named as in the data, or numbered by their columns, from 0. Both settings are about features before the
 transforms. A vector of initial weights alone is about the features after them.
@@ -18,7 +18,7 @@ from perceptrank.transforms.transform import Transform
 Feature: TypeAlias = str | int
 InitialWeights: TypeAlias = Mapping[Feature, float] | npt.ArrayLike | None
 Features: TypeAlias = Sequence[Feature] | Feature | None
-Given: TypeAlias = dict[Feature, float] | tuple[float, ...] | None  # a copy of what was given, validated
+Origin: TypeAlias = dict[Feature, float] | tuple[float, ...] | None  # a copy of what was given, validated
 
 SIGNS = {"positive": POSITIVE, "negative": NEGATIVE, "zero": ZERO}
 STARTS = ("initial_weights", *SIGNS)  # parameters that cannot change once something was learned
@@ -27,7 +27,7 @@ _SHOWN = 5
 NO_SIGNS: Floats = np.empty(0)
 
 
-def as_initial(given: Any) -> Given:
+def as_initial(given: Any) -> Origin:
     """Return a copy of initial weights; raise unless they are finite numbers, by feature or in a vector."""
     if given is None:
         return None
@@ -51,7 +51,7 @@ def as_initial(given: Any) -> Given:
     return tuple(vector.astype(np.float64).tolist())
 
 
-def initial_as_plain(given: Given) -> Any:
+def initial_as_plain(given: Origin) -> Any:
     """Return initial weights as a model file holds them: an object, pairs if a column is numbered, or a list."""
     if isinstance(given, dict):
         named = all(isinstance(one, str) for one in given)
@@ -62,7 +62,7 @@ def initial_as_plain(given: Given) -> Any:
 def initial_from_plain(plain: Any) -> Any:
     """Return the initial weights that `initial_as_plain` converted."""
     is_pairs = isinstance(plain, list) and bool(plain) and all(isinstance(one, list) and len(one) == 2 for one in plain)
-    return {feature: weight for feature, weight in plain} if is_pairs else plain
+    return dict(plain) if is_pairs else plain
 
 
 def as_signs(**given: Features) -> dict[Feature, float]:
@@ -71,7 +71,7 @@ def as_signs(**given: Features) -> dict[Feature, float]:
     for name, features in given.items():
         if features is None:
             continue
-        listed = [features] if isinstance(features, str) or is_whole(features) else features
+        listed: Any = [features] if isinstance(features, str) or is_whole(features) else features
         if not isinstance(listed, (list, tuple, np.ndarray)):
             raise ParameterError(name, "must be a list of features", features)
         for one in listed:
@@ -85,7 +85,7 @@ def as_signs(**given: Features) -> dict[Feature, float]:
 
 
 def first_weights(
-    given: Given, names: tuple[str, ...] | None, n_features: int, transforms: list[Transform], n_outputs: int
+    given: Origin, names: tuple[str, ...] | None, n_features: int, transforms: list[Transform], n_outputs: int
 ) -> Floats | None:
     """Return the weights of transformed features to start from, None for zeros; raise if they do not fit them."""
     if given is None:
@@ -93,7 +93,9 @@ def first_weights(
     if isinstance(given, tuple):
         if len(given) != n_outputs:
             after = f", as the transforms make of {n_features}" if transforms else ""
-            raise ParameterError("initial_weights", f"must have one entry for each of {n_outputs} features{after}", given)
+            raise ParameterError(
+                "initial_weights", f"must have one entry for each of {n_outputs} features{after}", given
+            )
         return np.array(given)
     weights = np.zeros(n_features)
     for place, weight in zip(_places("initial_weights", list(given), names, n_features), given.values(), strict=True):
@@ -134,7 +136,9 @@ def signs_of(
         features = [feature for feature, sign in given.items() if sign == code]
         for place, feature in zip(_places(name, features, names, n_features), features, strict=True):
             if signs[place] != FREE:
-                raise ParameterError(name, "must not have a feature twice, nor one that another constraint has", feature)
+                raise ParameterError(
+                    name, "must not have a feature twice, nor one that another constraint has", feature
+                )
             signs[place] = code
     for transform in transforms:
         sources = transform.sources(len(signs))

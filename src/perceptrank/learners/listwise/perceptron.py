@@ -136,7 +136,7 @@ class ListwisePerceptron(CompiledLearner):
         promised = theorems.listwise(0.0 if self.margin is not None else float(self.relative_margin or 0.0), surrogate)
         if self.margin:
             promised = replace(theorems.slam(float(self.learning_rate), float(self.margin)), surrogate=surrogate)
-        return theorems.safe_averaging(promised) if self.average else promised
+        return self._with_start(theorems.safe_averaging(promised) if self.average else promised)
 
     @property
     def ranks_with(self) -> str:

@@ -9,8 +9,8 @@ from perceptrank.kernels.arrays import Floats, IntRows, Ints
 from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import score_rows
-from perceptrank.learners.linear_ranker import fixed_copy
 from perceptrank.learners.learner import Learner, one_query
+from perceptrank.learners.linear_ranker import fixed_copy
 from perceptrank.learners.rounds import count_round
 from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, fresh
