@@ -20,13 +20,13 @@ from perceptrank.learners.tally import (
     LARGEST_REACH,
     LARGEST_SQUARED_NORM,
     MASS,
+    N_FREE,
     NEGATIVE,
     POSITIVE,
     ROUNDS,
     SMALLEST_ROOT,
     SQUARED_REACH,
     SQUARED_STEPS,
-    TALLY_LENGTH,
     UPDATES,
     ZERO,
     Record,
@@ -87,7 +87,7 @@ def open_sparse(
     `mean` is not used.
     """
     X, relevance, offsets, _ = block
-    table, room, tally, _ = state
+    table, room, tally = state[0], state[1], state[2]
     _, kept = room
     predicted, _ = record
     start, stop, n = offsets[q], offsets[q + 1], len(relevance)
@@ -131,7 +131,7 @@ def close_sparse(
     If it returns False, the table is not that of any moment. `moved` is not used.
     """
     X, _, offsets, _ = block
-    table, room, tally, squares = state
+    table, room, tally, squares = state[0], state[1], state[2], state[3]
     touched, kept = room
     if mass < 0.0:
         return False
@@ -148,8 +148,8 @@ def close_sparse(
         reach = product / mass / mass
         if not reach <= LARGEST_SQUARED_NORM:
             return False
-        if len(tally) > TALLY_LENGTH:
-            project_moved(X, start, stop, coefficients, table, tally)
+        if len(state) > N_FREE:
+            project_moved(X, start, stop, coefficients, table, state[-1], before)
         tally[UPDATES] += 1.0
         tally[MASS] += mass
         tally[SQUARED_REACH] += reach
@@ -214,18 +214,20 @@ def move_weight(table: Floats, row: int, change: float, before: float) -> float:
 
 
 @helper
-def project_moved(X: SparseArrays, start: int, stop: int, coefficients: Floats, table: Floats, tally: Floats) -> None:
-    """Make weights that were moved, and do not have the signs behind the tally, 0; see `rounds.project`.
+def project_moved(
+    X: SparseArrays, start: int, stop: int, coefficients: Floats, table: Floats, signs: Floats, before: float
+) -> None:
+    """Make weights that were moved, and do not have their signs, 0; see `rounds.project`.
 
     A lag is kept from the wrong side of 0, where rounding may have left it: the mean of weights of one sign has it too.
+    `before` is the number of rounds before this one.
     """
     _, indices, starts = X
-    before = tally[ROUNDS]
     for i in range(start, stop):
         if coefficients[i - start] != 0.0:
             for k in range(starts[i], starts[i + 1]):
                 row = row_at(indices, k)
-                sign, weight = tally[TALLY_LENGTH + row // WIDTH], table[row + WEIGHT]
+                sign, weight = signs[row // WIDTH], table[row + WEIGHT]
                 if sign == ZERO:
                     table[row + WEIGHT], table[row + LAG] = 0.0, 0.0
                 elif (sign == POSITIVE and weight < 0.0) or (sign == NEGATIVE and weight > 0.0):

@@ -52,9 +52,10 @@ class State:
     is_sparse : bool
         True if the first features, after the transforms, were sparse: weights are then in the table of `sparse_rounds`.
     core : tuple of arrays
-        Weights, their total, tally (followed by the signs that weights keep, if any are constrained) and AdaGrad's
-        squares, as passes over dense features take them; empty before the first query, and the first two if the state
-        is sparse.
+        Weights, their total, tally, AdaGrad's squares, and the signs if there are any, as passes over dense features
+        take them; empty before the first query, and the first two if the state is sparse.
+    signs : array
+        The signs that weights keep, empty if none is constrained. They never change, so that copies share them.
     table : array
         The table of a sparse state.
     more : dict of arrays
@@ -75,7 +76,6 @@ class State:
 
     __slots__ = (
         "_whole",
-        "_width",
         "core",
         "feature_names",
         "has_begun",
@@ -85,6 +85,7 @@ class State:
         "more",
         "n_inputs",
         "queries",
+        "signs",
         "table",
         "transforms",
     )
@@ -92,7 +93,7 @@ class State:
     def __init__(self, transforms: list[Transform]) -> None:
         self.has_begun = self.is_sparse = False
         self._whole: Floats = _NONE
-        self._width = 0
+        self.signs: Floats = NO_SIGNS
         self.table: Floats = _NONE
         self.core: Iterates = (_NONE, _NONE, _NONE, _NONE)
         self.more: dict[str, Floats] = {}
@@ -113,20 +114,21 @@ class State:
         signs: Floats = NO_SIGNS,
     ) -> None:
         """Set the initial values of all arrays: the weights, zeros if there are none, and the signs that they keep."""
-        self.more = more
-        whole = np.zeros(2 * n_features + TALLY_LENGTH + len(signs))
-        whole[2 * n_features + TALLY_LENGTH :] = signs
-        self._arrange(whole, n_features, sparse=sparse)
+        self.more, self.signs = more, signs
+        self._arrange(np.zeros(2 * n_features + TALLY_LENGTH), sparse=sparse)
         if weights is not None:
             check_signs("initial_weights", weights, signs)
             self.weights[:] = weights
 
-    def _arrange(self, whole: Floats, n: int, *, sparse: bool) -> None:
+    def _arrange(self, whole: Floats, *, sparse: bool) -> None:
         """Make the arrays that a pass takes parts of one, so that copying them is cheap enough for every query."""
-        self.has_begun, self.is_sparse, self._whole, self._width = True, sparse, whole, n
+        n = (len(whole) - TALLY_LENGTH) // 2
+        self.has_begun, self.is_sparse, self._whole = True, sparse, whole
         tally, squares = whole[2 * n :], self.more.get("squares", _NONE)
         self.table = whole[: 2 * n] if sparse else _NONE
         self.core = (_NONE, _NONE, tally, squares) if sparse else (whole[:n], whole[n : 2 * n], tally, squares)
+        if len(self.signs):
+            self.core = (*self.core, self.signs)
 
     @property
     def weights(self) -> Floats:
@@ -149,11 +151,6 @@ class State:
         return self.weights - self.table[LAG::WIDTH] * share if self.is_sparse else self.total * share
 
     @property
-    def signs(self) -> Floats:
-        """The signs that weights keep, empty if none is constrained."""
-        return self.tally[TALLY_LENGTH:]
-
-    @property
     def tally(self) -> Floats:
         """Counters and sums, see `rounds`."""
         return self.core[2]
@@ -161,17 +158,18 @@ class State:
     @property
     def n_features(self) -> int:
         """Number of features that there are weights for, after the transforms."""
-        return self._width
+        return (len(self._whole) - TALLY_LENGTH) // 2 if self.has_begun else 0
 
     def copy(self) -> "State":
         """Return a copy that can be changed without changing this state."""
         state = State.__new__(State)
         state.more = {name: values.copy() for name, values in self.more.items()} if self.more else {}
+        state.signs = self.signs
         if self.has_begun:
-            state._arrange(self._whole.copy(), self._width, sparse=self.is_sparse)
+            state._arrange(self._whole.copy(), sparse=self.is_sparse)
         else:
             state.has_begun = state.is_sparse = False
-            state._whole, state._width, state.core, state.table = self._whole, 0, self.core, self.table
+            state._whole, state.core, state.table = self._whole, self.core, self.table
         state.queries, state.n_inputs = self.queries, self.n_inputs
         state.feature_names, state.inner = self.feature_names, self.inner
         state.transforms = make_transforms(self.transforms) if self.transforms else []
@@ -180,7 +178,7 @@ class State:
 
     def __reduce__(self) -> Any:
         kept = self.queries, self.n_inputs, self.feature_names, self.inner, self.members
-        return _unpickled, (self.transforms, self._whole, self._width, self.more, self.is_sparse, *kept)
+        return _unpickled, (self.transforms, self._whole, self.signs, self.more, self.is_sparse, *kept)
 
     def as_plain(self) -> dict[str, Any]:
         """Return the arrays as numbers and lists, for a model file."""
@@ -247,11 +245,11 @@ def _from_non_zeros(name: str, plain: Any, n: int) -> Floats:
 
 
 def _unpickled(
-    transforms: list[Transform], whole: Floats, width: int, more: dict[str, Floats], is_sparse: bool, *rest: Any
+    transforms: list[Transform], whole: Floats, signs: Floats, more: dict[str, Floats], is_sparse: bool, *rest: Any
 ) -> State:
     state = State(transforms)
-    state.more = more
+    state.more, state.signs = more, signs
     if len(whole):
-        state._arrange(whole, width, sparse=is_sparse)
+        state._arrange(whole, sparse=is_sparse)
     state.queries, state.n_inputs, state.feature_names, state.inner, state.members = rest
     return state
