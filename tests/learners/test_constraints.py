@@ -174,6 +174,17 @@ def test_a_rise_of_a_positive_feature_never_costs_a_place(transforms, stream, se
     assert (after[chosen] - after >= before[chosen] - before - 1e-9).all()
 
 
+@given(stream=streams(max_documents=7, max_features=1), seed=st.integers(0, 99))
+@pytest.mark.parametrize("name", ["query-zscore", "query-minmax"])
+def test_a_rise_never_lowers_the_own_value(name, stream, seed):
+    query, rng = np.array(stream[0].X), np.random.default_rng(seed)
+    chosen, offsets = rng.integers(len(query)), np.array([0, len(query)])
+    (transform,) = make_transforms(name)
+    before = transform.apply(query, offsets)[chosen, 0]
+    query[chosen, 0] += rng.exponential()
+    assert transform.apply(query, offsets)[chosen, 0] >= before - 1e-12
+
+
 def test_a_rise_may_cost_a_place_with_z_scores():
     """What is not promised: as the spread grows with it, a lead over a third document shrinks."""
     x = np.array([[1.5], [-1.0], [-0.5]])

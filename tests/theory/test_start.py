@@ -138,6 +138,18 @@ def test_a_start_in_the_right_direction_costs_nothing():
     assert bounds[-1] == pytest.approx(3.0, rel=1e-3)
 
 
+def test_a_step_may_turn_away_from_the_best_start():
+    """Where one might expect S <= L + |u - v1| sqrt(C L) + |u - v1|² C, which is L for v1 = u: S is 2, L is 1."""
+    X = [[0.0, 5.0], [0.0, 0.0], [1.0, -1.0], [0.0, 0.0]]
+    stream = pr.QueryStream.from_arrays(X, [1, 0, 1, 0], group=[2, 2])
+    learner = pr.MinimaxPerceptron("ndcg", initial_weights=[1.0, 0.0])
+    learner.learn(stream)
+    loss = pr.theory.cumulative_surrogate(np.array([1.0, 0.0]), stream, "ndcg", surrogate="max-pair")
+    against = Comparator(1.0, loss, np.array([1.0, 0.0]))
+    certificate = learner.certificate(comparator=against, diameter=pr.theory.diameter(stream))
+    assert (loss, certificate.mass, certificate.holds) == (1, 2, True)
+
+
 def test_a_certificate_by_hand():
     """One step of length 5 from (0, -10): S = 1, |w - w1| = 5 rate, along the margin."""
     learner = pr.MinimaxPerceptron(learning_rate=2.0, initial_weights=[0.0, -10.0])
