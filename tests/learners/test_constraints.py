@@ -91,6 +91,18 @@ def test_weights_and_their_mean_keep_their_signs(stream, kind, sparse, average):
         assert (weights[2:] == 0).all()
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", [kind for kind in pr.algorithms().values() if "positive" in kind.parameter_names])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_every_learner_with_constraints_keeps_them(kind, sparse):
+    learner = kind(average=False, transforms=None, **CONSTRAINTS)
+    learner.learn(named_stream(sparse=sparse))
+    np.testing.assert_array_equal(projected(learner.weights), learner.weights)
+    free = kind(average=False, transforms=None)
+    free.learn(named_stream(sparse=sparse))
+    assert (projected(free.weights) != free.weights).any()
+
+
 def test_constraints_that_never_bind_change_nothing():
     stream = named_stream()
     free = pr.ListwisePerceptron(initial_weights=[1e4, -1e4, 1e4, 1e4], transforms=None)

@@ -115,7 +115,8 @@ FIXED = [
     (pr.Tournament(), "measure", "ap"),
     *(
         (kind(), name, value)
-        for kind in (pr.ListwisePerceptron, pr.SlamPerceptron, pr.MinimaxPerceptron, pr.CategoryRanking)
+        for kind in pr.algorithms().values()
+        if "initial_weights" in kind.parameter_names
         for name, value in (("initial_weights", {0: 1.0}), ("positive", [0]), ("negative", [1]), ("zero", 0))
     ),
 ]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.tally import FREE, NEGATIVE, POSITIVE, ZERO
-from perceptrank.stream.validation import AdvisingValueError, Name, ParameterError, Setting, as_number, is_whole
+from perceptrank.stream.validation import AdvisingValueError, Name, ParameterError, as_number, is_whole
 from perceptrank.transforms.transform import Transform
 
 Feature: TypeAlias = str | int
@@ -111,9 +111,9 @@ def _converted(weights: Floats, names: tuple[str, ...] | None, transforms: list[
             raise AdvisingValueError(
                 Name("initial_weights"),
                 " by feature are weights of features as they are, which ",
-                f"{transform!r} does not multiply by fixed numbers: give ",
-                Setting("transforms", None),
-                ", a standardizer that is frozen, or the weights of transformed features as a vector",
+                f"{transform!r} does not multiply by fixed numbers: learn without ",
+                Name("transforms"),
+                ", or with a standardizer that is frozen, or give the weights of transformed features as a vector",
             )
         lost = np.flatnonzero((slopes == 0) & (weights != 0))
         if len(lost):
