@@ -112,23 +112,17 @@ def test_safe_averaging_from_a_start(data, seed, start):
     cosine=st.floats(-1, 1),
 )  # fmt: skip
 def test_the_bound_solves_the_inequality(constant, norm, loss, start, cosine):
-    """It is the largest S with S - L + p <= U sqrt(start² + C S), found here by bisection."""
+    """It is the largest S with S - L + p <= U sqrt(start² + C S): the difference of both sides is convex in S."""
     p = norm * start * cosine
     found = from_constant(constant, None, (norm, loss), start, p)
 
     def excess(S):
         return S - loss + p - norm * np.sqrt(start**2 + constant * S)
 
-    low, high = 0.0, 1.0
-    while excess(high) <= 0:
-        low, high = high, 2 * high
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
-    # From 0 on, the left side is convex: at most one place where it becomes positive for good.
-    assert found == pytest.approx(high, rel=1e-6, abs=1e-6) or excess(found + 1e-6 * (1 + found)) > 0
-    assert excess(high * 2 + 1) > 0
-    assert found >= high * (1 - 1e-6) - 1e-6
+    rounding = 1e-6 * (1 + found + norm * start)
+    assert found == 0 or excess(found) <= rounding
+    assert excess(found + rounding) > excess(found) - 1e-9 * rounding
+    assert excess(2 * found + 1 + rounding) > 0
 
 
 def test_a_start_in_the_right_direction_costs_nothing():
