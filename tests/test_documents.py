@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[1]
 PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in PATHS}
 
-# Of docs/learners.md: two files, a program that uses one of them, and a package of both.
-NUMPY, REGISTER, COMPILED = re.findall(r"```python\n(.*?)```", DOCUMENTS["learners.md"], re.S)
+# Of docs/learners.md: a start from weights; two files, a program that uses one of them, and a package of both.
+START, NUMPY, REGISTER, COMPILED = re.findall(r"```python\n(.*?)```", DOCUMENTS["learners.md"], re.S)
 (PYPROJECT,) = re.findall(r"```toml\n(.*?)```", DOCUMENTS["learners.md"], re.S)
 
 # Settings of learners that can differ in what the base classes do.
@@ -339,6 +339,15 @@ def test_the_readme_is_short_and_its_theory_runs(capsys):
     assert len(readme.split()) < 1500
     exec(readme.split("```python\n")[3].split("```")[0], {"pr": pr})
     assert "a priori" in capsys.readouterr().out
+
+
+def test_a_start_from_weights_runs():
+    names = {}
+    exec(START, names)
+    means = {name: trace.mean("ndcg@10") for name, trace in names["result"].traces.items()}
+    assert means["new"] > means["now"]
+    assert names["new"].learn(names["stream"]).n_updates
+    assert names["new"].coef_[2] > 0
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -113,6 +113,12 @@ FIXED = [
     (pr.Sum(), "learners", [pr.SlamPerceptron()]),
     (pr.Tournament(), "learners", [pr.SlamPerceptron()]),
     (pr.Tournament(), "measure", "ap"),
+    *(
+        (kind(), name, value)
+        for kind in pr.algorithms().values()
+        if "initial_weights" in kind.parameter_names
+        for name, value in (("initial_weights", {0: 1.0}), ("positive", [0]), ("negative", [1]), ("zero", 0))
+    ),
 ]
 
 

@@ -22,15 +22,23 @@ if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner
     from perceptrank.measures import Measure
 
+_SHOWN = 10  # names of features
+
 
 @dataclass(frozen=True, kw_only=True)
 class Keeping:
     """Files that the model is saved to, and continued from."""
 
     save: Annotated[Path | None, typer.Option(help="File to save the model in, JSON."), Writes()] = None
-    start_from: Annotated[Path | None, typer.Option("--from", help="Model to go on with."), Reads(becomes="save")] = (
-        None
-    )
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="Model to go on with; or weights to start from, JSON: names and weights, or a linear model of Solr, "
+            "Elasticsearch or OpenSearch.",
+        ),
+        Reads(becomes="save"),
+    ] = None
     checkpoint: Annotated[int | None, typer.Option(min=1, help="Save every so many queries.")] = None
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the saved model after the queries of these files it has seen.")
@@ -83,6 +91,7 @@ def learn(
     keeping.check()
     measures = parse_all(record or DEFAULT_RECORD)
     learner, run, traces = _begin(algorithm, settings.given(learning_rate=learning_rate), measures, keeping)
+    weights = None if learner.n_queries else _weights_of(keeping.start_from)
     start = time.perf_counter()
     first = learner.n_queries
     n_documents = 0
@@ -90,6 +99,9 @@ def learn(
         try:
             for block in run.rest(reading.blocks(bar, every=keeping.checkpoint), keeping.save):
                 traces.append(learner.learn(block, measures))
+                if weights is not None and block.feature_names:
+                    _say_what_starts_at_zero(block.feature_names, weights, keeping.start_from)
+                    weights = None
                 n_documents += block.n_documents
                 if keeping.checkpoint and (learner.n_queries - run.first) % keeping.checkpoint == 0:
                     keeping.keep(learner, run, traces)
@@ -129,19 +141,37 @@ def learn(
         say(f"{n_queries:,} queries, {n_documents:,} documents in {seconds:.1f} s{saved}")
 
 
+def _weights_of(path: Path | None) -> dict[str, float] | None:
+    """Return the weights that a file holds, None if it is a model of ours or there is no file."""
+    from perceptrank.io.weights_file import is_model, read_weights
+
+    return None if path is None or is_model(path) else read_weights(path)
+
+
+def _say_what_starts_at_zero(names: tuple[str, ...], weights: dict[str, float], path: Path | None) -> None:
+    without = [name for name in names if name not in weights]
+    if without:
+        shown = ", ".join(without[:_SHOWN]) + (", …" if len(without) > _SHOWN else "")
+        complain(f"{path} has no weight for {len(without)} of {len(names)} features, which started at 0: {shown}")
+
+
 def _begin(
     algorithm: str | None, settings: dict[str, Any], measures: "list[Measure]", keeping: Keeping
 ) -> "tuple[Learner, Run, list[Trace]]":
     """Make or load the learner to go on with, find where its run stands, and load what is recorded of that."""
     from perceptrank.stream.validation import AdvisingValueError, Name
 
-    if keeping.start_from is not None and (algorithm is not None or settings):
+    weights = _weights_of(keeping.start_from)
+    if keeping.start_from is not None and weights is None and (algorithm is not None or settings):
         raise ValueError("--from goes on with a model as it is: give no algorithm and no settings")
+    if weights is not None and "initial_weights" in settings:
+        raise ValueError("initial_weights is given twice, by --from and by --set")
     resumed = keeping.save if keeping.resume and keeping.save is not None and keeping.save.exists() else None
     origin = "" if keeping.start_from is None else fingerprint_of_file(keeping.start_from)
     if resumed is None:
-        begun = keeping.start_from
-        learner = make_learner(algorithm or "listwise", settings) if begun is None else pr.load(begun)
+        begun = keeping.start_from if weights is None else None
+        start = {} if weights is None else {"initial_weights": weights}
+        learner = make_learner(algorithm or "listwise", settings | start) if begun is None else pr.load(begun)
         if keeping.resume:
             complain(f"there is no {keeping.save} yet: beginning with the first query")
         return learner, Run(learner.n_queries, origin=origin), []

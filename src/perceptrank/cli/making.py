@@ -80,6 +80,8 @@ def setting_in(learner: "Learner", name: str) -> Any:
     """Return the value of a setting as a model file has it, from the outermost part that has it."""
     parameters = learner.as_document()["parameters"]
     while name not in parameters:
+        if "learner" not in parameters:
+            return None  # a setting that model files leave out
         parameters, name = parameters["learner"]["parameters"], name.removeprefix("learner__")
     return parameters[name]
 

@@ -71,13 +71,14 @@ class CompiledLearner(Learner):
         self, state: State, X: SparseFeatures, offsets: Ints, longest: int, rows: tuple[int, int, int]
     ) -> tuple[SparseIterates, Scratch]:
         """Return the state as a pass over sparse features takes it, with its scratch."""
-        _, _, tally, squares = state.core
+        tally, squares = state.core[2], state.core[3]
         floats, ints, _ = borrow_scratch(longest, 1, *rows)
         # AdaGrad makes a step in zeros, which are given out again as they are needed.
         vectors = np.zeros((rows[2], X.n_features if len(squares) else 1))
         most = max(longest, int(np.diff(X.starts[offsets]).max()))
-        touched = np.empty(most if len(squares) else 0, np.int64)
-        return (state.table, (touched, np.empty(most)), tally, squares), (floats, ints, vectors)
+        room = np.empty(most if len(squares) else 0, np.int64), np.empty(most)
+        iterates = state.table, room, tally, squares
+        return (*iterates, state.signs) if len(state.signs) else iterates, (floats, ints, vectors)
 
     def _extra(self, state: State, longest: int) -> tuple[Any, ...]:
         """Return the arrays that only this learner's pass takes, those of `extra_state` in their order first."""

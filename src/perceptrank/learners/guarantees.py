@@ -1,10 +1,12 @@
 """Guarantees of a learner, before learning, and certificates after it."""
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.starting import check_signs
 from perceptrank.learners.state import State
 from perceptrank.learners.tally import (
     CURRENT_LOSS,
@@ -20,7 +22,7 @@ from perceptrank.measures import parse
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import bounds
 from perceptrank.theory.certificates import Certificate, Promise
-from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
+from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Comparator, Theorem
 
 
 class Guaranteed:
@@ -28,6 +30,7 @@ class Guaranteed:
 
     algorithm: ClassVar[str]
     average: bool
+    _state: State
 
     @property
     def theorem(self) -> Theorem:
@@ -49,7 +52,10 @@ class Guaranteed:
         """Return the upper bound on the loss by the learner's theorem, see `perceptrank.theory.Theorem`.
 
         The theorem applies to rankings by the current weights, not by their mean, except for `ListwisePerceptron`,
-        which chooses between the two: its theorem depends on `average`.
+        which chooses between the two: its theorem depends on `average`. If weights are constrained, margin and
+        comparator must be those of a ranker that satisfies the constraints. If the learner starts from weights that are
+        not 0, a `Comparator` with its `ranker` has a smaller bound than its norm and loss alone, the closer its
+        direction is to that of the start.
 
         Parameters
         ----------
@@ -61,7 +67,10 @@ class Guaranteed:
             Norm and cumulative surrogate of some fixed ranker.
         """
         self._check_comparator(comparator)
-        return self._own_theorem().bound(diameter=diameter, radius=radius, margin=margin, comparator=comparator)
+        start, product = self._start_beside(comparator)
+        return self._own_theorem().bound(
+            diameter=diameter, radius=radius, margin=margin, comparator=comparator, start=start, product=product
+        )
 
     def certificate(
         self,
@@ -73,7 +82,8 @@ class Guaranteed:
     ) -> Certificate:
         """Return the bounds on the loss so far, beside its observed value.
 
-        - a posteriori, an inequality of the proof: S <= |w| / (learning_rate margin);
+        - a posteriori, an inequality of the proof: S <= |w| / (learning_rate margin), or with |w - w₁| in place of |w|
+          if the learner started from weights w₁ that are not 0;
         - from the steps: the theorem with the longest step per weight moved in place of the diameter;
         - a priori: the theorem itself, if `diameter` or `radius` is given;
         - safe averaging: the loss of the rankings used, against those by the mean and by the current weights, for
@@ -98,17 +108,22 @@ class Guaranteed:
         mass, norm = float(tally[MASS]), float(np.linalg.norm(weights))
         reach = float(np.sqrt(tally[LARGEST_REACH]))
         suffix = "/ margin²" if margin is not None else "as C in L + U √(C L) + U² C"
+        if self._starts_somewhere():
+            suffix = "as C in Theorem S"
         formula = f"{promised.formula} {suffix}"
-        bound = promised.bound(diameter=reach, radius=reach, margin=margin, comparator=comparator)
-        steps = Promise("from the steps", formula, bound, mass)
+        start, product = self._start_beside(comparator)
+        given: Any = {"margin": margin, "comparator": comparator, "start": start, "product": product}
+        steps = Promise("from the steps", formula, promised.bound(diameter=reach, radius=reach, **given), mass)
+        first = self._first_weights(state, len(weights))
+        way, shown = (norm, "|w|") if first is None else (float(np.linalg.norm(weights - first)), "|w - w₁|")
         if comparator is None:
-            bound = norm / (rate * check_positive("margin", margin))
-            promises = [Promise("a posteriori", "|w| / (rate margin)", bound, mass), steps]
+            bound = way / (rate * check_positive("margin", margin))
+            promises = [Promise("a posteriori", f"{shown} / (rate margin)", bound, mass), steps]
         else:
-            bound = comparator[1] + comparator[0] * norm / rate
-            promises = [Promise("a posteriori", "L + U |w| / rate", bound, mass), steps]
+            bound = comparator[1] + comparator[0] * way / rate
+            promises = [Promise("a posteriori", f"L + U {shown} / rate", bound, mass), steps]
         if diameter is not None or radius is not None:
-            bound = promised.bound(diameter=diameter, radius=radius, margin=margin, comparator=comparator)
+            bound = promised.bound(diameter=diameter, radius=radius, **given)
             promises.append(Promise("a priori", formula, bound, mass))
         mean, current, used = (float(tally[place]) for place in (MEAN_LOSS, CURRENT_LOSS, USED_LOSS))
         if self.theorem.extra:
@@ -129,6 +144,35 @@ class Guaranteed:
             current,
             used,
         )
+
+    @abstractmethod
+    def _starts_somewhere(self) -> bool:
+        """Tell whether it starts from weights that were given."""
+
+    @abstractmethod
+    def _first_weights(self, state: State, n_features: int) -> Floats | None:
+        """Return the weights to start from, None if they are 0."""
+
+    @abstractmethod
+    def _given_norm(self) -> float:
+        """Return the norm of the weights to start from, before features are known; raise if it depends on them."""
+
+    def _start_beside(self, comparator: AnyComparator | None) -> tuple[float, float | None]:
+        """Return the norm of the weights to start from, and their product with a comparator, per learning rate.
+
+        The product is None if it is not known. Raises if a comparator does not satisfy the constraints.
+        """
+        state, ranker = self._state, comparator.ranker if isinstance(comparator, Comparator) else None
+        if ranker is not None and state.has_begun and len(ranker) == state.n_features:
+            check_signs("comparator", np.asarray(ranker), state.signs)
+        if not self._starts_somewhere():
+            return 0.0, None
+        rate = float(getattr(self, "learning_rate", 1.0))
+        first = self._first_weights(state, state.n_features) if state.has_begun else None
+        if first is None:
+            return self._given_norm() / rate, None
+        product = float(first @ ranker) / rate if ranker is not None and len(ranker) == len(first) else None
+        return float(np.linalg.norm(first)) / rate, product
 
     def _ranks_with(self, state: State) -> str:
         return "mean" if self.average and state.tally[ROUNDS] > 0 else "current"

@@ -16,6 +16,7 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.linear_ranker import as_learned, as_named_features, named, transformed
 from perceptrank.learners.parameters import differ
 from perceptrank.learners.saving import SavedRanker
+from perceptrank.learners.starting import Feature, Origin, as_initial, as_signs, first_weights, signs_of
 from perceptrank.learners.state import State
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
@@ -33,6 +34,8 @@ from perceptrank.stream.validation import (
     read_only,
     warn_renamed,
 )
+from perceptrank.theory import theorems
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.parsing import make_transforms, sparse_transforms
 from perceptrank.transforms.transform import TransformLike
 
@@ -65,6 +68,8 @@ class Learner(SavedRanker):
         True if features of a larger scale count for more, so that those of very different scales need transforms.
     accepts_sparse : bool
         True if it learns from sparse features.
+    learns : bool
+        False of a ranker that stays as it is; it needs settings, and is not among `perceptrank.algorithms`.
     wraps : bool
         True if it is constructed around one other learner, and named together with it.
     fixed : tuple of str
@@ -76,6 +81,7 @@ class Learner(SavedRanker):
     depends_on_rate: ClassVar[bool] = True
     depends_on_scale: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = False
+    learns: ClassVar[bool] = True
     wraps: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
 
@@ -83,6 +89,8 @@ class Learner(SavedRanker):
     other_names: ClassVar[dict[str, str]] = {"transform": "transforms", "scaling": "transforms"}
     former_names: ClassVar[tuple[str, ...]] = ("scaling",)
     _lock: RLock
+    _given: Origin = None
+    _constraints: dict[Feature, float] = {}  # noqa: RUF012
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -102,7 +110,9 @@ class Learner(SavedRanker):
 
     def _own_transform(self) -> TransformLike:
         """Return the transforms that features go through first, as settings name them."""
-        return self.transforms
+        # Weights of features as they are, known by name, stay what they are.
+        by_feature = isinstance(self.transforms, str) and self.transforms == "auto" and isinstance(self._given, dict)
+        return None if by_feature else self.transforms
 
     @abstractmethod
     def _pass(self, state: State, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
@@ -239,7 +249,44 @@ class Learner(SavedRanker):
             n_features = transform.n_outputs(n_features)
         if sparse:
             check_room(f"weights of {n_features} features", 2 * n_features)
-        state.begin(n_features, self.extra_state(n_features), sparse=sparse)
+        weights, signs = self._first_weights(state, n_features), self._signs(state)
+        state.begin(n_features, self.extra_state(n_features), sparse=sparse, weights=weights, signs=signs)
+
+    def _starts_somewhere(self) -> bool:
+        """Tell whether it ranks before it has learned anything, by weights that were given."""
+        return self._given is not None
+
+    def _goes_by_names(self) -> bool:
+        """Tell whether its settings name features, so that it must know their names."""
+        named = isinstance(self._given, dict) and any(isinstance(one, str) for one in self._given)
+        return named or any(isinstance(one, str) for one in self._constraints)
+
+    def _first_weights(self, state: State, n_features: int) -> Floats | None:
+        """Return the weights to start from, of so many transformed features of a state; None if they are 0."""
+        return first_weights(self._given, state.feature_names, state.n_inputs, state.transforms, n_features)
+
+    def _given_norm(self) -> float:
+        if isinstance(self._given, dict) and make_transforms(self._own_transform()):
+            raise ValueError("the norm of initial_weights by feature depends on the transforms: learn first")
+        given = self._given.values() if isinstance(self._given, dict) else self._given or ()
+        return float(np.linalg.norm(np.array([*given])))
+
+    def _with_start(self, promised: Theorem) -> Theorem:
+        """Return the theorem of a learner that starts from 0, free of constraints, for its start and constraints."""
+        promised = theorems.from_start(promised) if self._given is not None else promised
+        return theorems.constrained(promised) if self._constraints else promised
+
+    def _signs(self, state: State) -> Floats:
+        """Return the signs that weights of transformed features keep, empty if none is constrained."""
+        return signs_of(self._constraints, state.feature_names, state.n_inputs, state.transforms)
+
+    def _ready(self, state: State, n_features: int, names: tuple[str, ...] | None, *, sparse: bool) -> State:
+        if state.has_begun or not self._starts_somewhere():
+            return state
+        ready = state.copy()
+        ready.feature_names = names
+        self._begin(ready, n_features, sparse=sparse)
+        return ready
 
     def _accepts_sparse(self, state: State) -> bool:
         return self.accepts_sparse
@@ -317,7 +364,7 @@ class Learner(SavedRanker):
                 )
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        if "transforms" in parameters and not self._has_learned():
+        if ("transforms" in parameters or "initial_weights" in parameters) and not self._has_learned():
             self._state = self._initial_state()
 
     def _check_parameters(self) -> None:
@@ -325,6 +372,8 @@ class Learner(SavedRanker):
         if not isinstance(self.average, (bool, np.bool_)):
             raise ParameterError("average", "must be True or False", self.average)
         make_transforms(self.transforms)
+        self._given = as_initial(self.initial_weights)
+        self._constraints = as_signs(positive=self.positive, negative=self.negative, zero=self.zero)
 
 
 def warn_of_spreads(stream: QueryStream) -> None:

@@ -11,6 +11,7 @@ from perceptrank.kernels.scoring import score_rows
 from perceptrank.learners.estimator import Estimator
 from perceptrank.learners.guarantees import Guaranteed
 from perceptrank.learners.sparse_rounds import score_by_table
+from perceptrank.learners.starting import Features, InitialWeights
 from perceptrank.learners.state import State
 from perceptrank.learners.tally import ROUNDS, UPDATES
 from perceptrank.stream.grouping import group_rows
@@ -39,6 +40,10 @@ class LinearRanker(Guaranteed, Estimator):
 
     average: bool = False
     transforms: TransformLike = None
+    initial_weights: InitialWeights = None
+    positive: Features = None
+    negative: Features = None
+    zero: Features = None
 
     _state: State
 
@@ -47,7 +52,9 @@ class LinearRanker(Guaranteed, Estimator):
     def predict(
         self, X: npt.ArrayLike | QueryStream, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
     ) -> Floats:
-        """Return one score per document; the larger, the better. Before anything was learned, all are 0.
+        """Return one score per document; the larger, the better.
+
+        Before anything was learned, they are those by the initial weights, all 0 if there are none.
 
         Parameters
         ----------
@@ -62,6 +69,7 @@ class LinearRanker(Guaranteed, Estimator):
         state = self._state
         features, names = as_named_features(X)
         self._check_features(state, features.shape[1], names)
+        state = self._ready(state, features.shape[1], names, sparse=isinstance(features, SparseFeatures))
         if qid is not None:
             if group is not None:
                 raise ValueError("give qid or group, not both")
@@ -93,6 +101,7 @@ class LinearRanker(Guaranteed, Estimator):
 
     def _scores_of(self, state: State, stream: QueryStream) -> Floats:
         self._check_features(state, stream.n_features, stream.feature_names)
+        state = self._ready(state, stream.n_features, stream.feature_names, sparse=stream.is_sparse)
         scores = np.empty(stream.n_documents)
         start = 0
         names = stream.feature_names or state.feature_names
@@ -104,6 +113,10 @@ class LinearRanker(Guaranteed, Estimator):
             self._check_values(state, stream)
             raise
         return scores
+
+    def _ready(self, state: State, n_features: int, names: tuple[str, ...] | None, *, sparse: bool) -> State:
+        """Return a state to rank these features with: if nothing was learned, that of the initial weights."""
+        return state
 
     def _check_values(self, state: State, stream: QueryStream) -> None:
         """Raise if a feature has a value that cannot be taken, such as one that is missing; passes notice only that."""
@@ -169,13 +182,16 @@ class LinearRanker(Guaranteed, Estimator):
 
     @property
     def weights(self) -> Floats:
-        """The current iterate."""
-        return self._learned().weights.copy()
+        """The current iterate; read-only."""
+        return fixed_copy(self._learned().weights)
 
     @property
     def coef_(self) -> Floats:
-        """The weights that `predict` uses: the mean of all iterates after the first if averaging, else the current."""
-        return self._coefficients(self._learned())
+        """The weights that `predict` uses, read-only.
+
+        If averaging, they are the mean of all iterates after the first, otherwise the current one.
+        """
+        return fixed_copy(self._coefficients(self._learned()))
 
     def _coefficients(self, state: State) -> Floats:
         return state.mean() if self._ranks_with(state) == "mean" else state.weights.copy()
@@ -309,6 +325,13 @@ def _dense_blocks(stream: QueryStream) -> Iterator[QueryStream]:
             stop = max(stop, start + 1)
             yield block[start:stop]
             start = stop
+
+
+def fixed_copy(weights: Floats) -> Floats:
+    """Return a copy that refuses assignment: it would change no ranker."""
+    copied = weights.copy()
+    copied.flags.writeable = False
+    return copied
 
 
 def as_learned(state: State, X: AnyFeatures) -> AnyFeatures:

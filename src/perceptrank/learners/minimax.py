@@ -5,12 +5,14 @@ from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
+from perceptrank.learners.starting import STARTS, Features, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
 from perceptrank.theory.hinges import find_rivals, is_mistaken, move_widest_pair, order_ideally
 from perceptrank.theory.surrogates import weighing_of
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 MinimaxRule = tuple[bool, float, bool, int]  # averaging, learning_rate, binary, cutoff
@@ -66,6 +68,12 @@ class MinimaxPerceptron(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
+    initial_weights : mapping from features to weights, or vector, optional
+        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
+        vector with one for each feature after the transforms. Rankings then depend on the learning rate.
+    positive, negative, zero : list of features, optional
+        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        everything that is made of them.
 
     Reference: S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank".
 
@@ -78,9 +86,9 @@ class MinimaxPerceptron(CompiledLearner):
 
     algorithm = "minimax"
     accepts_sparse = True
+    fixed = STARTS
     cost = "m (d + g)"
     depends_on_rate = False
-    theorem = theorems.pair_perceptron()
     kernel = minimax_pass
     rows = 6, 9, 2
 
@@ -91,12 +99,25 @@ class MinimaxPerceptron(CompiledLearner):
         learning_rate: float = 1.0,
         average: bool = False,
         transforms: TransformLike = None,
+        initial_weights: InitialWeights = None,
+        positive: Features = None,
+        negative: Features = None,
+        zero: Features = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
         self.average = average
         self.transforms = transforms
+        self.initial_weights = initial_weights
+        self.positive = positive
+        self.negative = negative
+        self.zero = zero
         self._start()
+
+    @property
+    def theorem(self) -> Theorem:
+        """The guarantee for the current settings."""
+        return self._with_start(theorems.pair_perceptron())
 
     def _make_rule(self) -> MinimaxRule:
         binary, cutoff, _, _ = weighing_of(self.measure)

@@ -12,7 +12,9 @@ _NOTHING = object()
 
 
 def differ(one: Any, other: Any) -> bool:
-    """Tell whether two settings differ; arrays always do."""
+    """Tell whether two settings differ; two arrays always do."""
+    if one is other:
+        return False
     try:
         return bool(one != other)
     except ValueError:

@@ -8,6 +8,7 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
+from perceptrank.learners.starting import STARTS, Features, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
@@ -72,6 +73,12 @@ class RankNet(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
+    initial_weights : mapping from features to weights, or vector, optional
+        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
+        vector with one for each feature after the transforms.
+    positive, negative, zero : list of features, optional
+        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        everything that is made of them.
 
     Reference: C. Burges, T. Shaked, E. Renshaw, A. Lazier, M. Deeds, N. Hamilton and G. Hullender, "Learning to Rank
     using Gradient Descent".
@@ -85,6 +92,7 @@ class RankNet(CompiledLearner):
 
     algorithm = "ranknet"
     accepts_sparse = True
+    fixed = STARTS
     cost = "m d + m²"
     theorem = theorems.gradient_descent()
     kernel = ranknet_pass
@@ -96,10 +104,18 @@ class RankNet(CompiledLearner):
         *,
         average: bool = False,
         transforms: TransformLike = None,
+        initial_weights: InitialWeights = None,
+        positive: Features = None,
+        negative: Features = None,
+        zero: Features = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.average = average
         self.transforms = transforms
+        self.initial_weights = initial_weights
+        self.positive = positive
+        self.negative = negative
+        self.zero = zero
         self._start()
 
     def _make_rule(self) -> RankNetRule:

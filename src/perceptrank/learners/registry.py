@@ -194,14 +194,14 @@ def _all_kinds() -> dict[str, type[Learner]]:
 
 
 def algorithms() -> dict[str, type[Learner]]:
-    """Return name and class of every learner; each can be constructed without arguments.
+    """Return name and class of every learner that learns; each can be constructed without arguments.
 
     >>> list(algorithms())  # doctest: +NORMALIZE_WHITESPACE
     ['buffered-pairwise', 'category-ranking', 'committee', 'listnet', 'listwise', 'minimax', 'oap-bpm', 'opauc',
      'perceptron', 'prank', 'predtron', 'ranknet', 'ridge', 'slam', 'solar-1', 'solar-2', 'structured-ndcg', 'sum',
      'svm-map', 'toppush', 'tournament', 'uneven-margins']
     """
-    return {name: kind for name, kind in _all_kinds().items() if not kind.wraps}
+    return {name: kind for name, kind in _all_kinds().items() if kind.learns and not kind.wraps}
 
 
 def wrappers() -> dict[str, type[Learner]]:

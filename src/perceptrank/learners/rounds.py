@@ -22,11 +22,15 @@ from perceptrank.learners.tally import (
     LARGEST_REACH,
     LARGEST_SQUARED_NORM,
     MASS,
+    N_FREE,
+    NEGATIVE,
+    POSITIVE,
     ROUNDS,
     SMALLEST_ROOT,
     SQUARED_REACH,
     SQUARED_STEPS,
     UPDATES,
+    ZERO,
     Block,
     Iterates,
     Record,
@@ -39,7 +43,7 @@ def open_dense(
 ) -> bool:
     """Score query q by the current weights, and in the record by those to rank with; return whether all are finite."""
     X, relevance, offsets, _ = block
-    weights, total, tally, _ = state
+    weights, total, tally = state[0], state[1], state[2]
     predicted, _ = record
     start, stop = offsets[q], offsets[q + 1]
     by_mean = averaging and tally[ROUNDS] > 0.0
@@ -77,7 +81,7 @@ def close_dense(
     units of what a step does to the scores.
     """
     X, _, offsets, _ = block
-    weights, total, tally, squares = state
+    weights, total, tally, squares = state[0], state[1], state[2], state[3]
     if mass < 0.0:
         return False
     if mass > 0.0:
@@ -101,6 +105,8 @@ def close_dense(
             reach = adapt(step, squares) / mass / mass
         if not take_step(weights, step, learning_rate):
             return False
+        if len(state) > N_FREE:
+            project(weights, state[-1])
         tally[UPDATES] += 1.0
         tally[MASS] += mass
         tally[SQUARED_REACH] += reach
@@ -123,6 +129,15 @@ def take_step(weights: Floats, step: Floats, learning_rate: float) -> bool:
     for j in range(len(weights)):
         weights[j] = step[j]
     return True
+
+
+@helper
+def project(weights: Floats, signs: Floats) -> None:
+    """Make weights that do not have their signs 0: the nearest ones that have them."""
+    for j in range(len(weights)):
+        sign, weight = signs[j], weights[j]
+        if sign == ZERO or (sign == POSITIVE and weight < 0.0) or (sign == NEGATIVE and weight > 0.0):
+            weights[j] = 0.0
 
 
 @compiled

@@ -1,5 +1,6 @@
 """Models as documents: plain values that model files hold."""
 
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -8,16 +9,23 @@ import numpy as np
 from perceptrank.io import model_file
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.linear_ranker import LinearRanker
+from perceptrank.learners.starting import SIGNS, as_initial, as_signs, initial_as_plain, initial_from_plain
 from perceptrank.learners.state import State, width_of
 from perceptrank.measures import Measure
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.transforms.parsing import as_plain, from_plain, make_transforms
+
+_OPTIONAL = {"initial_weights", *SIGNS}
 
 
 class SavedRanker(LinearRanker):
     """A linear ranker that can be saved, and restored to go on as if it had never stopped."""
 
     never_negative: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def _signs(self, state: State) -> Floats:
+        """Return the signs that weights of transformed features keep, empty if none is constrained."""
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that a learner has beside weights and counts, by name."""
@@ -44,6 +52,7 @@ class SavedRanker(LinearRanker):
         for name in ("transforms", "scaling"):  # the latter of learners of others
             if name in parameters:
                 parameters[name] = as_plain(self.transforms)
+        parameters = self._without_unused(parameters)
         return {
             "algorithm": self.algorithm,
             "parameters": parameters,
@@ -54,6 +63,14 @@ class SavedRanker(LinearRanker):
             "state": state.as_plain() if state.has_begun else None,
         }
 
+    def _without_unused(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Leave out where a learner starts and what constrains it if nothing does, as earlier versions know neither."""
+        kept = {name: value for name, value in parameters.items() if name not in _OPTIONAL or value is not None}
+        for name in _OPTIONAL & set(kept):
+            is_start = name == "initial_weights"
+            kept[name] = initial_as_plain(as_initial(kept[name])) if is_start else list(as_signs(**{name: kept[name]}))
+        return kept
+
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
         """Restore the model that `as_document` converted; raise if the document is inconsistent."""
@@ -63,6 +80,8 @@ class SavedRanker(LinearRanker):
         for name in ("transforms", "scaling"):
             if name in parameters:
                 parameters[name] = from_plain(parameters[name])
+        if "initial_weights" in parameters:
+            parameters["initial_weights"] = initial_from_plain(parameters["initial_weights"])
         model = cls(**parameters)
         learned = model._state
         learned.queries = model_file.whole_number("queries", document["queries"])
@@ -74,18 +93,16 @@ class SavedRanker(LinearRanker):
         learned.transforms = make_transforms(from_plain(transforms))
         if state is not None:
             width = width_of(state)
-            learned.restore(state, model.extra_state(width))
-            model._check_restored(learned)
             learned.n_inputs = model_file.whole_number("features", document.get("features", width))
             if names and len(names) != learned.n_inputs:
                 raise ValueError(f"{len(names)} feature names for {learned.n_inputs} features")
-            width = learned.n_inputs
+            made = learned.n_inputs
             for transform in learned.transforms:
-                width = transform.n_outputs(width)
-            if width != learned.n_features or not learned.n_inputs:  # before there are arrays of that width
-                raise ValueError(
-                    f"{learned.n_inputs} features are transformed to {width}, got {learned.n_features} weights"
-                )
+                made = transform.n_outputs(made)
+            if made != width or not learned.n_inputs:  # before there are arrays of that width
+                raise ValueError(f"{learned.n_inputs} features are transformed to {made}, got {width} weights")
+            learned.restore(state, model.extra_state(width), model._signs(learned))
+            model._check_restored(learned)
             takes_any = bool(learned.transforms) and learned.transforms[0].accepts_any_columns
             n_columns = 1 if takes_any else learned.n_inputs
             X: Any = np.zeros((1, n_columns))

@@ -1,9 +1,9 @@
 """Opening and closing a query whose features are sparse, at a cost in proportion to its non-zeros.
 
 A table holds two numbers for each feature, side by side so that both come with one access to memory: its weight w, and
-its lag. The mean of the iterates w_1 … w_T is kept without touching a feature that does not occur: with d_t the change
-of w in round t, the sum of the iterates is the sum of (T + 1 - t) d_t, so their mean is w - lag / T with the lag being
-the sum of (t - 1) d_t.
+its lag. The mean of the iterates after each of T rounds is kept without touching a feature that does not occur: with
+d_t the change of w in round t, the sum of these iterates is T times the first w plus the sum of (T + 1 - t) d_t, so
+their mean is w - lag / T with the lag being the sum of (t - 1) d_t, wherever w started.
 
 The sum over the non-zeros of a document is taken in this order, so that results are the same on every machine: terms
 0, 4, 8, … are added up one after the other, so are terms 1, 5, 9, …, and so on; the four sums are added as (first +
@@ -20,11 +20,15 @@ from perceptrank.learners.tally import (
     LARGEST_REACH,
     LARGEST_SQUARED_NORM,
     MASS,
+    N_FREE,
+    NEGATIVE,
+    POSITIVE,
     ROUNDS,
     SMALLEST_ROOT,
     SQUARED_REACH,
     SQUARED_STEPS,
     UPDATES,
+    ZERO,
     Record,
     SparseBlock,
     SparseIterates,
@@ -84,7 +88,7 @@ def open_sparse(
     `mean` is not used.
     """
     X, relevance, offsets, _ = block
-    table, room, tally, _ = state
+    table, room, tally = state[0], state[1], state[2]
     _, kept = room
     predicted, _ = record
     start, stop, n = offsets[q], offsets[q + 1], len(relevance)
@@ -128,7 +132,7 @@ def close_sparse(
     If it returns False, the table is not that of any moment. `moved` is not used.
     """
     X, _, offsets, _ = block
-    table, room, tally, squares = state
+    table, room, tally, squares = state[0], state[1], state[2], state[3]
     touched, kept = room
     if mass < 0.0:
         return False
@@ -149,6 +153,8 @@ def close_sparse(
         reach = product / mass / mass
         if not reach <= LARGEST_SQUARED_NORM:
             return False
+        if len(state) > N_FREE:
+            project_moved(X, start, stop, coefficients, table, state[-1], before)
         tally[UPDATES] += 1.0
         tally[MASS] += mass
         tally[SQUARED_REACH] += reach
@@ -238,6 +244,28 @@ def squared_step(X: SparseArrays, start: int, stop: int, coefficients: Floats, t
     for k in range(n):
         table[row_at(indices, first + n - 1 - k) + WEIGHT] = kept[n - 1 - k]
     return length
+
+
+@helper
+def project_moved(
+    X: SparseArrays, start: int, stop: int, coefficients: Floats, table: Floats, signs: Floats, before: float
+) -> None:
+    """Make weights that were moved, and do not have their signs, 0; see `rounds.project`.
+
+    A lag is kept from the wrong side of 0, where rounding may have left it: the mean of weights of one sign has it too.
+    `before` is the number of rounds before this one.
+    """
+    _, indices, starts = X
+    for i in range(start, stop):
+        if coefficients[i - start] != 0.0:
+            for k in range(starts[i], starts[i + 1]):
+                row = row_at(indices, k)
+                sign, weight = signs[row // WIDTH], table[row + WEIGHT]
+                if sign == ZERO:
+                    table[row + WEIGHT], table[row + LAG] = 0.0, 0.0
+                elif (sign == POSITIVE and weight < 0.0) or (sign == NEGATIVE and weight > 0.0):
+                    lag = table[row + LAG] - before * weight
+                    table[row + WEIGHT], table[row + LAG] = 0.0, lag if sign * lag < 0.0 else 0.0
 
 
 # AdaGrad divides a step before it is taken, feature by feature, so the step is made apart.

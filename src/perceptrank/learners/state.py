@@ -7,6 +7,7 @@ import numpy as np
 from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.sparse_rounds import LAG, WEIGHT, WIDTH
+from perceptrank.learners.starting import NO_SIGNS, check_signs
 from perceptrank.learners.tally import (
     CURRENT_LOSS,
     LARGEST_REACH,
@@ -51,8 +52,10 @@ class State:
     is_sparse : bool
         True if the first features, after the transforms, were sparse: weights are then in the table of `sparse_rounds`.
     core : tuple of arrays
-        Weights, their total, tally and AdaGrad's squares, as passes over dense features take them; empty before the
-        first query, and the first two if the state is sparse.
+        Weights, their total, tally, AdaGrad's squares, and the signs if there are any, as passes over dense features
+        take them; empty before the first query, and the first two if the state is sparse.
+    signs : array
+        The signs that weights keep, empty if none is constrained. They never change, so that copies share them.
     table : array
         The table of a sparse state.
     more : dict of arrays
@@ -82,6 +85,7 @@ class State:
         "more",
         "n_inputs",
         "queries",
+        "signs",
         "table",
         "transforms",
     )
@@ -89,6 +93,7 @@ class State:
     def __init__(self, transforms: list[Transform]) -> None:
         self.has_begun = self.is_sparse = False
         self._whole: Floats = _NONE
+        self.signs: Floats = NO_SIGNS
         self.table: Floats = _NONE
         self.core: Iterates = (_NONE, _NONE, _NONE, _NONE)
         self.more: dict[str, Floats] = {}
@@ -99,10 +104,21 @@ class State:
         self.inner: Learner | None = None
         self.members: list[Learner] = []
 
-    def begin(self, n_features: int, more: dict[str, Floats], *, sparse: bool = False) -> None:
-        """Set the initial values of all arrays."""
-        self.more = more
+    def begin(
+        self,
+        n_features: int,
+        more: dict[str, Floats],
+        *,
+        sparse: bool = False,
+        weights: Floats | None = None,
+        signs: Floats = NO_SIGNS,
+    ) -> None:
+        """Set the initial values of all arrays: the weights, zeros if there are none, and the signs that they keep."""
+        self.more, self.signs = more, signs
         self._arrange(np.zeros(2 * n_features + TALLY_LENGTH), sparse=sparse)
+        if weights is not None:
+            check_signs("initial_weights", weights, signs)
+            self.weights[:] = weights
 
     def _arrange(self, whole: Floats, *, sparse: bool) -> None:
         """Make the arrays that a pass takes parts of one, so that copying them is cheap enough for every query."""
@@ -111,6 +127,8 @@ class State:
         tally, squares = whole[2 * n :], self.more.get("squares", _NONE)
         self.table = whole[: 2 * n] if sparse else _NONE
         self.core = (_NONE, _NONE, tally, squares) if sparse else (whole[:n], whole[n : 2 * n], tally, squares)
+        if len(self.signs):
+            self.core = (*self.core, self.signs)
 
     @property
     def weights(self) -> Floats:
@@ -146,6 +164,7 @@ class State:
         """Return a copy that can be changed without changing this state."""
         state = State.__new__(State)
         state.more = {name: values.copy() for name, values in self.more.items()} if self.more else {}
+        state.signs = self.signs
         if self.has_begun:
             state._arrange(self._whole.copy(), sparse=self.is_sparse)
         else:
@@ -159,7 +178,7 @@ class State:
 
     def __reduce__(self) -> Any:
         kept = self.queries, self.n_inputs, self.feature_names, self.inner, self.members
-        return _unpickled, (self.transforms, self._whole, self.more, self.is_sparse, *kept)
+        return _unpickled, (self.transforms, self._whole, self.signs, self.more, self.is_sparse, *kept)
 
     def as_plain(self) -> dict[str, Any]:
         """Return the arrays as numbers and lists, for a model file."""
@@ -174,16 +193,17 @@ class State:
         plain |= {"weights": self.weights.tolist(), "total": self.total.tolist()}
         return plain | {name: values.ravel().tolist() for name, values in self.more.items()}
 
-    def restore(self, plain: dict[str, Any], more: dict[str, Floats]) -> None:
+    def restore(self, plain: dict[str, Any], more: dict[str, Floats], signs: Floats = NO_SIGNS) -> None:
         """Restore the arrays that `as_plain` converted, `more` giving the shapes; raise if they are inconsistent."""
         sparse = "lags" in plain
-        self.begin(width_of(plain), more, sparse=sparse)
+        self.begin(width_of(plain), more, sparse=sparse, signs=signs)
         read = _from_non_zeros if sparse else finite_numbers
         self.weights[:] = read("weights", plain["weights"], self.n_features)
         if sparse:
             self.table[LAG::WIDTH] = read("lags", plain["lags"], self.n_features)
         else:
             self.total[:] = read("total", plain["total"], self.n_features)
+        check_signs("weights", self.weights, signs)
         for name, values in more.items():
             values[...] = read(name, plain[name], values.size).reshape(values.shape)
         for name, place in _COUNTS.items():
@@ -225,10 +245,10 @@ def _from_non_zeros(name: str, plain: Any, n: int) -> Floats:
 
 
 def _unpickled(
-    transforms: list[Transform], whole: Floats, more: dict[str, Floats], is_sparse: bool, *rest: Any
+    transforms: list[Transform], whole: Floats, signs: Floats, more: dict[str, Floats], is_sparse: bool, *rest: Any
 ) -> State:
     state = State(transforms)
-    state.more = more
+    state.more, state.signs = more, signs
     if len(whole):
         state._arrange(whole, sparse=is_sparse)
     state.queries, state.n_inputs, state.feature_names, state.inner, state.members = rest

@@ -7,6 +7,7 @@ from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
+from perceptrank.learners.starting import STARTS, Features, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
@@ -106,6 +107,12 @@ class SvmMap(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
+    initial_weights : mapping from features to weights, or vector, optional
+        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
+        vector with one for each feature after the transforms.
+    positive, negative, zero : list of features, optional
+        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        everything that is made of them.
 
     Reference: Y. Yue, T. Finley, F. Radlinski and T. Joachims, "A Support Vector Method for Optimizing Average
     Precision".
@@ -119,14 +126,29 @@ class SvmMap(CompiledLearner):
 
     algorithm = "svm-map"
     accepts_sparse = True
+    fixed = STARTS
     cost = "m d + m²"
     kernel = svm_map_pass
     rows = 5, 5, 2
 
-    def __init__(self, learning_rate: float = 0.1, *, average: bool = False, transforms: TransformLike = None) -> None:
+    def __init__(
+        self,
+        learning_rate: float = 0.1,
+        *,
+        average: bool = False,
+        transforms: TransformLike = None,
+        initial_weights: InitialWeights = None,
+        positive: Features = None,
+        negative: Features = None,
+        zero: Features = None,
+    ) -> None:
         self.learning_rate = learning_rate
         self.average = average
         self.transforms = transforms
+        self.initial_weights = initial_weights
+        self.positive = positive
+        self.negative = negative
+        self.zero = zero
         self._start()
 
     def _make_rule(self) -> SvmMapRule:

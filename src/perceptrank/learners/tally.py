@@ -9,6 +9,9 @@ from perceptrank.kernels.arrays import Features, Floats, Ints, SparseArrays
 ROUNDS, UPDATES, MASS, SQUARED_REACH, SQUARED_STEPS, LARGEST_REACH = range(6)
 MEAN_LOSS, CURRENT_LOSS, USED_LOSS, TALLY_LENGTH = range(6, 10)
 
+# Signs that weights keep.
+FREE, POSITIVE, NEGATIVE, ZERO = 0.0, 1.0, -1.0, 2.0
+
 # Beyond this, sums of iterates and squared norms could overflow.
 LARGEST_SQUARED_NORM = 1e300
 
@@ -17,7 +20,9 @@ SMALLEST_ROOT = 1e-10
 
 # Arguments of a pass, as plain tuples: Numba unboxes those faster than any other compound type.
 Block: TypeAlias = tuple[Features, Floats, Ints, Floats]  # X, relevance, offsets, discounts 1 / log2(2 + place)
-Iterates: TypeAlias = tuple[Floats, Floats, Floats, Floats]  # weights, their total, tally, AdaGrad's squares
+# Weights, their total, tally, AdaGrad's squares; and the signs that weights keep, where there are any. Whether there
+# are is known when a pass is compiled, so that it costs passes over free weights nothing.
+Iterates: TypeAlias = tuple[Floats, ...]
 # Scores that queries were ranked by before they were learned, and masses moved. If there is room for more scores than
 # there are documents, those by the current weights follow.
 Record: TypeAlias = tuple[Floats, Floats]
@@ -25,4 +30,6 @@ SparseBlock: TypeAlias = tuple[SparseArrays, Floats, Ints, Floats]  # the same w
 
 # Room for the features that a step moves, and for a number for each of them or for each document of a query.
 Room: TypeAlias = tuple[Ints, Floats]
-SparseIterates: TypeAlias = tuple[Floats, Room, Floats, Floats]  # table, room, tally, AdaGrad's squares
+# Table, room, tally, AdaGrad's squares, and the signs in the same way.
+SparseIterates: TypeAlias = tuple[Floats, Room, Floats, Floats] | tuple[Floats, Room, Floats, Floats, Floats]
+N_FREE = 4  # of these, if weights are free

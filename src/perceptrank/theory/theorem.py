@@ -69,6 +69,8 @@ class Theorem:
     surrogate : str or None
         The surrogate that a comparator's loss L is counted in; None if the theorem compares with margins only or with
         another loss.
+    starts : bool
+        True if the learner starts from weights w₁ that are not 0, which the bound depends on.
     assumption : str
         Condition of the statement.
     tight : bool
@@ -86,6 +88,7 @@ class Theorem:
     extra: float = 0.0
     size: str = "diameter"
     surrogate: str | None = None
+    starts: bool = False
     assumption: str = "a linear ranker has margin γ on the stream; rankings by the current weights"
     tight: bool = False
     proof: str = "docs/theory.md"
@@ -120,12 +123,29 @@ class Theorem:
         radius: float | None = None,
         margin: float | None = None,
         comparator: AnyComparator | None = None,
+        start: float = 0.0,
+        product: float | None = None,
     ) -> float:
-        """Return the bound on the learner's loss, given the margin of a separable stream or a comparator."""
+        """Return the bound on the learner's loss, given the margin of a separable stream or a comparator.
+
+        Parameters
+        ----------
+        diameter, radius : float, optional
+            Those of the stream.
+        margin : float, optional
+            Margin of a separable stream; give this or `comparator`.
+        comparator : Comparator or (norm, loss), optional
+            Norm and cumulative surrogate of some fixed ranker.
+        start : float
+            Norm of the weights that the learner starts from, divided by the learning rate.
+        product : float, optional
+            Inner product of the comparator and these weights, divided by the learning rate; if it is not known, the
+            bound is that of the worst.
+        """
         constant = self.constant(diameter=diameter, radius=radius)
-        current = from_constant(constant, margin, comparator)
-        if margin is not None and not 1e-280 < constant < 1e280:  # D² may not be a number, but the square of D / margin
-            with np.errstate(over="ignore", under="ignore"):
+        current = from_constant(constant, margin, comparator, start, product)
+        if margin is not None and start == 0.0 and not 1e-280 < constant < 1e280:
+            with np.errstate(over="ignore", under="ignore"):  # D² may not be a number, but the square of D / margin
                 ratio, gamma = self._size_of(diameter, radius) / margin, np.float64(margin)
                 current = float(self.factor * ratio**2 + self.offset / gamma / gamma)
         return self.multiple * current + self.extra
@@ -143,6 +163,7 @@ class Theorem:
         """
         constant = self.formula.replace("D²", "4 R²") if by_radius else self.formula
         current = f"{constant} / γ²"
+        current = f"({current} + 2 |w₁| / (rate γ))" if self.starts else current
         return f"{self.multiple:g} · {current} + {self.extra:g}" if self.extra else current
 
     def check_comparator(self, comparator: AnyComparator | None, measure: Measure | None) -> None:
@@ -174,17 +195,44 @@ def _learned(measure: Measure) -> tuple[object, ...]:
     return type(measure), measure.cutoff, getattr(measure, "gain", None)
 
 
-def from_constant(constant: float, margin: float | None, comparator: AnyComparator | None) -> float:
-    """Return the bound with the constant C; infinite if it overflows."""
+def from_constant(
+    constant: float,
+    margin: float | None,
+    comparator: AnyComparator | None,
+    start: float = 0.0,
+    product: float | None = None,
+) -> float:
+    """Return the bound with the constant C; infinite if it overflows.
+
+    The learner starts from weights of norm `start` per learning rate, whose inner product with u is `product`.
+
+    >>> from_constant(4.0, 0.5, None), from_constant(4.0, 0.5, None, start=3.0)
+    (16.0, 28.0)
+    """
     if (margin is None) == (comparator is None):
         raise ValueError("give margin or comparator, one of them")
     with np.errstate(over="ignore", under="ignore"):
         if comparator is None:
             gamma = np.float64(check_positive("margin", margin))
+            if start > 0:
+                return _from_start(np.float64(constant), 1 / gamma, np.float64(0.0), np.float64(start), product)
             ordinary = 1e-150 < gamma < 1e150
             return float(constant / gamma**2 if ordinary else (np.sqrt(constant) / gamma) ** 2)
         if not isinstance(comparator, tuple) or len(comparator) < 2:
             raise ValueError(f"comparator must be a pair of a norm and a loss, got {comparator!r}")
         norm, loss = (np.float64(check_not_negative("comparator", one)) for one in comparator[:2])
+        if start > 0:
+            return _from_start(np.float64(constant), norm, loss, np.float64(start), product)
         reach = norm * np.sqrt(np.float64(constant))
         return float(loss + reach * np.sqrt(loss) + reach**2)
+
+
+def _from_start(
+    constant: np.float64, norm: np.float64, loss: np.float64, start: np.float64, product: float | None
+) -> float:
+    """Return the largest S with S - L + p <= U sqrt(start² + C S), p being the product: Theorem S of docs/theory.md."""
+    along = -norm * start if product is None else np.float64(product)
+    half = norm * norm * constant / 2
+    squared = half * half + norm * norm * (start * start + constant * (loss - along))
+    bound = loss - along + half + np.sqrt(max(squared, np.float64(0.0)))
+    return float(max(bound, np.float64(0.0)) if not np.isnan(bound) else np.inf)

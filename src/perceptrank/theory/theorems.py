@@ -67,6 +67,22 @@ def safe_averaging(current: Theorem) -> Theorem:
     )
 
 
+def from_start(promised: Theorem) -> Theorem:
+    """Bound the loss of a learner that starts from weights w₁ that are not 0, given its theorem for w₁ = 0."""
+    return replace(
+        promised,
+        statement=f"{promised.statement} + {2 * promised.multiple:g}|w₁|/(ηγ)",
+        starts=True,
+        tight=False,
+    )
+
+
+def constrained(promised: Theorem) -> Theorem:
+    """Restrict the rankers that a learner is compared with to those that satisfy its constraints."""
+    assumption = promised.assumption.replace("a linear ranker", "a linear ranker that satisfies the constraints")
+    return replace(promised, assumption=assumption, tight=False)
+
+
 def prank() -> Theorem:
     """Bound the number of violated thresholds of PRank."""
     return Theorem(

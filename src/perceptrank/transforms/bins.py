@@ -261,6 +261,11 @@ class Bins(WritingTransform):
         """Return the number of features that so many become."""
         return n_features * self._n_each
 
+    def sources(self, n_features: int) -> Ints:
+        """Return which feature each output is made of; those of a thermometer alone rise with it."""
+        own = np.repeat(np.arange(n_features), self._n_each)
+        return own if self.kind == "thermometer" else -1 - own
+
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Return the names of the features that features of these names become: with the edges, if those are final.
 

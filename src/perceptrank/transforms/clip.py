@@ -24,6 +24,7 @@ class Clip(ElementwiseTransform):
     """
 
     name = "clip"
+    rises = True
 
     def __init__(self, limit: float = 3.0) -> None:
         self.limit = float(check_positive("limit", limit))

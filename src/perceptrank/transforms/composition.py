@@ -5,7 +5,9 @@ import math
 from collections.abc import Iterator
 from typing import Any, Self
 
-from perceptrank.kernels.arrays import Features, Ints
+import numpy as np
+
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.transforms.transform import Transform, TransformLike, WritingTransform, in_turn
 
@@ -140,6 +142,26 @@ class Chain(Composition):
             names = part.output_names(names)
         return names
 
+    def sources(self, n_features: int) -> Ints | None:
+        """Return which feature each output of the last part is made of, part by part."""
+        found: Ints = np.arange(n_features)
+        for part in self.parts:
+            if (sources := part.sources(len(found))) is None:
+                return None
+            falling = sources < 0
+            before = found[np.where(falling, -1 - sources, sources)]
+            found = np.where(falling & (before >= 0), -1 - before, before)
+        return found
+
+    def slopes(self, n_features: int) -> Floats | None:
+        """Return the products of the parts' slopes, None if one has none."""
+        product = np.ones(n_features)
+        for part in self.parts:
+            if (slopes := part.slopes(n_features)) is None:
+                return None
+            product = product * slopes
+        return product
+
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return the bound of the last part, on as many features as it is given."""
         last, width = list(self._widths(n_features))[-1]
@@ -214,6 +236,11 @@ class Join(Composition, WritingTransform):
             return None
         made = [(part, part.output_names(names)) for part in self.parts]
         return tuple(f"{name} {part.name}" for part, outputs in made for name in outputs or ())
+
+    def sources(self, n_features: int) -> Ints | None:
+        """Return which feature each output is made of, those of the parts one after the other."""
+        found = [sources for part in self.parts if (sources := part.sources(n_features)) is not None]
+        return np.concatenate(found) if len(found) == len(self.parts) else None
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return the root of the sum of squares of the parts' bounds."""

@@ -110,6 +110,15 @@ class Missing(WritingTransform):
         """Return the number of features that so many become."""
         return 2 * n_features if self.indicator else n_features
 
+    def sources(self, n_features: int) -> Ints:
+        """Return which feature each output is made of; an indicator does not rise with its feature."""
+        own = np.arange(n_features)
+        return np.concatenate([own, -1 - own]) if self.indicator else own
+
+    def slopes(self, n_features: int) -> Floats | None:
+        """Return ones, unless there are indicators: values that are not missing stay as they are."""
+        return None if self.indicator else np.ones(n_features)
+
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Return the names of the features that features of these names become: "x missing" is the indicator of x."""
         if names is None or not self.indicator:

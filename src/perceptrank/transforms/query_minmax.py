@@ -24,6 +24,7 @@ class QueryMinMax(WritingTransform):
     """
 
     name = "query-minmax"
+    rises = True
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Write the scaled features into columns of an array, from column `first` on."""

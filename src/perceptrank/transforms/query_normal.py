@@ -24,6 +24,7 @@ class QueryNormal(ColumnTransform):
     """
 
     name = "query-normal"
+    rises = True
 
     def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
         """Write the normal scores into columns of an array, from column `first` on."""

@@ -21,6 +21,7 @@ class QueryRank(ColumnTransform):
     """
 
     name = "query-rank"
+    rises = True
 
     def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
         """Write the ranks into columns of an array, from column `first` on."""

@@ -22,6 +22,7 @@ class QueryZScore(ColumnTransform):
     """
 
     name = "query-zscore"
+    rises = True
 
     def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
         """Write the scaled features into columns of an array, from column `first` on."""

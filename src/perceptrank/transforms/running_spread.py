@@ -42,6 +42,7 @@ class RunningSpread(Transform):
 
     name = "running-spread"
     learns = True
+    rises = True
 
     def __init__(self) -> None:
         self.count = 0
@@ -59,6 +60,13 @@ class RunningSpread(Transform):
         deviation = np.empty(len(self._moments))
         write_deviations(self._moments, float(self.count), deviation)
         return deviation
+
+    def slopes(self, n_features: int) -> Floats | None:
+        """Return 1 / deviation of each feature, 0 for a constant one, if frozen; otherwise None."""
+        deviation = self.deviation
+        if not self.frozen or len(deviation) != n_features:
+            return None
+        return np.divide(1.0, deviation, out=np.zeros(n_features), where=deviation > 0)
 
     def freeze(self) -> Self:
         """Stop learning: from now on, scale by the current statistics."""

@@ -18,6 +18,7 @@ class SignedLog(ElementwiseTransform):
     """
 
     name = "signed-log"
+    rises = True
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Write the logarithms into columns of an array, from column `first` on."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from perceptrank.kernels.alignment import aligned
-from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures, dense
 from perceptrank.stream.validation import as_any_features, as_grouped, warn_renamed
@@ -31,6 +31,8 @@ class Transform(ABC):
         True if it goes by the names of columns, so that these may come, go and change their order.
     makes_sparse : bool
         True if it returns `SparseFeatures` for dense features.
+    rises : bool
+        True if it makes one feature of each, in their order, which within a query never falls where the feature rises.
     """
 
     name: ClassVar[str]
@@ -38,6 +40,7 @@ class Transform(ABC):
     accepts_missing: ClassVar[bool] = False
     accepts_any_columns: ClassVar[bool] = False
     makes_sparse: ClassVar[bool] = False
+    rises: ClassVar[bool] = False
 
     def sparse_form(self) -> "Transform":
         """Return the transform that takes its place where features are sparse; raise `TypeError` if there is none.
@@ -86,6 +89,17 @@ class Transform(ABC):
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Return the names of the features that features of these names become."""
         return names
+
+    def sources(self, n_features: int) -> Ints | None:
+        """Return which feature j each output is made of, None if an output may be made of several.
+
+        It is j if the output, within a query, never falls where the feature rises, and -1 - j if that is not so.
+        """
+        return np.arange(n_features) if self.rises else None
+
+    def slopes(self, n_features: int) -> Floats | None:
+        """Return a number for each feature if outputs are features times these plus constants, from now on; or None."""
+        return None
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return an upper bound on the norm of a transformed document, infinity if there is none.

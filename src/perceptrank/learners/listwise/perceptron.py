@@ -12,6 +12,7 @@ from perceptrank.learners import slam
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.listwise import places, uniform
 from perceptrank.learners.listwise.safe_averaging import ROWS, is_mean_safe, safe_pass
+from perceptrank.learners.starting import STARTS, Features, InitialWeights
 from perceptrank.learners.state import State
 from perceptrank.learners.tally import CURRENT_LOSS, MEAN_LOSS, USED_LOSS
 from perceptrank.measures import MeasureLike
@@ -77,6 +78,13 @@ class ListwisePerceptron(CompiledLearner):
         Transforms that features go through first. By default each feature becomes two, its z-score within the query
         and the normal score of its rank there, so that features can be of any scale; sparse features are divided by
         their running spread. Give "running" where weights of single features are needed, None for features as they are.
+        "auto" is None with initial weights by feature, which are weights of features as they are.
+    initial_weights : mapping from features to weights, or vector, optional
+        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
+        vector with one for each feature after the transforms. Rankings then depend on the learning rate.
+    positive, negative, zero : list of features, optional
+        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        everything that is made of them.
 
     >>> ranker = ListwisePerceptron(measure="ap", transforms=None)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [0, 1])
@@ -87,6 +95,7 @@ class ListwisePerceptron(CompiledLearner):
 
     algorithm = "listwise"
     accepts_sparse = True
+    fixed = STARTS
     cost = "m (d + log m + g)"
     depends_on_rate = False
 
@@ -101,6 +110,10 @@ class ListwisePerceptron(CompiledLearner):
         class_order: str = "score",
         average: bool = True,
         transforms: TransformLike = "auto",
+        initial_weights: InitialWeights = None,
+        positive: Features = None,
+        negative: Features = None,
+        zero: Features = None,
     ) -> None:
         self.measure = measure
         self.violators = violators
@@ -110,6 +123,10 @@ class ListwisePerceptron(CompiledLearner):
         self.class_order = class_order
         self.average = average
         self.transforms = transforms
+        self.initial_weights = initial_weights
+        self.positive = positive
+        self.negative = negative
+        self.zero = zero
         self._start()
 
     @property
@@ -119,7 +136,7 @@ class ListwisePerceptron(CompiledLearner):
         promised = theorems.listwise(0.0 if self.margin is not None else float(self.relative_margin or 0.0), surrogate)
         if self.margin:
             promised = replace(theorems.slam(float(self.learning_rate), float(self.margin)), surrogate=surrogate)
-        return theorems.safe_averaging(promised) if self.average else promised
+        return self._with_start(theorems.safe_averaging(promised) if self.average else promised)
 
     @property
     def ranks_with(self) -> str:

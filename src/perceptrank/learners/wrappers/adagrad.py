@@ -65,6 +65,21 @@ class AdaGrad(Wrapper):
         """The learner's transforms."""
         return self._copy.transforms
 
+    def _own_transform(self) -> TransformLike:
+        return self._copy._own_transform()
+
+    def _starts_somewhere(self) -> bool:
+        return self._copy._starts_somewhere()
+
+    def _goes_by_names(self) -> bool:
+        return self._copy._goes_by_names()
+
+    def _first_weights(self, state: State, n_features: int) -> Floats | None:
+        return self._copy._first_weights(state, n_features)
+
+    def _signs(self, state: State) -> Floats:
+        return self._copy._signs(state)
+
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return self._copy.extra_state(n_features) | {"squares": np.zeros(n_features if self.steps == "diagonal" else 1)}

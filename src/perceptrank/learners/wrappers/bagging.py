@@ -10,6 +10,7 @@ from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import score_rows
 from perceptrank.learners.learner import Learner, one_query
+from perceptrank.learners.linear_ranker import fixed_copy
 from perceptrank.learners.rounds import count_round
 from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, fresh
@@ -124,11 +125,15 @@ class Bagging(Wrapper, Ensemble):
             raise ValueError(f"there must be {given} members, got {found}")
         return super().from_document(document)
 
+    def _begin(self, state: State, n_features: int, *, sparse: bool = False) -> None:
+        super()._begin(state, n_features, sparse=sparse)
+        if self._starts_somewhere():
+            self._average_members(state)
+
     @property
     def weights(self) -> Floats:
         """The mean of the members' current iterates."""
-        weights: Floats = np.mean([member.weights for member in self._learned().members], axis=0)
-        return weights
+        return fixed_copy(np.mean([member.weights for member in self._learned().members], axis=0))
 
     def _pass(
         self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats

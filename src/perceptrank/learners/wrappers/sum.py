@@ -9,7 +9,7 @@ import numpy as np
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import as_learned, named, transformed
+from perceptrank.learners.linear_ranker import as_learned, fixed_copy, named, transformed
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.rounds import count_round
@@ -169,7 +169,7 @@ class Sum(Ensemble):
     @property
     def weights(self) -> Floats:
         """The sum of the learners' current iterates in units of their spreads, if none transforms features itself."""
-        return self._weighted(self._learned(), [one.weights for one in self._learned().members])
+        return fixed_copy(self._weighted(self._learned(), [one.weights for one in self._learned().members]))
 
     def _coefficients(self, state: State) -> Floats:
         return self._weighted(state, [one._coefficients(one._state) for one in state.members])

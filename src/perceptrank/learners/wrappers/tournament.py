@@ -8,7 +8,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import as_learned, named, transformed
+from perceptrank.learners.linear_ranker import as_learned, fixed_copy, named, transformed
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.state import State
@@ -207,7 +207,7 @@ class Tournament(Ensemble):
     @property
     def coef_(self) -> Floats:
         """The leader's weights, which `predict` uses on features transformed by `transforms_`."""
-        return self._coefficients(super()._learned())
+        return fixed_copy(self._coefficients(super()._learned()))
 
     def _coefficients(self, state: State) -> Floats:
         leader = self._leader(state)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.parameters import differ
 from perceptrank.learners.state import State
 from perceptrank.measures import Measure
 from perceptrank.stream.query_stream import QueryStream
@@ -147,7 +148,9 @@ class Wrapper(Composite):
 
 def _can_continue(learner: Any, other: Learner) -> bool:
     """Tell whether a learner can continue from the state of another."""
-    if type(learner) is not type(other) or any(getattr(learner, name) != getattr(other, name) for name in other.fixed):
+    if type(learner) is not type(other):
+        return False
+    if any(differ(getattr(learner, name), getattr(other, name)) for name in other.fixed):
         return False
     if isinstance(learner, Wrapper) and isinstance(other, Wrapper):
         return _can_continue(learner.learner, other.learner)
@@ -177,10 +180,18 @@ class Ensemble(Composite):
     def _begin(self, state: State, n_features: int, *, sparse: bool = False) -> None:
         super()._begin(state, n_features, sparse=sparse)
         for one in state.members:
+            if not state.transforms and one._goes_by_names():
+                one._state.feature_names = state.feature_names
             one._begin(one._state, state.n_features, sparse=state.is_sparse)
 
     def _takes_any_scale(self, state: State) -> bool:
         return not state.transforms and any(one._takes_any_scale(one._state) for one in state.members)
+
+    def _starts_somewhere(self) -> bool:
+        return any(one._starts_somewhere() for one in self._state.members)
+
+    def _goes_by_names(self) -> bool:
+        return any(one._goes_by_names() for one in self._state.members)
 
     def _accepts_sparse(self, state: State) -> bool:
         return all(one._accepts_sparse(one._state) for one in state.members)

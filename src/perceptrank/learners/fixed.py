@@ -1,0 +1,90 @@
+"""A ranker that stays as it is."""
+
+from typing import Any
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.linear_ranker import named, transformed
+from perceptrank.learners.starting import InitialWeights
+from perceptrank.learners.state import State
+from perceptrank.learners.tally import ROUNDS
+from perceptrank.stream.sparse import AnyFeatures
+from perceptrank.stream.validation import ParameterError
+from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.transform import TransformLike
+
+
+class FixedRanker(Learner):
+    """Rank with weights that never change, such as those that a search engine has now.
+
+    It is evaluated, compared, saved and loaded like any learner, may be a member of a tournament or a sum, and ranks
+    before it has seen any query. `learn` ranks and records, and learns nothing.
+
+    Parameters
+    ----------
+    initial_weights : mapping from features to weights, or vector
+        The weights, also called `weights`: by name, or by number of column, of features as they are, those that are
+        not named having 0; or a vector with one for each feature after the transforms. By name, the features are found
+        in any data that has them, in whatever order.
+    transforms : str, Transform or list of them, optional
+        Transforms that features go through first; they do not learn either. With weights by feature, they must multiply
+        features by fixed numbers, as a frozen standardizer does; scores are then those of features as they are, up to
+        a constant.
+
+    >>> import perceptrank as pr
+    >>> now = FixedRanker([2.0, -1.0])
+    >>> now.predict([[1.0, 0.0], [0.0, 1.0]])
+    array([ 2., -1.])
+    >>> stream = pr.QueryStream.from_arrays([[1.0, 5.0], [0.0, 9.0]], [0, 1], feature_names=["price", "title"])
+    >>> FixedRanker({"title": 1.0}).learn(stream, "ndcg").mean("ndcg")
+    1.0
+    """
+
+    algorithm = "fixed"
+    cost = "m d"
+    accepts_sparse = True
+    learns = False
+    depends_on_rate = False
+    depends_on_scale = False
+    fixed = ("initial_weights", "transforms")
+    other_names = Learner.other_names | {"weights": "initial_weights"}
+
+    def __init__(self, initial_weights: InitialWeights = None, *, transforms: TransformLike = None) -> None:
+        self.initial_weights = initial_weights
+        self.transforms = transforms
+        self._start()
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self._given is None:
+            raise ParameterError("initial_weights", "must be a mapping from features to weights, or a vector", None)
+        for transform in make_transforms(self.transforms):
+            if _knows_nothing(transform):
+                raise ParameterError(
+                    "transforms", "must know their statistics, as a ranker that stays learns none", transform
+                )
+
+    def _learn_transforms(self, state: State, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
+        names = state.feature_names
+        return transformed(named(state, state.transforms, names), X, offsets, names)
+
+    def _pass(self, state: State, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
+        valid = (relevance >= 0) & np.isfinite(relevance)
+        if not valid.all():
+            return int(np.searchsorted(offsets, np.argmin(valid), side="right")) - 1
+        predicted[:] = self._scores(state, X, None)
+        masses[:] = 0.0
+        state.tally[ROUNDS] += len(masses)
+        return len(masses)
+
+
+def _knows_nothing(transform: Any) -> bool:
+    """Tell whether a transform learns, and has not."""
+    parts = getattr(transform, "parts", None)
+    if parts is not None:
+        return any(_knows_nothing(part) for part in parts)
+    counts = getattr(transform, "counts", None)
+    count = getattr(transform, "count", 1) if counts is None else len(counts)
+    return bool(transform.learns) and not count

@@ -1,0 +1,204 @@
+"""Initial weights and the signs that weights keep: settings in terms of features, as vectors of weights.
+
+Features are named as in the data, or numbered by their columns, from 0. Both settings are about features before the
+transforms. A vector of initial weights alone is about the features after them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.learners.tally import FREE, NEGATIVE, POSITIVE, ZERO
+from perceptrank.stream.validation import AdvisingValueError, Name, ParameterError, as_number, is_whole
+from perceptrank.transforms.transform import Transform
+
+Feature: TypeAlias = str | int
+InitialWeights: TypeAlias = Mapping[Feature, float] | npt.ArrayLike | None
+Features: TypeAlias = Sequence[Feature] | Feature | None
+Origin: TypeAlias = dict[Feature, float] | tuple[float, ...] | None  # a copy of what was given, validated
+
+SIGNS = {"positive": POSITIVE, "negative": NEGATIVE, "zero": ZERO}
+STARTS = ("initial_weights", *SIGNS)  # parameters that cannot change once something was learned
+_RULES = {POSITIVE: ">= 0", NEGATIVE: "<= 0", ZERO: "0"}
+_SHOWN = 5
+NO_SIGNS: Floats = np.empty(0)
+
+
+def as_initial(given: Any) -> Origin:
+    """Return a copy of initial weights; raise unless they are finite numbers, by feature or in a vector."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        for feature, weight in given.items():
+            if not (isinstance(feature, str) or (is_whole(feature) and feature >= 0)):
+                raise ParameterError("initial_weights", "must name features, or columns by numbers >= 0", feature)
+            if not np.isfinite(as_number(weight)):
+                raise ParameterError("initial_weights", f"of {feature!r} must be a finite number", weight)
+        return {one if isinstance(one, str) else int(one): float(weight) for one, weight in given.items()}
+    try:
+        vector = np.asarray(given)
+        numeric = vector.ndim == 1 and vector.dtype.kind in "iuf"
+    except (TypeError, ValueError):
+        numeric = False
+    if not numeric:
+        raise ParameterError("initial_weights", "must be a mapping from features to weights, or a vector", given)
+    if not np.isfinite(vector).all():
+        place = int(np.argmin(np.isfinite(vector)))
+        raise ParameterError("initial_weights", f"must be finite numbers, at {place} too", float(vector[place]))
+    return tuple(vector.astype(np.float64).tolist())
+
+
+def initial_as_plain(given: Origin) -> Any:
+    """Return initial weights as a model file holds them: an object, pairs if a column is numbered, or a list."""
+    if isinstance(given, dict):
+        named = all(isinstance(one, str) for one in given)
+        return dict(given) if named else [[feature, weight] for feature, weight in given.items()]
+    return None if given is None else list(given)
+
+
+def initial_from_plain(plain: Any) -> Any:
+    """Return the initial weights that `initial_as_plain` converted."""
+    is_pairs = isinstance(plain, list) and bool(plain) and all(isinstance(one, list) and len(one) == 2 for one in plain)
+    return dict(plain) if is_pairs else plain
+
+
+def as_signs(**given: Features) -> dict[Feature, float]:
+    """Return the sign of each constrained feature; raise if one is constrained twice, or is neither name nor number."""
+    signs: dict[Feature, float] = {}
+    for name, features in given.items():
+        if features is None:
+            continue
+        listed: Any = [features] if isinstance(features, str) or is_whole(features) else features
+        if not isinstance(listed, (list, tuple, np.ndarray)):
+            raise ParameterError(name, "must be a list of features", features)
+        for one in listed:
+            if not (isinstance(one, str) or (is_whole(one) and one >= 0)):
+                raise ParameterError(name, "must name features, or columns by numbers >= 0", one)
+            feature = str(one) if isinstance(one, str) else int(one)
+            if feature in signs:
+                raise ParameterError(name, "must not name a feature twice, nor one that another constraint has", one)
+            signs[feature] = SIGNS[name]
+    return signs
+
+
+def first_weights(
+    given: Origin, names: tuple[str, ...] | None, n_features: int, transforms: list[Transform], n_outputs: int
+) -> Floats | None:
+    """Return the weights of transformed features to start from, None for zeros; raise if they do not fit them."""
+    if given is None:
+        return None
+    if isinstance(given, tuple):
+        if len(given) != n_outputs:
+            after = f", as the transforms make of {n_features}" if transforms else ""
+            raise ParameterError(
+                "initial_weights", f"must have one entry for each of {n_outputs} features{after}", given
+            )
+        return np.array(given)
+    weights = np.zeros(n_features)
+    for place, weight in zip(_places("initial_weights", list(given), names, n_features), given.values(), strict=True):
+        weights[place] = weight
+    return weights if not transforms else _converted(weights, names, transforms)
+
+
+def _converted(weights: Floats, names: tuple[str, ...] | None, transforms: list[Transform]) -> Floats:
+    """Return the weights that give transformed features the scores of raw ones, but for a constant."""
+    for transform in transforms:
+        slopes = transform.slopes(len(weights))
+        if slopes is None:
+            raise AdvisingValueError(
+                Name("initial_weights"),
+                " by feature are weights of features as they are, which ",
+                f"{transform!r} does not multiply by fixed numbers: learn without ",
+                Name("transforms"),
+                ", or with a standardizer that is frozen, or give the weights of transformed features as a vector",
+            )
+        lost = np.flatnonzero((slopes == 0) & (weights != 0))
+        if len(lost):
+            shown = repr(names[lost[0]]) if names else f"column {lost[0]}"
+            raise ValueError(
+                f"initial_weights of {shown} must be 0, since {transform!r} makes it constant, got {weights[lost[0]]}"
+            )
+        weights = np.divide(weights, slopes, out=np.zeros_like(weights), where=slopes != 0)
+    return weights
+
+
+def signs_of(
+    given: dict[Feature, float], names: tuple[str, ...] | None, n_features: int, transforms: list[Transform]
+) -> Floats:
+    """Return the sign of each weight of transformed features, an empty array if none is constrained."""
+    if not given:
+        return NO_SIGNS
+    signs = np.full(n_features, FREE)
+    for name, code in SIGNS.items():
+        features = [feature for feature, sign in given.items() if sign == code]
+        for place, feature in zip(_places(name, features, names, n_features), features, strict=True):
+            if signs[place] != FREE:
+                raise ParameterError(
+                    name, "must not have a feature twice, nor one that another constraint has", feature
+                )
+            signs[place] = code
+    for transform in transforms:
+        sources = transform.sources(len(signs))
+        if sources is None:
+            raise AdvisingValueError(
+                f"{transform!r} does not say which feature each of its outputs is made of, so that none can be ",
+                "constrained: give other ",
+                Name("transforms"),
+            )
+        signs = _through(transform, sources, signs)
+    return signs
+
+
+def _through(transform: Transform, sources: Ints, signs: Floats) -> Floats:
+    falling = sources < 0
+    made = signs[np.where(falling, -1 - sources, sources)]
+    if ((made != FREE) & (made != ZERO) & falling).any():
+        raise AdvisingValueError(
+            f"{transform!r} makes of a feature that ",
+            Name("positive"),
+            " or ",
+            Name("negative"),
+            " names one that does not rise with it, so that no sign of a weight says what is asked: give other ",
+            Name("transforms"),
+        )
+    return made
+
+
+def _places(setting: str, features: list[Feature], names: tuple[str, ...] | None, n_features: int) -> list[int]:
+    """Return the columns of features; raise if one is unknown."""
+    columns = {name: place for place, name in enumerate(names or ())}
+    if any(isinstance(one, str) for one in features) and names is None:
+        first = next(one for one in features if isinstance(one, str))
+        raise ParameterError(
+            setting, "must be by numbers of columns, or a vector, for features that have no names", first
+        )
+    unknown = [one for one in features if (one not in columns if isinstance(one, str) else one >= n_features)]
+    if unknown:
+        shown = ", ".join(map(repr, unknown[:_SHOWN])) + (", …" if len(unknown) > _SHOWN else "")
+        known = ", ".join(map(repr, (names or ())[:_SHOWN])) + (", …" if len(names or ()) > _SHOWN else "")
+        among = f": {known}" if names else ""
+        raise AdvisingValueError(
+            Name(setting), f" must be about features of the data, which has {n_features}{among}; got {shown}"
+        )
+    return [columns[one] if isinstance(one, str) else one for one in features]
+
+
+def first_outside(weights: Floats, signs: Floats) -> int:
+    """Return the first weight that does not have its sign, -1 if all have."""
+    if len(signs) == 0:
+        return -1
+    wrong = ((signs == POSITIVE) & (weights < 0)) | ((signs == NEGATIVE) & (weights > 0))
+    wrong |= (signs == ZERO) & (weights != 0)
+    return int(np.argmax(wrong)) if wrong.any() else -1
+
+
+def check_signs(what: str, weights: Floats, signs: Floats) -> None:
+    """Raise unless weights have their signs."""
+    if (place := first_outside(weights, signs)) >= 0:
+        raise ValueError(
+            f"{what} must satisfy the constraints: that of feature {place}, after the transforms, must be "
+            f"{_RULES[signs[place]]}, got {weights[place]}"
+        )

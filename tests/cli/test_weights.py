@@ -1,0 +1,129 @@
+"""Learning from weights that are there already, and constraints, on the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+import perceptrank as pr
+
+NAMES = ["title", "price", "stock"]
+WEIGHTS = {"title": 1.0, "stock": 50.0}
+
+
+@pytest.fixture
+def data(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 3)), rng.integers(3, size=120)
+    stream = pr.QueryStream.from_arrays(X, y, group=[6] * 20, feature_names=NAMES)
+    pr.write_parquet(stream, tmp_path / "day.parquet")
+    return stream
+
+
+@pytest.fixture
+def weights(tmp_path):
+    (tmp_path / "weights.json").write_text(json.dumps(WEIGHTS))
+    return tmp_path / "weights.json"
+
+
+def test_learning_starts_from_weights(run, data, weights, tmp_path):
+    result = run("learn", tmp_path / "day.parquet", "--from", weights, "--save", tmp_path / "new.json")
+    assert "has no weight for 1 of 3 features, which started at 0: price" in result.output
+    expected = pr.ListwisePerceptron(initial_weights=WEIGHTS)
+    expected.learn(data)
+    learned = pr.load(tmp_path / "new.json")
+    np.testing.assert_allclose(learned.coef_, expected.coef_, rtol=1e-6)
+    assert learned.initial_weights == WEIGHTS
+    # A model of ours is gone on with, as before.
+    run("learn", tmp_path / "day.parquet", "--from", tmp_path / "new.json", "--save", tmp_path / "newer.json")
+    assert pr.load(tmp_path / "newer.json").n_queries == 40
+
+
+def test_algorithm_and_settings_may_be_given_with_weights(run, data, weights, tmp_path):
+    saved = tmp_path / "new.json"
+    run(
+        "learn",
+        tmp_path / "day.parquet",
+        "--from",
+        weights,
+        "--algorithm",
+        "adagrad:slam",
+        "--learning-rate",
+        0.5,
+        "--set",
+        'positive=["stock", "price"]',
+        "--set",
+        "negative=title",
+        code=1,
+    )  # title starts at 1
+    assert not saved.exists()
+    run(
+        "learn",
+        tmp_path / "day.parquet",
+        "--from",
+        weights,
+        "--algorithm",
+        "adagrad:slam",
+        "--learning-rate",
+        0.5,
+        "--set",
+        'positive=["stock", "price"]',
+        "--set",
+        "zero=[]",
+        "--save",
+        saved,
+    )
+    learned = pr.load(saved)
+    assert learned.learner.positive == ["stock", "price"]
+    assert (learned.coef_[1:] >= 0).all()
+    result = run("learn", tmp_path / "day.parquet", "--from", saved, "--set", "positive=stock", code=1)
+    assert "--from goes on with a model as it is" in result.output
+
+
+def test_current_weights_as_a_model(run, data, weights, tmp_path):
+    """The engine's ranking as a model file: evaluated like any other, and it stays as it is."""
+    run("learn", tmp_path / "day.parquet", "--from", weights, "--algorithm", "fixed", "--save", tmp_path / "now.json")
+    now = pr.load(tmp_path / "now.json")
+    assert (type(now), now.weights.tolist()) == (pr.FixedRanker, [1.0, 0.0, 50.0])
+    result = json.loads(run("evaluate", tmp_path / "now.json", tmp_path / "day.parquet", "--json").output)
+    row = next(one for one in result["rows"] if one["measure"] == "ndcg@10")
+    assert row["mean"] == pytest.approx(pr.evaluate(now, data, "ndcg@10").mean("ndcg@10"), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"colour": 1.0}, "must be about features of the data"),
+        ({"title": "1"}, "must be JSON: names and weights"),
+        ({"title": float("inf")}, "must be a finite number"),
+        ({"class": "org.apache.solr.ltr.model.NeuralNetworkModel"}, "has a NeuralNetworkModel"),
+    ],
+)
+def test_wrong_weights_write_nothing(run, data, content, message, tmp_path):
+    (tmp_path / "wrong.json").write_text(json.dumps(content))
+    given = ("--from", tmp_path / "wrong.json", "--save", tmp_path / "new.json", "--trace", tmp_path / "new.npz")
+    result = run("learn", tmp_path / "day.parquet", *given, code=1)
+    assert message in " ".join(result.output.split())
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["day.parquet", "wrong.json"]
+
+
+def test_other_learners_do_not_start_from_weights(run, data, weights, tmp_path):
+    result = run("learn", tmp_path / "day.parquet", "--from", weights, "--algorithm", "ridge", code=1)
+    assert "ridge has no setting initial_weights" in " ".join(result.output.split())
+    given = ("--from", weights, "--set", 'initial_weights={"title": 2}')
+    result = run("learn", tmp_path / "day.parquet", *given, code=1)
+    assert "given twice" in result.output
+
+
+def test_a_run_from_weights_is_resumed(run, data, weights, tmp_path):
+    saved = tmp_path / "new.json"
+    given = ("--from", weights, "--save", saved, "--set", "positive=stock")
+    run("learn", tmp_path / "day.parquet", *given)
+    again = run("learn", tmp_path / "day.parquet", *given, "--resume")
+    assert "nothing is left to do" in " ".join(again.output.split())
+    other = run("learn", tmp_path / "day.parquet", *given[:-1], "positive=title", "--resume", code=1)
+    assert "was learned with" in " ".join(other.output.split())
+    plain = tmp_path / "plain.json"
+    run("learn", tmp_path / "day.parquet", "--save", plain)
+    other = run("learn", tmp_path / "day.parquet", "--save", plain, "--set", "zero=title", "--resume", code=1)
+    assert "was learned with zero None, not ['title']" in " ".join(other.output.split())
