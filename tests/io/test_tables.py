@@ -215,7 +215,7 @@ LOGS = {
 def test_logs_of_elasticsearch_and_opensearch(shape, tmp_path):
     judgements = write(tmp_path, "j.csv", JUDGEMENTS)
     logs = write_lines(tmp_path, "log.jsonl", LOGS[shape])
-    with pytest.warns(UserWarning) as warned:
+    with pytest.warns(UserWarning, match="left out") as warned:
         stream = pr.read_table(judgements, logs, missing="keep")
     said = "1 judgements without features and 1 rows of features without a judgement are left out"
     assert [str(one.message) for one in warned] == [said]
@@ -223,14 +223,14 @@ def test_logs_of_elasticsearch_and_opensearch(shape, tmp_path):
     assert stream.feature_names == ("title", "body")
     assert stream.relevance.tolist() == [2, 0, 1]
     assert stream.comments.tolist() == ["1", "2", "3"]
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="left out"):
         zero = pr.read_table(judgements, logs, missing="zero")
     np.testing.assert_array_equal(zero.X, [[1.5, 2], [0.5, 0], [0, 4]])
     with pytest.raises(
         pr.FormatError, match=r"feature 'body' is missing; missing='zero' takes it for 0, missing='keep'"
     ):
         pr.read_table(judgements, logs)
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="left out"):
         assert_same(whole(pr.scan_table(judgements, logs, missing="zero")), zero)
 
 
@@ -291,7 +291,8 @@ def test_files_of_trec(tmp_path):
     run = write(
         tmp_path,
         "bm25.run",
-        "301 Q0 FR2 1 12.5 bm25\n301 Q0 FR1 2 11.0 bm25\n302 Q0 FR3 1 7 bm25\n302 Q0 FR1 2 6e0 bm25\n302 Q0 FR9 3 5 bm25\n",
+        "301 Q0 FR2 1 12.5 bm25\n301 Q0 FR1 2 11.0 bm25\n302 Q0 FR3 1 7 bm25\n"
+        "302 Q0 FR1 2 6e0 bm25\n302 Q0 FR9 3 5 bm25\n",
     )
     with pytest.warns(UserWarning, match="^1 rows of features without a judgement are left out$"):
         stream = pr.read_table(qrels, run)
@@ -300,7 +301,7 @@ def test_files_of_trec(tmp_path):
     assert stream.relevance.tolist() == [0, 1, 0, 2]
     assert stream.comments.tolist() == ["FR2", "FR1", "FR3", "FR1"]
     unnamed = [write(tmp_path, path.stem, path.read_bytes()) for path in (qrels, run)]
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="left out"):
         assert_same(pr.read_table(*unnamed), stream)
     assert (
         pr.read_table(
@@ -444,7 +445,7 @@ def test_progress_reaches_the_size_of_the_files(tmp_path):
     judgements = write(tmp_path, "j.csv", JUDGEMENTS)
     logs = write_lines(tmp_path, "log.jsonl.", LOGS["hits"])
     seen = []
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="left out"):
         pr.read_table(judgements, logs, missing="zero", progress=lambda *counts: seen.append(counts))
     size = judgements.stat().st_size + logs.stat().st_size
     assert seen[-1] == (size, size)

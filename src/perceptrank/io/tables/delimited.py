@@ -9,6 +9,7 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -68,7 +69,8 @@ class DelimitedTable:
             roles[role], by_name = find_role(path, header.names, role, wanted, required=role in required)
             guessed += [role] if by_name else []
         taken = {name for name in roles.values() if name is not None}
-        sample = self._records(Chunk(head[header.length :], 1), _SAMPLE)
+        rest = Chunk(head[header.length :], 1 + header.n_lines)
+        sample = [record for _, record in islice(self._records(rest, header.delimiter), _SAMPLE)]
         features, ignored = self._choose(wanted, taken, sample) if with_features else ([], [])
         self._vectors: VectorColumns | None = None
         if len(features) == 1 and self._is_vector(features[0], sample):
@@ -134,7 +136,7 @@ class DelimitedTable:
             end = head.find(b"\n", end) + 1 or len(head)
         first = self._decoded(head[:end], 1)
         delimiter = "\t" if not self._quoted else max(_DELIMITERS, key=first.count)
-        names = [name.strip() for name in next(self._reader(first, delimiter))]
+        names = [name.strip() for name in next(self._records(Chunk(first.encode(), 1), delimiter))[1]]
         if len(names) < 2:
             raise FormatError(self.path, 1, 1, f"a header must name two columns or more, got {first[:80].strip()!r}")
         if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -236,14 +238,10 @@ class DelimitedTable:
     def _malformed(self, chunk: Chunk, error: Exception) -> FormatError:
         """Find the line that polars refuses to read."""
         n_names = len(self._header.names)
-        reader = self._reader(self._decoded(chunk.text, chunk.line), self._header.delimiter)
-        try:
-            for record in reader:
-                if len(record) > n_names:
-                    problem = f"a row must have {n_names} cells, as the header has, got {len(record)}"
-                    return FormatError(self.path, chunk.line + reader.line_num - 1, n_names + 1, problem)
-        except csv.Error as other:
-            return FormatError(self.path, chunk.line + reader.line_num - 1, 1, str(other))
+        for line, record in self._records(chunk, self._header.delimiter):
+            if len(record) > n_names:
+                problem = f"a row must have {n_names} cells, as the header has, got {len(record)}"
+                return FormatError(self.path, line, n_names + 1, problem)
         said = str(error).split("\n")[0][:200]
         return FileFormatError(self.path, f", lines from {chunk.line + 1} on: {said}")
 
@@ -262,22 +260,25 @@ class DelimitedTable:
         """Find a cell; blank lines are rows to polars, and to the module csv."""
         names = self._header.names
         j = names.index(column) if column in names else 0
-        reader = self._reader(self._decoded(chunk.text, chunk.line), self._header.delimiter)
-        for number, record in enumerate(reader):
+        for number, (line, record) in enumerate(self._records(chunk, self._header.delimiter)):
             if number == row + 1:  # after the header
-                text = record[j] if j < len(record) else ""
-                within = sum(cell.count("\n") for cell in record)
-                return Place(chunk.line + reader.line_num - 1 - within, j + 1, text)
+                return Place(line, j + 1, record[j] if j < len(record) else "")
         return Place(chunk.line, j + 1, "")
 
-    def _records(self, chunk: Chunk, most: int) -> list[list[str]]:
-        reader = self._reader(self._decoded(chunk.text, chunk.line), self._header.delimiter)
-        return [record for _, record in zip(range(most), reader, strict=False)]
-
-    def _reader(self, text: str, delimiter: str) -> Any:
+    def _records(self, chunk: Chunk, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+        """Parse records as text, each with the line that it begins on."""
+        text = self._decoded(chunk.text, chunk.line)
         csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
         quoting: Any = csv.QUOTE_MINIMAL if self._quoted else csv.QUOTE_NONE
-        return csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter, quoting=quoting)
+        reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter, quoting=quoting)
+        line = chunk.line
+        try:
+            for record in reader:
+                yield line, record
+                line = chunk.line + reader.line_num
+        except csv.Error as error:
+            said = str(error).split(" - ")[0]
+            raise FormatError(self.path, line, 1, f"cells must be as CSV has them: {said}") from None
 
     def _decoded(self, text: bytes, line: int) -> str:
         try:

@@ -49,6 +49,9 @@ class JsonTable:
             self._add(line, one)
         features = self._columns.names
         self._known = list(dict.fromkeys([*keys, *(name for one in sample for name in one.features or ())]))
+        is_all = len(sample) < _SAMPLE
+        if with_features and is_all and wanted.features is not None and (absent := self._columns.absent):
+            raise missing_column(path, absent[0], self._known)
         self._columns = VectorColumns(wanted.features)
         ignored = [name for name in keys if name not in self._taken and name not in features] if with_features else []
         self.columns = TableColumns(
