@@ -3,8 +3,8 @@
 python benchmarks/tables.py [--rows 1000000] [--repeats 3] [--json]
 
 All read the same file in turn, and times are the shortest; the others end with a frame, `read_table` with the features
-as one matrix, the queries grouped and every value checked. CPU times, of all threads, are printed too: they tell more on
-a machine that is busy.
+as one matrix, the queries grouped and every value checked. CPU times, of all threads, are printed too: they tell more
+on a machine that is busy.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def main() -> None:
     rows = [
         row("read_table, time against polars.read_csv alone", wall / polars_wall, "<= 1.5", wall),
         row("read_table, CPU time against polars.read_csv alone", cpu / polars_cpu, "<= 1.5", cpu),
-        row("scan_table, CPU time against polars.read_csv alone", times["scan_table"][1] / polars_cpu, "<= 1.5", cpu),
+        row("scan_table, CPU time against polars.read_csv alone", times["scan_table"][1] / polars_cpu, "<= 1.5", None),
     ]
     show(rows, as_json=options.json)
 

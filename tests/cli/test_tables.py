@@ -20,7 +20,7 @@ def folder(tmp_path, monkeypatch):
         {"relevance": "Rating", "f1": "title", "f2": "body", "f3": "age", "f4": "price"}
     )
     frame = frame.with_columns(
-        pl.format("query {}", "qid").alias("Query Text"), pl.format("d{}", pl.int_range(pl.len())).alias("Doc ID")
+        pl.format("query-{}", "qid").alias("Query Text"), pl.format("d{}", pl.int_range(pl.len())).alias("Doc ID")
     ).drop("qid")
     frame.write_csv("one.csv")
     frame.select("Query Text", "Doc ID", "Rating").write_csv("judgements.csv")
@@ -44,13 +44,13 @@ def test_convert_joins_and_says_what_it_took(run, folder):
     assert np.array_equal(store.X, STREAM.X)
     assert np.array_equal(store.relevance, STREAM.relevance)
     assert store.feature_names == tuple(NAMES)
-    assert store.qids.tolist()[:2] == [f"query {qid}" for qid in STREAM.qids[:2]]
+    assert store.qids.tolist()[:2] == [f"query-{qid}" for qid in STREAM.qids[:2]]
     assert store.comments.tolist()[:3] == ["d0", "d1", "d2"]
     assert result.stderr.splitlines() == [
-        "judgements.csv (csv): query from 'Query Text' (guessed), document from 'Doc ID' (guessed), grade from 'Rating' "
-        "(guessed)",
-        "features.jsonl (jsonl): query from 'query' (guessed), document from '_id' (guessed); 4 features: 'title', 'body', "
-        "'age', 'price'",
+        "judgements.csv (csv): query from 'Query Text' (guessed), document from 'Doc ID' (guessed), "
+        "grade from 'Rating' (guessed)",
+        "features.jsonl (jsonl): query from 'query' (guessed), document from '_id' (guessed); "
+        "4 features: 'title', 'body', 'age', 'price'",
         "warning: 1 judgements without features are left out",
     ]
     run("convert", *JOINED, "again.parquet", "--group")

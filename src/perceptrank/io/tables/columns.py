@@ -50,7 +50,7 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True)
 class TableColumns:
-    """What the columns of a table were taken for.
+    """Roles of the columns of a table, as they were named or guessed.
 
     Attributes
     ----------

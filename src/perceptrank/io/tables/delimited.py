@@ -195,7 +195,7 @@ class DelimitedTable:
         if self._vectors is not None:
             X, names = self._parse_vectors(chunk, frame[self._features[0]].to_list())
         elif self._features:
-            X = np.ascontiguousarray(frame.select(self._features).to_numpy(order="c"), dtype=self._dtype)
+            X = np.ascontiguousarray(frame[self._features].to_numpy(order="c"), dtype=self._dtype)
         grades = None if grade is None else np.array(frame[grade].to_numpy(), dtype=np.float64)
         return Rows(self.path, qids, docids[0] if docids else None, grades, X, names, place)
 
@@ -210,7 +210,8 @@ class DelimitedTable:
             separator=self._header.delimiter,
             quote_char='"' if self._quoted else None,
         )
-        return frame.rename({str(names.index(name)): name for name in types})
+        frame.columns = [names[int(number)] for number in frame.columns]
+        return frame
 
     def _frame_of_texts(self, pl: Any, chunk: Chunk, types: dict[str, Any]) -> Any:
         """Parse a chunk that has something else than numbers: spaces, words for what is missing, truths, or errors."""

@@ -18,7 +18,7 @@ TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 class Place(NamedTuple):
-    """Where a value stands: its line and column, both from 1, and its text."""
+    """Position of a value: its line and column, both from 1, and its text."""
 
     line: int
     column: int
