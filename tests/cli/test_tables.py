@@ -108,6 +108,7 @@ def test_columns_by_name(run, folder):
             "a.csv:4:1: the documents of query '1' are not adjacent; convert --group",
         ),
         ("qid,grade,x\n1,1,1e60\n", [], "(--float64 has more range)"),
+        ("qid,grade\n1,1\n", [], "no column of numbers is left for them; --features names a table that has them"),
         ("qid,grade,x\n1,1,1\n", ["--zero-based"], "--zero-based: applies to LETOR text only, not to a table"),
         (
             "qid,grade,x\n1,1,1\n",

@@ -53,7 +53,9 @@ def format_for(path: str) -> Format:
     """Choose the format of a file or folder to write by its name."""
     suffix = Path(path).suffix
     if format_of_name(path) is not None:
-        raise ValueError(f"tables like {path} are read, not written: end the name with .txt, .parquet or .store")
+        raise ValueError(
+            f"tables like {path} are read, not written: end the name with .txt, .parquet or .store, or use --to"
+        )
     if path == "-" or suffix.lower() in _TEXT_SUFFIXES or suffix in SUFFIXES:
         return "letor"
     if suffix.lower() in _PARQUET_SUFFIXES:

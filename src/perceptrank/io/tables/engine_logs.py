@@ -43,7 +43,6 @@ def documents_of(line: Any, outer: dict[str, Any] | None = None, depth: int = 0)
     around = (outer or {}) | _scalars(line)
     hits, response, responses = line.get("hits"), line.get("response"), line.get("responses")
     if isinstance(hits, dict) and isinstance(hits.get("hits"), list):
-        around.pop("timed_out", None)
         for hit in hits["hits"]:
             yield _hit(hit, around)
     elif isinstance(response, dict) and isinstance(response.get("docs"), list):
@@ -57,7 +56,7 @@ def documents_of(line: Any, outer: dict[str, Any] | None = None, depth: int = 0)
     elif isinstance(responses, list):
         for one in responses:
             yield from documents_of(one, around, depth + 1)
-    elif isinstance(fields := line.get("fields"), dict) and "_ltrlog" in fields:
+    elif "_id" in line and any(name in line for name in ("fields", "_source", "_index", "_score")):
         yield _hit(line, outer or {})
     else:
         name = next((name for name in FEATURE_LISTS if name in line and _is_features(line[name])), None)

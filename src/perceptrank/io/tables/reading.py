@@ -20,6 +20,7 @@ from perceptrank.io.tables.judgements import Judgements
 from perceptrank.io.tables.rows import Rows, absent_feature, check_features, check_grades
 from perceptrank.io.tables.trec import TrecTable
 from perceptrank.kernels.arrays import Features
+from perceptrank.stream.validation import Setting
 
 Report = Callable[[TableColumns], object]
 
@@ -98,7 +99,8 @@ class Tables:
         self.featured = [_open(file, featured, {"qid", "docid"}, True, dtype) for file in feature_files]
         for table in self._with_features:
             if not table.columns.features:
-                raise FileFormatError(table.path, " has no features: no column of numbers is left for them")
+                where = () if is_joined else ("; ", Setting("feature_paths"), " names a table that has them")
+                raise FileFormatError(table.path, " has no features: no column of numbers is left for them", *where)
         shown = [table.columns for table in [*self.graded, *self.featured]]
         for name, found in ((wanted.qid, {one.qid for one in shown}), (wanted.docid, {one.docid for one in shown})):
             if is_joined and name is not None and name not in found:
