@@ -334,6 +334,25 @@ def test_a_wrong_update_changes_nothing(taught, message):
     assert bits(learner) == before
 
 
+def test_the_tables_of_the_document(tmp_path, monkeypatch, capsys):
+    """Files, program and commands of the section on tables, one after the other."""
+    section = DOCUMENTS["data.md"].split("## Tables\n")[1].split("\n## ")[0]
+    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", section, re.S))
+    monkeypatch.chdir(tmp_path)
+    Path("judgements.csv").write_text(blocks["csv"])
+    Path("features.jsonl").write_text(blocks["json"])
+    exec(blocks["python"], {})
+    said = capsys.readouterr().out
+    assert "['red shoes' 'hats'] ('title', 'body') ['a' 'b' 'c']" in said
+    assert "grade from 'rating' (guessed)" in said
+    commands = re.findall(r"^perceptrank (.*)", section, re.M)
+    for command in commands:
+        assert CliRunner().invoke(app, command.split()).exit_code == 0, command
+    assert len(commands) == 2
+    assert pr.open_store("train.store").X.tolist() == [[3.5, 1.25], [0, 2.5], [1, 0.5]]
+    assert pr.load("model.json").n_queries == 2
+
+
 def test_the_readme_is_short_and_its_theory_runs(capsys):
     readme = DOCUMENTS["README.md"]
     assert len(readme.split()) < 1500

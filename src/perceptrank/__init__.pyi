@@ -29,6 +29,9 @@ from .io.parquet import write_parquet as write_parquet
 from .io.store import Store as Store
 from .io.store import open_store as open_store
 from .io.store import write_store as write_store
+from .io.tables.columns import TableColumns as TableColumns
+from .io.tables.reader import read_table as read_table
+from .io.tables.reader import scan_table as scan_table
 from .learners.buffered_pairwise import BufferedPairwise as BufferedPairwise
 from .learners.category_ranking import CategoryRanking as CategoryRanking
 from .learners.committee import CommitteePerceptron as CommitteePerceptron

@@ -55,8 +55,8 @@ def convert(
         list[str],
         typer.Argument(
             metavar="SOURCE... DESTINATION",
-            help="LETOR text (plain or compressed, '-' for standard input), stores or Parquet files, folders or "
-            "patterns of them; and what to write.",
+            help="LETOR text (plain or compressed, '-' for standard input), stores, Parquet files or tables (.csv, "
+            ".tsv, .jsonl, .qrels), folders or patterns of them; and what to write.",
         ),
         Reads(What.data, part=slice(-1), in_place=True),
         Writes(What.data, part=slice(-1, None), called="the destination"),
@@ -86,7 +86,7 @@ def convert(
     dialect: Dialect,
     as_json: AsJson = False,
 ) -> None:
-    """Convert between LETOR text, stores and Parquet, in memory that does not depend on the size.
+    """Convert between LETOR text, stores and Parquet, and from tables, in memory that does not depend on the size.
 
     A store converted to itself has its segments merged into one, comments included.
 

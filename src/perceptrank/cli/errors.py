@@ -20,6 +20,7 @@ _options: ContextVar[Mapping[str, Any]] = ContextVar("options of the running com
 _FUNCTIONS = {
     "read_letor": "convert --group",
     "read_parquet": "convert --group",
+    "read_table": "convert --group",
     "Store.compact": "perceptrank convert STORE STORE",
 }
 
@@ -110,7 +111,7 @@ def _spell(part: "Name | Setting") -> str:
     if isinstance(part, ColumnSetting):
         return f"--column {part.parameter.removesuffix('s')}=…"
     name, value = (part.parameter, part.value) if isinstance(part, Setting) else (str(part), ...)
-    option = _options.get().get(name)
+    option = _options.get().get("zero_missing" if (name, value) == ("missing", "zero") else name)
     if option is None:
         return _FUNCTIONS.get(name, str(part))
     if option.is_flag:

@@ -39,7 +39,8 @@ class To(StrEnum):
 Files = Annotated[
     list[str],
     typer.Argument(
-        help="LETOR text (plain or compressed, '-' for standard input), a store, or Parquet; folders and patterns too."
+        help="LETOR text (plain or compressed, '-' for standard input), a store, Parquet, or a table (.csv, .tsv, "
+        ".jsonl, .qrels); folders and patterns too."
     ),
     Reads(What.data),
 ]
@@ -110,7 +111,7 @@ class LearnerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """Options of reading: dialect of LETOR text, columns of Parquet files, threads."""
+    """Options of reading: dialect of LETOR text, columns of tables and Parquet files, threads."""
 
     n_features: Annotated[int | None, typer.Option(min=1, help="How many features LETOR text has.")] = None
     zero_based: Annotated[bool, typer.Option("--zero-based", help="Feature ids of LETOR text count from 0.")] = False
@@ -131,11 +132,31 @@ class Dialect:
     column: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ROLE=NAME", help="Column of Parquet files: qid=, relevance= or feature=; may be repeated."
+            metavar="ROLE=NAME",
+            help="Column of tables and Parquet files: qid=, docid=, relevance= or feature=; may be repeated.",
         ),
     ] = None
+    feature_paths: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--features",
+            metavar="FILE",
+            help="Table with the features of judgements in tables, joined by query and document: CSV, TSV, JSON lines, "
+            "feature logs of Elasticsearch, OpenSearch or Solr, or a TREC run; may be repeated.",
+        ),
+        Reads(What.data),
+    ] = None
+    qid_column: Annotated[str | None, typer.Option(help="Column of queries, in tables and Parquet files.")] = None
+    docid_column: Annotated[str | None, typer.Option(help="Column of documents, in tables.")] = None
+    relevance_column: Annotated[str | None, typer.Option(help="Column of grades, in tables and Parquet files.")] = None
     missing: Annotated[
-        bool, typer.Option("--keep-missing", help="Keep missing values of Parquet files, for --transform missing.")
+        bool,
+        typer.Option(
+            "--keep-missing", help="Keep missing values of tables and Parquet files, for --transform missing."
+        ),
+    ] = False
+    zero_missing: Annotated[
+        bool, typer.Option("--zero-missing", help="Take missing values of tables for 0, as search engines do.")
     ] = False
     n_threads: Threads = None
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perceptrank.cli.options import Dialect, Files, Qid
-from perceptrank.cli.streams import standard_input
+from perceptrank.cli.streams import complain, standard_input
 
 if TYPE_CHECKING:
     from perceptrank.stream.blocks import Blocks
     from perceptrank.stream.query_stream import QueryStream
 
-_ROLES = {"qid": "qid", "relevance": "relevance", "feature": "features"}
+_ROLES = {"qid": "qid", "docid": "docid", "relevance": "relevance", "feature": "features"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,28 +57,36 @@ class Reading(Dialect):
             "on_error": "skip" if self.on_error else None,
             "n_threads": self.n_threads,
         }
+        if self.missing and self.zero_missing:
+            raise ValueError("say --keep-missing or --zero-missing, not both")
         return open_sources(
             [standard_input() if one == "-" else one for one in self.files],
             whole=self.whole,
             comments=self.comments,
             progress=bar,
             columns=self._columns(),
-            missing="keep" if self.missing else "error",
+            missing="keep" if self.missing else "zero" if self.zero_missing else "error",
             sparse=self.sparse,
+            feature_paths=list(self.feature_paths or ()),
+            report=lambda columns: complain(str(columns)),
             **{name: value for name, value in given.items() if value is not None},
         )
 
     def _columns(self) -> dict[str, Any]:
-        """Names of columns of Parquet files, from pairs role=name; several features make a list."""
+        """Names of columns of tables and Parquet files; several features make a list."""
         named: dict[str, Any] = {}
         for pair in self.column or []:
             role, _, name = pair.partition("=")
             if not name or role not in _ROLES:
-                raise ValueError(f"a column must be qid=NAME, relevance=NAME or feature=NAME, got {pair!r}")
+                raise ValueError(f"a column must be qid=NAME, docid=NAME, relevance=NAME or feature=NAME, got {pair!r}")
             if role == "feature":
                 named.setdefault(_ROLES[role], []).append(name)
             else:
                 named[_ROLES[role]] = name
+        given = {"qid": self.qid_column, "docid": self.docid_column, "relevance": self.relevance_column}
+        for role, column in given.items():
+            if column is not None and named.setdefault(role, column) != column:
+                raise ValueError(f"the column of {role} is given twice, {named[role]!r} and {column!r}")
         return named
 
 

@@ -1,4 +1,4 @@
-"""Files in and out: LETOR text, stores, Parquet, models."""
+"""Files in and out: LETOR text, stores, Parquet, tables, models."""
 
 import lazy_loader
 
@@ -10,6 +10,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "letor.writer": ["write_letor"],
         "parquet": ["read_parquet", "scan_parquet", "write_parquet"],
         "store": ["Store", "open_store", "write_store"],
+        "tables.columns": ["TableColumns"],
+        "tables.reader": ["read_table", "scan_table"],
         "errors": ["FormatError"],
     },
 )

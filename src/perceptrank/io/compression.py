@@ -44,7 +44,7 @@ class DecompressedFile:
 
     Memory is bounded whatever the file says: data is decompressed in pieces, and a window or dictionary that is large
     in comparison with the file is refused. Raises `FormatError` for that, for corrupt data, and for files that are
-    known not to be LETOR text.
+    known not to be text.
 
     Parameters
     ----------
@@ -53,9 +53,11 @@ class DecompressedFile:
         Name for error messages.
     n_bytes : int
         Size of the file, 0 if it is unknown.
+    expected : str
+        What the text should be, for error messages.
     """
 
-    def __init__(self, file: Readable, name: str, n_bytes: int = 0) -> None:
+    def __init__(self, file: Readable, name: str, n_bytes: int = 0, expected: str = "LETOR text") -> None:
         self._file, self._name = file, name
         self._window_bytes = min(_LARGEST_WINDOW, max(_WINDOW_BYTES, _WINDOW_SHARE * n_bytes))
         start = file.read(_LONGEST_MAGIC)
@@ -63,7 +65,7 @@ class DecompressedFile:
             start += more
         for magic, kind in _NOT_TEXT.items():
             if start.startswith(magic):
-                raise FormatError(name, 1, 1, f"this is {kind}, not LETOR text")
+                raise FormatError(name, 1, 1, f"this is {kind}, not {expected}")
         known = (kind for magic, kind in _MAGIC.items() if start.startswith(magic))
         self._kind = "zstd" if starts_zstd_frame(start) else next(known, "")
         self._pending = start if self._kind else b""  # data still to be decompressed

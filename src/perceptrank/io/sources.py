@@ -1,4 +1,4 @@
-"""Open stores, Parquet files and LETOR text, recognised by content."""
+"""Open stores, Parquet files and LETOR text, recognised by content, and tables, by their names."""
 
 import os
 from collections.abc import Callable
@@ -12,11 +12,14 @@ from perceptrank.io.parquet import read_parquet, scan_parquet
 from perceptrank.io.paths import Source, find_files, is_rereadable
 from perceptrank.io.store import open_store
 from perceptrank.io.store_manifest import is_store
+from perceptrank.io.tables.formats import format_of_name
+from perceptrank.io.tables.reader import read_table, scan_table
+from perceptrank.io.tables.reading import Report
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import AdvisingValueError, Name, Setting
 
-Format = Literal["store", "parquet", "letor"]
+Format = Literal["store", "parquet", "table", "letor"]
 _PARQUET_MAGIC = b"PAR1"
 _TEXT_SUFFIXES = {".txt", ".letor", ".svm", ".svmlight", ".libsvm", ".dat"}
 _PARQUET_SUFFIXES = {".parquet", ".pq"}
@@ -41,12 +44,18 @@ def format_of(source: Source) -> Format:
     if not is_rereadable(first):
         return "letor"  # peeking into a pipe would consume it
     with open(first, "rb") as file:  # type: ignore[arg-type]
-        return "parquet" if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC else "letor"
+        if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
+            return "parquet"
+    return "letor" if format_of_name(os.fspath(first)) is None else "table"  # type: ignore[arg-type]
 
 
 def format_for(path: str) -> Format:
     """Choose the format of a file or folder to write by its name."""
     suffix = Path(path).suffix
+    if format_of_name(path) is not None:
+        raise ValueError(
+            f"tables like {path} are read, not written: end the name with .txt, .parquet or .store, or use --to"
+        )
     if path == "-" or suffix.lower() in _TEXT_SUFFIXES or suffix in SUFFIXES:
         return "letor"
     if suffix.lower() in _PARQUET_SUFFIXES:
@@ -65,8 +74,10 @@ def open_sources(
     comments: bool = False,
     progress: Callable[[int, int], object] | None = None,
     columns: dict[str, Any] | None = None,
-    missing: Literal["error", "keep"] = "error",
+    missing: Literal["error", "keep", "zero"] = "error",
     sparse: bool | None = None,
+    feature_paths: list[str] | None = None,
+    report: Report | None = None,
     **letor: Any,
 ) -> Blocks:
     """Open files of one format, lazily or in memory.
@@ -81,11 +92,16 @@ def open_sources(
     progress : callable, optional
         As for `read_letor`.
     columns : dict, optional
-        Column names of Parquet files, as for `read_parquet`.
-    missing : {"error", "keep"}
-        What to do with missing features of Parquet files, as for `read_parquet`; a store has what was written to it.
+        Column names of Parquet files and tables, as for `read_parquet` and `read_table`.
+    missing : {"error", "keep", "zero"}
+        What to do with missing features of tables and Parquet files, as for `read_table`; "zero" is for tables. A store
+        has what was written to it.
     sparse : bool, optional
         As for `read_letor`; the features of stores and Parquet files are as they are there.
+    feature_paths : list of path, optional
+        Tables with the features, if `sources` are tables without them, as for `read_table`.
+    report : callable, optional
+        As for `read_table`.
     **letor
         Options for LETOR text, as for `read_letor`.
 
@@ -98,28 +114,55 @@ def open_sources(
     ValueError
         If the formats differ, or an option does not apply to the format.
     """
-    kinds = {format_of(one) for one in sources}
+    kinds = {"table" if feature_paths else format_of(one) for one in sources}
     if len(kinds) > 1:
         raise ValueError(f"files must be of one format, got {' and '.join(sorted(kinds))}")
     kind = kinds.pop()
-    if columns and kind != "parquet":
-        raise ValueError(
-            f"column names apply to Parquet files only, not to {'a store' if kind == 'store' else 'LETOR text'}"
-        )
+    if columns and kind not in ("parquet", "table"):
+        what = "a store" if kind == "store" else "LETOR text"
+        raise ValueError(f"column names apply to tables and Parquet files only, not to {what}")
+    if kind == "table":
+        return _open_tables(sources, feature_paths, whole, progress, columns or {}, missing, report, letor)
+    if missing == "zero":
+        raise AdvisingValueError(Setting("missing", missing), ": applies to tables only")
     if kind == "letor":
         if missing == "keep":
             raise AdvisingValueError(Setting("missing", missing), ": LETOR text has no missing values, only 0")
         read = read_letor if whole else scan_letor
         return read(sources, comments=comments, progress=progress, sparse=sparse, **letor)
     letor.pop("n_threads", None)
-    if letor:
-        what = "a store" if kind == "store" else "a Parquet file"
-        first, *others = map(Name, letor)
-        named = [first, *(part for name in others for part in (", ", name))]
-        raise AdvisingValueError(*named, f": applies to LETOR text only, not to {what}")
+    _refuse(letor, "a store" if kind == "store" else "a Parquet file")
     paths = [os.fspath(one) for one in sources if isinstance(one, (str, os.PathLike))]
     if kind == "parquet":
+        if "docid" in (columns or {}):
+            raise ValueError("a column of documents applies to tables only, not to Parquet files")
         read_columns = read_parquet if whole else scan_parquet
         return read_columns(paths, comments=comments, missing=missing, **columns or {})
     stores = [open_store(path, comments=comments) for path in paths]
     return stores[0] if len(stores) == 1 else QueryStream.concatenate(stores) if whole else stores
+
+
+def _open_tables(
+    sources: list[Source],
+    feature_paths: list[str] | None,
+    whole: bool,
+    progress: Callable[[int, int], object] | None,
+    columns: dict[str, Any],
+    missing: Literal["error", "keep", "zero"],
+    report: Report | None,
+    others: dict[str, Any],
+) -> Blocks:
+    precision = {"dtype": others.pop("dtype")} if "dtype" in others else {}
+    others.pop("n_threads", None)
+    _refuse(others, "a table")
+    paths: list[Any] = list(sources)
+    settings = {"missing": missing, "report": report, "progress": progress} | precision | columns
+    return (read_table if whole else scan_table)(paths, feature_paths or None, **settings)
+
+
+def _refuse(letor: dict[str, Any], what: str) -> None:
+    """Raise if there are options for LETOR text."""
+    if letor:
+        first, *others = map(Name, letor)
+        named = [first, *(part for name in others for part in (", ", name))]
+        raise AdvisingValueError(*named, f": applies to LETOR text only, not to {what}")

@@ -1,0 +1,245 @@
+"""Read tables into memory, or scan them block by block."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.io.block_assembly import BlockAssembler, Piece, RepeatedQueryError, as_id_array
+from perceptrank.io.errors import FormatError
+from perceptrank.io.growing import GrowingArray
+from perceptrank.io.paths import PathLike
+from perceptrank.io.tables.reading import Part, Report, Tables, as_wanted
+from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.stream.blocks import Scan
+from perceptrank.stream.grouping import group_runs
+from perceptrank.stream.memory import free_memory
+from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
+from perceptrank.stream.validation import Name, ParameterError, check_choice, check_positive_whole
+
+Missing = Literal["error", "keep", "zero"]
+_MISSING = ("error", "keep", "zero")
+
+
+def read_table(
+    paths: PathLike | Iterable[PathLike],
+    feature_paths: PathLike | Iterable[PathLike] | None = None,
+    *,
+    qid: str | None = None,
+    docid: str | None = None,
+    relevance: str | None = None,
+    features: str | Sequence[str] | None = None,
+    missing: Missing = "error",
+    dtype: npt.DTypeLike = np.float32,
+    report: Report | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> QueryStream:
+    r"""Read judgements and features from CSV, TSV, JSON lines, logs of search engines or TREC files into memory.
+
+    A row is a document of a query. Grades and features stand in one table, or in two, which are joined by query and
+    document. Query ids are text; ids of documents become the stream's comments.
+
+    Parameters
+    ----------
+    paths : path or several of them
+        Tables with the grades, plain or compressed. Their format is told by the suffix, ``.csv``, ``.tsv``, ``.jsonl``
+        (``.ndjson``), ``.qrels`` or ``.run``, else by the first line. CSV and TSV need the extra ``tables``.
+    feature_paths : path or several of them, optional
+        Tables with the features, if they are not in the first ones. JSON lines may be feature logs of Elasticsearch,
+        OpenSearch or Solr, as hits or as whole responses, with the query beside them.
+    qid, docid, relevance : str, optional
+        Columns of queries, documents and grades. By default they are found by their usual names: query, qid,
+        search_term; docid, document_id, id; grade, rating, label and the like.
+    features : str or sequence of str, optional
+        Columns of features; default all columns of numbers that are no ids or grades. The names are the union over
+        all rows.
+    missing : {"error", "keep", "zero"}
+        What to do with features that a row does not have: refuse them, keep them as NaN, or take them for 0, as
+        search engines do.
+    dtype : float32 or float64
+        Type of the features.
+    report : callable, optional
+        Called with a `TableColumns` for every table: what its columns were taken for. ``print`` will do.
+    progress : callable, optional
+        Called with the number of bytes read so far and in total.
+
+    Returns
+    -------
+    QueryStream
+        Queries in the order of their first row with features; documents of a query need not be adjacent.
+
+    Raises
+    ------
+    FormatError
+        For a wrong cell or line, with its file, line and column; for columns that are missing.
+    FileNotFoundError
+        If a path does not exist or matches no file.
+    ImportError
+        If polars (extra ``tables``) is needed and not installed.
+    MemoryError
+        If the features exceed the available memory.
+    ValueError
+        If no judgement has features, or an argument is invalid.
+
+    Warns
+    -----
+    UserWarning
+        If judgements have no features, features no judgement, or rows no grade: how many are left out.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "judgements.csv")
+    >>> _ = path.write_text("query,docid,rating,bm25\nshoes,a,2,1.5\nshoes,b,0,0.5\nhats,c,1,3\n")
+    >>> stream = read_table(path)
+    >>> stream, stream.qids.tolist(), stream.comments.tolist()
+    (QueryStream(2 queries, 3 documents, 1 features), ['shoes', 'hats'], ['a', 'b', 'c'])
+    """
+    tables = _open(paths, feature_paths, qid, docid, relevance, features, missing, dtype, report, progress)
+    columns = _Columns(np.dtype(dtype))
+    waiting: list[Part] = []  # until all names are known
+    for part in tables.parts():
+        if tables.know_names:
+            columns.add(part.piece, tables.aligned(part, tables.names))
+        else:
+            waiting.append(tables.detached(part))
+    names = tables.names
+    for part in waiting:
+        columns.add(part.piece, tables.aligned(part, names))
+    return columns.stream(names)
+
+
+def scan_table(
+    paths: PathLike | Iterable[PathLike],
+    feature_paths: PathLike | Iterable[PathLike] | None = None,
+    *,
+    qid: str | None = None,
+    docid: str | None = None,
+    relevance: str | None = None,
+    features: str | Sequence[str] | None = None,
+    missing: Missing = "error",
+    dtype: npt.DTypeLike = np.float32,
+    report: Report | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    max_bytes: int = BLOCK_BYTES,
+) -> Scan:
+    """Read tables lazily, in re-iterable blocks of whole queries.
+
+    The rows of a query must be adjacent in the table with the features. Judgements in a table of their own are held in
+    memory. Where rows name their features, as in logs of search engines, and `features` does not, the tables are read
+    once beforehand, for the names.
+
+    Parameters
+    ----------
+    paths, feature_paths, qid, docid, relevance, features, missing, dtype, report, progress
+        As for `read_table`.
+    max_bytes : int
+        Approximate size of a block's features.
+
+    Returns
+    -------
+    Scan
+
+    Raises
+    ------
+    FormatError, FileNotFoundError, ImportError, ValueError
+        As for `read_table`; a query that comes back after another one is an error too.
+
+    Warns
+    -----
+    UserWarning
+        As for `read_table`, at the end of each pass.
+    """
+    check_positive_whole("max_bytes", max_bytes)
+    tables = _open(paths, feature_paths, qid, docid, relevance, features, missing, dtype, report, progress)
+    names = tables.find_names()
+
+    def start() -> Iterator[QueryStream]:
+        queries = BlockAssembler(max_bytes, names)
+        for part in tables.parts():
+            piece = part.piece._replace(X=tables.aligned(part, names))
+            for small, first in _cut(piece, max_bytes):
+                try:
+                    yield from queries.add(small)
+                except RepeatedQueryError as error:
+                    line = part.line(first + error.start)
+                    advice = Name("read_table"), " groups them, in memory"
+                    raise FormatError(part.path, line, 1, f"{error}; ", *advice) from None
+        yield from queries.flush()
+
+    return Scan(start, f"tables in {', '.join(tables.files)}")
+
+
+def _open(
+    paths: PathLike | Iterable[PathLike],
+    feature_paths: PathLike | Iterable[PathLike] | None,
+    qid: str | None,
+    docid: str | None,
+    relevance: str | None,
+    features: str | Sequence[str] | None,
+    missing: str,
+    dtype: npt.DTypeLike,
+    report: Report | None,
+    progress: Callable[[int, int], object] | None,
+) -> Tables:
+    check_choice("missing", missing, _MISSING)
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise ParameterError("dtype", "must be float32 or float64", str(kind))
+    wanted = as_wanted(qid, docid, relevance, features)
+    return Tables(paths, feature_paths, wanted, kind, missing, report, progress)
+
+
+def _cut(piece: Piece, max_bytes: int) -> Iterator[tuple[Piece, int]]:
+    """Cut a piece at queries into smaller ones, of about so many bytes; yield each with its first row."""
+    bounds = [*piece.starts, len(piece.X)]
+    row_bytes = max(1, piece.X.nbytes // len(piece.X))
+    first = 0
+    for q in range(1, len(bounds)):
+        start, stop = bounds[first], bounds[q]
+        if (stop - start) * row_bytes >= max_bytes or q == len(bounds) - 1:
+            comments = None if piece.comments is None else piece.comments[start:stop]
+            starts = [one - start for one in bounds[first:q]]
+            yield Piece(piece.X[start:stop], piece.relevance[start:stop], comments, starts, piece.qids[first:q]), start
+            first = q
+
+
+class _Columns:
+    """Collects pieces that may have a query in several places."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self._values = GrowingArray(dtype)
+        self._grades: list[Floats] = []
+        self._comments: list[npt.NDArray[Any] | None] = []
+        self._qids: list[str] = []
+        self._starts: list[int] = []
+        self._n_rows = 0
+
+    def add(self, piece: Piece, X: Features) -> None:
+        """Add a piece with these features."""
+        if X.nbytes > free_memory():
+            n_bytes = len(self._values) * X.itemsize + X.nbytes
+            raise MemoryError(
+                f"there is no memory for {n_bytes / 1e9:.1f} GB of features; scan_table reads block by block"
+            )
+        self._values.extend(X.ravel())
+        self._grades.append(piece.relevance)
+        self._comments.append(piece.comments)
+        begins_anew = not self._qids or piece.qids[0] != self._qids[-1]
+        self._qids += piece.qids if begins_anew else piece.qids[1:]
+        self._starts += [self._n_rows + start for start in (piece.starts if begins_anew else piece.starts[1:])]
+        self._n_rows += len(X)
+
+    def stream(self, names: tuple[str, ...]) -> QueryStream:
+        """Bring the documents of each query together."""
+        X: Features = self._values.finish().reshape(self._n_rows, len(names))
+        grades = np.concatenate(self._grades)
+        texts = [one for one in self._comments if one is not None]
+        comments = np.concatenate(texts) if len(texts) == len(self._comments) else None
+        bounds = np.array([*self._starts, self._n_rows], dtype=np.int64)
+        rows, offsets, qids = group_runs(as_id_array(self._qids), bounds)
+        if rows is not None:
+            X, grades = X[rows], grades[rows]
+            comments = None if comments is None else comments[rows]
+        return QueryStream._trusted(X, grades, offsets, qids, names, comments)

@@ -1,0 +1,146 @@
+"""Tables on the command line: every command that reads streams takes them, and says what columns it took for what."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import perceptrank as pr
+
+STREAM = pr.separable(60, n_features=4, label_noise=0.2, seed=5).stream
+NAMES = ["title", "body", "age", "price"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Judgements with a query that has none, and features with one document more, in two files and in one."""
+    monkeypatch.chdir(tmp_path)
+    frame = STREAM.to_frame("polars").rename(
+        {"relevance": "Rating", "f1": "title", "f2": "body", "f3": "age", "f4": "price"}
+    )
+    frame = frame.with_columns(
+        pl.format("query-{}", "qid").alias("Query Text"), pl.format("d{}", pl.int_range(pl.len())).alias("Doc ID")
+    ).drop("qid")
+    frame.write_csv("one.csv")
+    frame.select("Query Text", "Doc ID", "Rating").write_csv("judgements.csv")
+    rows = frame.select("Query Text", "Doc ID", *NAMES).to_dicts()
+    with open("features.jsonl", "w") as file:
+        for row in rows:
+            logged = [{"name": name, "value": row[name]} for name in NAMES]
+            hit = {"_id": row["Doc ID"], "query": row["Query Text"], "fields": {"_ltrlog": [{"log": logged}]}}
+            print(json.dumps(hit), file=file)
+    with open("judgements.csv", "a") as file:
+        file.write("query without features,d,1\n")
+    return tmp_path
+
+
+JOINED = ["judgements.csv", "--features", "features.jsonl", "--float64"]
+
+
+def test_convert_joins_and_says_what_it_took(run, folder):
+    result = run("convert", *JOINED, "out.store")
+    store = pr.open_store("out.store", comments=True)
+    assert np.array_equal(store.X, STREAM.X)
+    assert np.array_equal(store.relevance, STREAM.relevance)
+    assert store.feature_names == tuple(NAMES)
+    assert store.qids.tolist()[:2] == [f"query-{qid}" for qid in STREAM.qids[:2]]
+    assert store.comments.tolist()[:3] == ["d0", "d1", "d2"]
+    assert result.stderr.splitlines() == [
+        "judgements.csv (csv): query from 'Query Text' (guessed), document from 'Doc ID' (guessed), "
+        "grade from 'Rating' (guessed)",
+        "features.jsonl (jsonl): query from 'query' (guessed), document from '_id' (guessed); "
+        "4 features: 'title', 'body', 'age', 'price'",
+        "warning: 1 judgements without features are left out",
+    ]
+    run("convert", *JOINED, "again.parquet", "--group")
+    assert pr.read_parquet("again.parquet").n_documents == STREAM.n_documents
+
+
+def test_every_command_that_reads_takes_tables(run, folder):
+    expected = pr.ListwisePerceptron()
+    expected.learn(STREAM)
+    run("learn", *JOINED, "--save", "model.json")
+    assert np.array_equal(pr.load("model.json").weights, expected.weights)
+    run("learn", "one.csv", "--float64", "--save", "other.json")
+    assert np.array_equal(pr.load("other.json").weights, expected.weights)
+    for command in (["evaluate", "model.json"], ["rank", "model.json"], ["compare"], ["bound"]):
+        for table in (JOINED, ["one.csv"]):
+            assert "Query Text" in run(*command, *table).stderr
+
+
+def test_columns_by_name(run, folder):
+    pl.read_csv("one.csv").rename({"Query Text": "who", "Doc ID": "what", "Rating": "how"}).write_csv("odd.csv.gz.csv")
+    named = ["--qid-column", "who", "--docid-column", "what", "--relevance-column", "how"]
+    result = run("convert", "odd.csv.gz.csv", "out.store", *named, "--column", "feature=age")
+    assert (
+        "query from 'who', document from 'what', grade from 'how'; 1 features: 'age'; ignored: 'title'" in result.stderr
+    )
+    assert pr.open_store("out.store").feature_names == ("age",)
+    run(
+        "convert",
+        "odd.csv.gz.csv",
+        "out.parquet",
+        "--column",
+        "qid=who",
+        "--column",
+        "docid=what",
+        "--column",
+        "relevance=how",
+    )
+    twice = run("convert", "odd.csv.gz.csv", "x.store", "--column", "qid=who", "--qid-column", "what", code=1)
+    assert "the column of qid is given twice, 'who' and 'what'" in twice.stderr
+    assert "--column qid=… names it" in run("convert", "odd.csv.gz.csv", "x.store", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (
+            "qid,grade,x\n1,1,\n",
+            [],
+            "a.csv:2:3: feature 'x' is missing; --zero-missing takes it for 0, --keep-missing for",
+        ),
+        ("qid,grade,x\n1,1,a\n1,1,2\n1,1,2\n", [], "a.csv:2:3: a feature must be a number (column 'x'), got 'a'"),
+        (
+            "qid,grade,x\n1,1,1\n2,1,1\n1,1,1\n",
+            [],
+            "a.csv:4:1: the documents of query '1' are not adjacent; convert --group",
+        ),
+        ("qid,grade,x\n1,1,1e60\n", [], "(--float64 has more range)"),
+        ("qid,grade\n1,1\n", [], "no column of numbers is left for them; --features names a table that has them"),
+        ("qid,grade,x\n1,1,1\n", ["--zero-based"], "--zero-based: applies to LETOR text only, not to a table"),
+        (
+            "qid,grade,x\n1,1,1\n",
+            ["--keep-missing", "--zero-missing"],
+            "say --keep-missing or --zero-missing, not both",
+        ),
+        ("qid,grade,x\n1,1,1\n", ["--features", "none.jsonl"], "there is no file none.jsonl"),
+    ],
+)
+def test_errors_in_terms_of_options_leave_nothing(run, tmp_path, monkeypatch, text, options, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(text)
+    assert message in run("convert", "a.csv", "out.store", *options, code=1).stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_missing_values_are_kept_or_zero(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("qid,grade,x,y\n1,1,,2\n")
+    run("convert", "a.csv", "zero.store", "--zero-missing")
+    assert pr.open_store("zero.store").X.tolist() == [[0, 2]]
+    run("convert", "a.csv", "kept.store", "--keep-missing")
+    assert np.isnan(pr.open_store("kept.store").X[0, 0])
+    pr.write_store(STREAM, "s.store")
+    assert (
+        "--zero-missing: applies to tables only"
+        in run("convert", "s.store", "x.store", "--zero-missing", code=1).stderr
+    )
+
+
+def test_tables_are_not_written_and_not_replaced(run, folder):
+    assert "tables like out.csv.gz are read, not written" in run("convert", "one.csv", "out.csv.gz", code=1).stderr
+    before = (folder / "features.jsonl").read_bytes()
+    assert "would replace" in run("learn", *JOINED, "--save", "features.jsonl", code=1).stderr
+    assert (folder / "features.jsonl").read_bytes() == before

@@ -1,0 +1,462 @@
+"""Tables: CSV, TSV, JSON lines, logs of engines, TREC files; guessed columns, joins, blocks."""
+
+import bz2
+import csv
+import gzip
+import json
+import lzma
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+from support.comparing import assert_same
+
+import perceptrank as pr
+from perceptrank.io.tables import chunks, delimited, json_lines
+
+JUDGED = "query,docid,rating,title_bm25,price\nred shoes,a,2,1.5,10\nred shoes,b,0,0.25,20\nhats,c,1,3,30\n"
+X = np.array([[1.5, 10], [0.25, 20], [3, 30]], dtype=np.float32)
+
+COMPRESSED = {
+    ".csv": lambda data: data,
+    ".csv.gz": gzip.compress,
+    ".csv.bz2": bz2.compress,
+    ".csv.xz": lzma.compress,
+    ".csv.zst": zstandard.ZstdCompressor().compress,
+}
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def write_lines(folder, name, objects):
+    return write(folder, name, "".join(json.dumps(one) + "\n" for one in objects))
+
+
+def check(stream):
+    """Fail unless a stream is the one of `JUDGED`."""
+    np.testing.assert_array_equal(stream.X, X)
+    assert stream.X.dtype == np.float32
+    assert stream.relevance.tolist() == [2, 0, 1]
+    assert stream.offsets.tolist() == [0, 2, 3]
+    assert stream.qids.tolist() == ["red shoes", "hats"]
+    assert stream.comments.tolist() == ["a", "b", "c"]
+    assert stream.feature_names == ("title_bm25", "price")
+
+
+def whole(scan):
+    return pr.QueryStream.concatenate(scan)
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+def test_one_file_plain_or_compressed(suffix, tmp_path):
+    path = write(tmp_path, f"j{suffix}", COMPRESSED[suffix](JUDGED.encode()))
+    found = []
+    check(pr.read_table(path, report=found.append))
+    check(whole(pr.scan_table(path)))
+    (columns,) = found
+    assert (columns.qid, columns.docid, columns.relevance) == ("query", "docid", "rating")
+    assert columns.features == ("title_bm25", "price")
+    assert columns.guessed == ("qid", "docid", "relevance")
+    assert str(columns).endswith(
+        "(csv): query from 'query' (guessed), document from 'docid' (guessed), grade from 'rating' (guessed); "
+        "2 features: 'title_bm25', 'price'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.tsv", JUDGED.replace(",", "\t")),
+        ("a.csv", JUDGED.replace(",", ";")),
+        ("a.csv", JUDGED.replace("\n", "\r\n")),
+        ("a.csv", "\ufeff" + JUDGED),
+        ("a.csv", JUDGED.rstrip("\n")),
+        ("a.csv", JUDGED.replace("\n", "\n\n") + "\n\n"),
+        ("a.csv", JUDGED.replace("1.5", " 1.5 ").replace("red shoes", '"red shoes"')),
+        ("a.csv", JUDGED.replace("docid", '"docid"')),
+        ("unnamed", JUDGED),
+        ("unnamed", JUDGED.replace(",", "\t")),
+    ],
+)
+def test_dialects(name, text, tmp_path):
+    path = write(tmp_path, name, text)
+    check(pr.read_table(path))
+    check(whole(pr.scan_table(path)))
+
+
+def test_lines_of_json_are_the_same_table(tmp_path):
+    rows = list(csv.DictReader(JUDGED.splitlines()))
+    numbers = [row | {name: float(row[name]) for name in ("rating", "title_bm25", "price")} for row in rows]
+    check(pr.read_table(write_lines(tmp_path, "text.jsonl", rows)))
+    for name in ("a.jsonl", "a.ndjson", "unnamed"):
+        check(pr.read_table(write_lines(tmp_path, name, numbers)))
+        check(whole(pr.scan_table(tmp_path / name)))
+    nested = [
+        {"query": row["query"], "docid": row["docid"], "rating": row["rating"], "features": features}
+        for row, features in zip(rows, ({"title_bm25": a, "price": b} for a, b in X.tolist()), strict=True)
+    ]
+    check(pr.read_table(write_lines(tmp_path, "nested.jsonl", nested)))
+    lists = [row | {"features": list(row["features"].values())} for row in nested]
+    stream = pr.read_table(write_lines(tmp_path, "lists.jsonl", lists))
+    assert stream.feature_names == ("f1", "f2")
+    np.testing.assert_array_equal(stream.X, X)
+
+
+@pytest.mark.parametrize(
+    ("header", "roles"),
+    [
+        ("qid,docid,relevance,x", ("qid", "docid", "relevance")),
+        ("Query Text,Doc ID,Rating,x", ("Query Text", "Doc ID", "Rating")),
+        ("search_term,document_id,judgement,x", ("search_term", "document_id", "judgement")),
+        ("Search Term,id,Grade,x", ("Search Term", "id", "Grade")),
+        ("query_id,url,label,x", ("query_id", "url", "label")),
+        ("topic,docno,rel,x", ("topic", "docno", "rel")),
+    ],
+)
+def test_usual_names_are_guessed(header, roles, tmp_path):
+    found = []
+    stream = pr.read_table(write(tmp_path, "a.csv", f"{header}\nq,d,1,0.5\n"), report=found.append)
+    assert (found[0].qid, found[0].docid, found[0].relevance) == roles
+    assert stream.feature_names == ("x",)
+
+
+def test_columns_by_name_and_those_that_are_no_features(tmp_path):
+    """A second column of ids or grades is never a feature, however numeric; nor is text."""
+    text = (
+        "qid,query,label,grade,id,docid,words,x,flag\n1,one,2,0,17,d1,some,0.5,true\n1,one,0,1,18,d2,text,1.5,FALSE\n"
+    )
+    path = write(tmp_path, "a.csv", text)
+    found = []
+    stream = pr.read_table(path, report=found.append)
+    assert stream.feature_names == ("x", "flag")
+    np.testing.assert_array_equal(stream.X, [[0.5, 1], [1.5, 0]])
+    assert stream.qids.tolist() == ["1"]
+    assert stream.relevance.tolist() == [0, 1]
+    assert stream.comments.tolist() == ["d1", "d2"]
+    assert found[0].ignored == ("query", "label", "id", "words")
+    assert "ignored: 'query', 'label', 'id', 'words'" in str(found[0])
+    stream = pr.read_table(path, qid="query", relevance="label", docid="id", features=["x", "grade"])
+    assert stream.feature_names == ("x", "grade")
+    assert stream.qids.tolist() == ["one"]
+    assert stream.relevance.tolist() == [2, 0]
+    assert stream.comments.tolist() == ["17", "18"]
+    assert pr.read_table(path, features="x").n_features == 1
+
+
+def test_exports_of_quepid(tmp_path):
+    """Basic, with queries that have no ratings; detailed; and a snapshot as features."""
+    basic = write(tmp_path, "basic.csv", 'query,docid,rating\nshoes,a,3\nshoes,b,0\nnothing\n"hats, red",c,1\n')
+    detailed = write(
+        tmp_path,
+        "detailed.csv",
+        "Team Name,Case Name,Case ID,Query Text,Doc ID,Doc Position,Title,Rating,views\r\n"
+        'We,Shop,7,shoes,a,1,Shoe,3,10\r\nWe,Shop,7,shoes,b,2,Boot,0,20\r\nWe,Shop,7,"hats, red",c,1,Hat,1,30\r\n',
+    )
+    snapshot = write(
+        tmp_path,
+        "snapshot.csv",
+        "Snapshot Name,Snapshot Time,Case ID,Query Text,Doc ID,Doc Position,bm25\n"
+        'S,2024-01-01 10:00:00,7,shoes,a,1,2.5\nS,2024-01-01 10:00:00,7,shoes,b,2,1.5\nS,2024,7,"hats, red",c,1,9\n',
+    )
+    stream = pr.read_table(detailed)
+    assert stream.feature_names == ("views",)
+    assert stream.qids.tolist() == ["shoes", "hats, red"]
+    with pytest.warns(UserWarning, match="1 rows without a grade are left out"):
+        joined = pr.read_table(basic, snapshot)
+    assert joined.feature_names == ("bm25",)
+    np.testing.assert_array_equal(joined.X[:, 0], [2.5, 1.5, 9])
+    assert joined.relevance.tolist() == [3, 0, 1]
+    places = pr.read_table(detailed, snapshot, features=["bm25", "Doc Position"])
+    np.testing.assert_array_equal(places.X, [[2.5, 1], [1.5, 2], [9, 1]])
+
+
+JUDGEMENTS = "query,doc_id,grade\nshoes,1,2\nshoes,2,0\nhats,3,1\nhats,9,1\n"
+
+
+def hit(document, features, **others):
+    """A hit as the plugin writes it: what did not match has no value."""
+    logged = [{"name": name} | ({} if value is None else {"value": value}) for name, value in features.items()]
+    return {
+        "_index": "shop",
+        "_id": document,
+        "_score": 12.5,
+        "_source": {"grade": 99, "query": "of the document"},
+        "fields": {"_ltrlog": [{"log_entry1": logged}]},
+        "matched_queries": ["logged"],
+    } | others
+
+
+def response(*hits):
+    return {"took": 3, "timed_out": False, "_shards": {"total": 1}, "hits": {"total": {"value": 9}, "hits": list(hits)}}
+
+
+HITS = {
+    "shoes": [hit("1", {"title": 1.5, "body": 2.0}), hit("2", {"title": 0.5, "body": None})],
+    "hats": [hit("3", {"body": 4.0, "title": None}), hit("8", {"title": 1.0})],
+}
+LOGS = {
+    "responses": [{"query": query} | response(*hits) for query, hits in HITS.items()],
+    "responses inside": [{"query": query, "response": response(*hits)} for query, hits in HITS.items()],
+    "msearch": [{"responses": [{"query": query} | response(*hits) for query, hits in HITS.items()]}],
+    "hits": [one | {"query": query} for query, hits in HITS.items() for one in hits],
+}
+
+
+@pytest.mark.parametrize("shape", LOGS)
+def test_logs_of_elasticsearch_and_opensearch(shape, tmp_path):
+    judgements = write(tmp_path, "j.csv", JUDGEMENTS)
+    logs = write_lines(tmp_path, "log.jsonl", LOGS[shape])
+    with pytest.warns(UserWarning, match="left out") as warned:
+        stream = pr.read_table(judgements, logs, missing="keep")
+    said = "1 judgements without features and 1 rows of features without a judgement are left out"
+    assert [str(one.message) for one in warned] == [said]
+    np.testing.assert_array_equal(stream.X, [[1.5, 2], [0.5, np.nan], [np.nan, 4]])
+    assert stream.feature_names == ("title", "body")
+    assert stream.relevance.tolist() == [2, 0, 1]
+    assert stream.comments.tolist() == ["1", "2", "3"]
+    with pytest.warns(UserWarning, match="left out"):
+        zero = pr.read_table(judgements, logs, missing="zero")
+    np.testing.assert_array_equal(zero.X, [[1.5, 2], [0.5, 0], [0, 4]])
+    with pytest.raises(
+        pr.FormatError, match=r"feature 'body' is missing; missing='zero' takes it for 0, missing='keep'"
+    ):
+        pr.read_table(judgements, logs)
+    with pytest.warns(UserWarning, match="left out"):
+        assert_same(whole(pr.scan_table(judgements, logs, missing="zero")), zero)
+
+
+def test_several_logs_in_a_hit_and_fields_of_the_document(tmp_path):
+    logs = {"_ltrlog": [{"main": [{"name": "a", "value": 1}]}, {"other": [{"name": "a", "value": 2}]}], "sku": ["s1"]}
+    path = write_lines(tmp_path, "l.jsonl", [{"qid": 7, "_id": "x", "_source": {"stars": 3}, "fields": logs}])
+    stream = pr.read_table(path, docid="sku", relevance="stars")
+    assert stream.feature_names == ("main.a", "other.a")
+    assert stream.relevance.tolist() == [3]
+    assert stream.comments.tolist() == ["s1"]
+    assert stream.qids.tolist() == ["7"]
+
+
+SOLR = {
+    "dense": ["title=1.5,body=2.0", "title=0.5,body=0.0", "title=0.0,body=4.0"],
+    "sparse": ["title=1.5,body=2.0", "title=0.5", "body=4.0"],
+    "former": ["title:1.5;body:2.0", "title:0.5;body:0.0", "title:0.0;body:4.0"],
+}
+
+
+@pytest.mark.parametrize("shape", SOLR)
+def test_features_of_solr(shape, tmp_path):
+    judgements = write(tmp_path, "j.csv", JUDGEMENTS.replace("hats,9,1\n", ""))
+    documents = [{"id": str(i + 1), "score": 3.0, "[features]": text} for i, text in enumerate(SOLR[shape])]
+    answers = [
+        {
+            "responseHeader": {"status": 0, "params": {"q": query, "fl": "id,score,[features]"}},
+            "response": {"numFound": 2, "start": 0, "docs": documents[rows]},
+        }
+        for query, rows in (("shoes", slice(2)), ("hats", slice(2, 3)))
+    ]
+    files = [
+        write_lines(tmp_path, "answers.jsonl", answers),
+        write_lines(
+            tmp_path,
+            "docs.jsonl",
+            [one | {"query": q} for one, q in zip(documents, ["shoes", "shoes", "hats"], strict=True)],
+        ),
+        write(
+            tmp_path,
+            "docs.csv",
+            "query,id,score,[features]\n"
+            + "".join(
+                f'{q},{i},3.0,"{text}"\n'
+                for q, i, text in zip(["shoes", "shoes", "hats"], "123", SOLR[shape], strict=True)
+            ),
+        ),
+    ]
+    for file in files:
+        stream = pr.read_table(judgements, file, missing="zero")
+        np.testing.assert_array_equal(stream.X, [[1.5, 2], [0.5, 0], [0, 4]])
+        assert stream.feature_names == ("title", "body")
+        assert_same(whole(pr.scan_table(judgements, file, missing="zero")), stream)
+
+
+def test_files_of_trec(tmp_path):
+    qrels = write(tmp_path, "test.qrels", "301 0 FR1 1\n301 0 FR2 0\n302 0 FR1 2\n302\t0\tFR3\t-2\n")
+    run = write(
+        tmp_path,
+        "bm25.run",
+        "301 Q0 FR2 1 12.5 bm25\n301 Q0 FR1 2 11.0 bm25\n302 Q0 FR3 1 7 bm25\n"
+        "302 Q0 FR1 2 6e0 bm25\n302 Q0 FR9 3 5 bm25\n",
+    )
+    with pytest.warns(UserWarning, match="^1 rows of features without a judgement are left out$"):
+        stream = pr.read_table(qrels, run)
+    assert stream.feature_names == ("score", "rank")
+    np.testing.assert_array_equal(stream.X, [[12.5, 1], [11, 2], [7, 1], [6, 2]])
+    assert stream.relevance.tolist() == [0, 1, 0, 2]
+    assert stream.comments.tolist() == ["FR2", "FR1", "FR3", "FR1"]
+    unnamed = [write(tmp_path, path.stem, path.read_bytes()) for path in (qrels, run)]
+    with pytest.warns(UserWarning, match="left out"):
+        assert_same(pr.read_table(*unnamed), stream)
+    assert (
+        pr.read_table(
+            qrels, write(tmp_path, "a.run", run.read_text()[: -len("302 Q0 FR9 3 5 bm25\n")]), features="score"
+        ).n_features
+        == 1
+    )
+
+
+def test_a_join_of_tables_with_their_own_names_and_other_order(tmp_path):
+    """Numbers in JSON and text in CSV are one id; the order is that of the features."""
+    judgements = write(tmp_path, "j.tsv", "query\tdocid\tgrade\n7\t1\t2\n7\t2\t0\n8\t1\t1\n")
+    rows = [{"qid": 8, "document": 1, "x": 1}, {"qid": 7, "document": 2.0, "x": 2}, {"qid": 7, "document": "1", "x": 3}]
+    stream = pr.read_table(judgements, write_lines(tmp_path, "f.jsonl", rows))
+    assert stream.qids.tolist() == ["8", "7"]
+    assert stream.comments.tolist() == ["1", "2", "1"]
+    assert stream.relevance.tolist() == [1, 0, 2]
+    assert stream.X.ravel().tolist() == [1, 2, 3]
+    assert_same(pr.read_table(judgements, tmp_path / "f.jsonl", qid="qid", docid="docid"), stream)
+    with pytest.raises(ValueError, match=r"none of .*j.tsv, .*f.jsonl has a column 'other'"):
+        pr.read_table(judgements, tmp_path / "f.jsonl", qid="other")
+
+
+def test_names_of_features_are_the_union(tmp_path):
+    """Over lines and over files."""
+    one = write_lines(tmp_path, "1.jsonl", [{"qid": 1, "grade": 1, "a": 1}, {"qid": 1, "grade": 0, "b": 2}])
+    other = write(tmp_path, "2.csv", "qid,grade,c,a\n2,1,3,4\n")
+    stream = pr.read_table([one, other], missing="keep")
+    assert stream.feature_names == ("a", "b", "c")
+    nan = np.nan
+    np.testing.assert_array_equal(stream.X, [[1, nan, nan], [nan, 2, nan], [4, nan, 3]])
+    assert stream.comments is None
+    assert_same(whole(pr.scan_table([one, other], missing="keep")), stream)
+    with pytest.raises(pr.FormatError, match=r"2.csv:2:1: feature 'b' is missing"):
+        pr.read_table([write_lines(tmp_path, "3.jsonl", [{"qid": 1, "grade": 1, "a": 1, "b": 2, "c": 3}]), other])
+
+
+def test_words_for_what_is_missing(tmp_path):
+    words = ["", "NA", "n/a", "NaN", "null", "None"]
+    text = "qid,grade,x,y\n" + "".join(f"q,1,{word},{i}\n" for i, word in enumerate(words))
+    path = write(tmp_path, "a.csv", text)
+    stream = pr.read_table(path, missing="keep")
+    assert np.isnan(stream.X[:, 0]).all()
+    assert stream.X[:, 1].tolist() == list(range(len(words)))
+    with pytest.raises(pr.FormatError, match=r"a.csv:2:3: feature 'x' is missing; missing='zero' takes it for 0"):
+        pr.read_table(path)
+    path = write(tmp_path, "ids.csv", "qid,docid,grade,x\nnull,NA,1,0.5\n")  # of ids they are words like others
+    assert pr.read_table(path).qids.tolist() == ["null"]
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6),
+            st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6),
+            st.floats(0, 5, width=32),
+            st.floats(width=32, allow_nan=False, allow_infinity=False),
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_what_other_programs_write_is_read(rows, tmp_path_factory):
+    """Whatever the texts are: quotes, delimiters, newlines."""
+    folder = tmp_path_factory.mktemp("tables")
+    qids, docids, grades, values = zip(*rows, strict=True)
+    frame = {"qid": list(qids), "docid": list(docids), "grade": list(grades), "x": list(values)}
+    order = sorted(range(len(rows)), key=lambda i: qids.index(qids[i]))
+    pl.DataFrame(frame).write_csv(folder / "polars.csv")
+    pd.DataFrame(frame).to_csv(folder / "pandas.csv", index=False)
+    pl.DataFrame(frame).write_ndjson(folder / "polars.jsonl")
+    pd.DataFrame(frame).to_json(folder / "pandas.jsonl", orient="records", lines=True, double_precision=15)
+    for path in folder.iterdir():
+        if path.name == "pandas.csv" and "\r" in "".join(qids + docids):
+            continue  # pandas leaves a carriage return without quotes
+        stream = pr.read_table(path)
+        assert stream.comments.tolist() == [docids[i] for i in order], path.name
+        assert np.repeat(stream.qids, np.diff(stream.offsets)).tolist() == [qids[i] for i in order], path.name
+        if path.name != "pandas.jsonl":  # which rounds to 15 decimals
+            assert stream.X[:, 0].tolist() == [np.float32(values[i]) for i in order]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_blocks_are_whole_queries_whatever_the_size(kind, tmp_path, monkeypatch):
+    """Chunks of text, batches of lines and blocks of features may all split a query."""
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(1, 12, 60)
+    frame = pl.DataFrame(
+        {
+            "query": [f'query "{q}"\n, of lines' for q, size in enumerate(sizes) for _ in range(size)],
+            "docid": [f"d{i}" for i in range(sizes.sum())],
+            "grade": rng.integers(0, 3, sizes.sum()),
+            "x": rng.normal(size=sizes.sum()),
+            "y": rng.normal(size=sizes.sum()),
+        }
+    )
+    path = tmp_path / f"a.{kind}"
+    frame.write_csv(path) if kind == "csv" else frame.write_ndjson(path)
+    stream = pr.read_table(path, dtype="float64")
+    assert stream.X.tobytes() == frame.select("x", "y").to_numpy(order="c").tobytes()
+    assert np.diff(stream.offsets).tolist() == sizes.tolist()
+    for size in (64, 300, 5000):
+        monkeypatch.setattr(chunks, "CHUNK_BYTES", size)
+        monkeypatch.setattr(delimited, "CHUNK_BYTES", size)
+        monkeypatch.setattr(json_lines, "_BATCH_NUMBERS", size)
+        assert_same(pr.read_table(path, dtype="float64"), stream)
+        scan = pr.scan_table(path, dtype="float64", max_bytes=size)
+        blocks = list(scan)
+        assert len(blocks) > 1
+        assert_same(whole(blocks), stream)
+        assert_same(whole(scan), stream)  # a second time
+
+
+def test_queries_that_come_back(tmp_path):
+    path = write(tmp_path, "a.csv", "qid,docid,grade,x\na,1,1,1\nb,2,1,2\n\na,3,0,3\n")
+    stream = pr.read_table(path)
+    assert stream.qids.tolist() == ["a", "b"]
+    assert stream.comments.tolist() == ["1", "3", "2"]
+    assert stream.X.ravel().tolist() == [1, 3, 2]
+    with pytest.raises(
+        pr.FormatError, match=r"a.csv:5:1: the documents of query 'a' are not adjacent; read_table groups"
+    ):
+        list(pr.scan_table(path))
+
+
+def test_learning_from_a_table_is_learning_from_its_stream(tmp_path):
+    stream = pr.mslr_shaped(20, n_documents=6, n_features=4)
+    frame = stream.to_frame("polars")
+    frame.write_csv(tmp_path / "a.csv")
+    learners = [pr.ListwisePerceptron(transforms="running") for _ in range(3)]
+    for learner, data in zip(
+        learners,
+        (stream, pr.read_table(tmp_path / "a.csv"), pr.scan_table(tmp_path / "a.csv", max_bytes=100)),
+        strict=True,
+    ):
+        learner.learn(data)
+    assert learners[0].weights.tobytes() == learners[1].weights.tobytes() == learners[2].weights.tobytes()
+
+
+def test_progress_reaches_the_size_of_the_files(tmp_path):
+    judgements = write(tmp_path, "j.csv", JUDGEMENTS)
+    logs = write_lines(tmp_path, "log.jsonl.", LOGS["hits"])
+    seen = []
+    with pytest.warns(UserWarning, match="left out"):
+        pr.read_table(judgements, logs, missing="zero", progress=lambda *counts: seen.append(counts))
+    size = judgements.stat().st_size + logs.stat().st_size
+    assert seen[-1] == (size, size)
+    assert sorted(seen) == seen
+
+
+def test_values_keep_their_bits(tmp_path):
+    path = write(tmp_path, "a.csv", "qid,grade,x\nq,1,0.1\nq,0,1e300\nq,0,16777217\n")
+    assert pr.read_table(path, dtype="float64").X.ravel().tolist() == [0.1, 1e300, 16777217]
+    with pytest.raises(
+        pr.FormatError, match=r"a.csv:3:3: a feature must be finite and fit into float32 \(column 'x'\).*1e300"
+    ):
+        pr.read_table(path)
+    assert math.isclose(pr.read_table(write(tmp_path, "b.csv", "qid,grade,x\nq,1,0.1\n")).X[0, 0], 0.1, rel_tol=1e-7)
