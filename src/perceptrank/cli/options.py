@@ -44,6 +44,10 @@ Files = Annotated[
     Reads(What.data),
 ]
 Model = Annotated[str, typer.Argument(help="Model that 'perceptrank learn' has saved."), Reads()]
+Target = Annotated[
+    str,
+    typer.Option("--to", metavar="TARGET", help="Engine: python, javascript, sql, onnx."),
+]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads to use; by default all processors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
