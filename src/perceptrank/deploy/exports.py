@@ -11,6 +11,7 @@ __all__ = ["Export", "export", "make_target", "targets"]
 _TARGETS = {
     "python": ("python_function", "PythonFunction"),
     "javascript": ("javascript_function", "JavaScriptFunction"),
+    "sql": ("sql_query", "SqlQuery"),
 }
 
 
