@@ -1,6 +1,7 @@
 """Comparing the ranking of a model with that of the engine it was exported to."""
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ def _check(scores: Floats, expected: Floats, target: Target) -> None:
 def _compared(found: Parity, block: QueryStream, expected: Floats, scores: Floats, differs: list[Any]) -> Parity:
     same = turned = 0
     worst = found.difference
-    for q, (start, stop) in enumerate(zip(block.offsets[:-1], block.offsets[1:], strict=True)):
+    for q, (start, stop) in enumerate(pairwise(block.offsets)):
         one, other = expected[start:stop], scores[start:stop]
         largest = float(np.abs(one).max())
         difference = float(np.abs(one - other).max()) / (largest or 1.0)

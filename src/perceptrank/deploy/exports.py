@@ -12,6 +12,7 @@ _TARGETS = {
     "python": ("python_function", "PythonFunction"),
     "javascript": ("javascript_function", "JavaScriptFunction"),
     "sql": ("sql_query", "SqlQuery"),
+    "onnx": ("onnx_graph", "OnnxGraph"),
 }
 
 
