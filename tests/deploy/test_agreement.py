@@ -104,6 +104,17 @@ def test_bad_input_writes_nothing(files):
     assert "would replace" in done.stderr
 
 
+def test_all_targets_are_in_the_help():
+    shown = " ".join(
+        invoke(
+            "export",
+            "--help",
+        ).stdout.split()
+    )
+    for target in pr.deploy.targets():
+        assert target in shown
+
+
 def test_the_command_parity(files, wrong):
     done = invoke("parity", files / "model.json", files / "test.txt", "--to", "python", "--float64")
     assert done.exit_code == 0, done.stderr

@@ -126,6 +126,8 @@ def test_sparse_models_take_dense_features():
 def test_the_file_says_what_it_takes(learned, stream, tmp_path):
     exported = pr.deploy.export(learned("auto"), "onnx")
     exported.save(tmp_path / "model.onnx")
+    with pytest.raises(ValueError, match="the file of onnx is no text: save it"):
+        _ = exported.text
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     (given,), (made,) = session.get_inputs(), session.get_outputs()
     assert (given.name, given.shape, given.type) == ("features", ["documents", 6], "tensor(double)")

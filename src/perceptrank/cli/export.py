@@ -1,5 +1,6 @@
 """The command `export`."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.files import Writes
-from perceptrank.cli.options import Model, Pairs, Target
+from perceptrank.cli.options import Model, Target, TargetOptions
 from perceptrank.cli.streams import complain, standard_output
 
 
@@ -16,7 +17,7 @@ def export(
     model: Model,
     to: Target,
     out: Annotated[Path | None, typer.Option(help="File to write; by default standard output."), Writes()] = None,
-    pairs: Pairs = None,
+    pairs: TargetOptions = None,
 ) -> None:
     """Write a model as the file that another engine takes; say on standard error what must be known to use it.
 
@@ -28,6 +29,8 @@ def export(
 
     exported = pr.deploy.export(pr.load(model), to, **parse_settings(pairs or []))
     if out is None:
+        if not exported.is_text and sys.stdout.isatty():
+            raise ValueError(f"{to} is no text, which a terminal could show: name a file with --out")
         standard_output().write(exported.content)
     else:
         exported.save(out)

@@ -5,14 +5,14 @@ from dataclasses import asdict
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.options import AsJson, Model, Pairs, Target
+from perceptrank.cli.options import AsJson, Model, Target, TargetOptions
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
 from perceptrank.cli.streams import say
 from perceptrank.cli.tables import print_json
 
 
-def parity(*, model: Model, to: Target, pairs: Pairs = None, reading: Reading, as_json: AsJson = False) -> None:
+def parity(*, model: Model, to: Target, pairs: TargetOptions = None, reading: Reading, as_json: AsJson = False) -> None:
     """Rank queries by a model and by the engine it is exported to, and compare; exit with status 1 if they differ.
 
     Order counts but for documents of equal scores, and scores but for rounding.

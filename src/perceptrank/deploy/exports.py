@@ -13,6 +13,10 @@ _TARGETS = {
     "javascript": ("javascript_function", "JavaScriptFunction"),
     "sql": ("sql_query", "SqlQuery"),
     "onnx": ("onnx_graph", "OnnxGraph"),
+    "elasticsearch": ("elasticsearch_model", "ElasticsearchModel"),
+    "opensearch": ("elasticsearch_model", "OpenSearchModel"),
+    "solr": ("solr_model", "SolrModel"),
+    "ranklib": ("ranklib_model", "RankLibModel"),
 }
 
 

@@ -48,6 +48,8 @@ class Folded:
         Names of the features: f1, f2, ... if they have none.
     weights, offsets : arrays of shape (features,)
         Weights of raw features, and what is subtracted from them first; both 0 for a feature without weight.
+    spreads : array of shape (features,)
+        What the transforms divide a feature by: weights * spreads are the weights of standardised features.
     bias : float
         Part of the score that depends on no feature: 0, unless there are standardisers one after the other.
     is_sparse : bool
@@ -60,6 +62,7 @@ class Folded:
     names: tuple[str, ...]
     weights: Floats
     offsets: Floats
+    spreads: Floats
     bias: float
     is_sparse: bool
     notes: tuple[str, ...]
@@ -158,7 +161,10 @@ def fold_function(function: RankingFunction) -> Folded:
             )
     if not weights.any():
         raise ValueError("all weights are 0, so that all documents have the same score: there is nothing to export")
-    return Folded(function.algorithm, function.names, weights, offsets, bias, function.is_sparse, _notes(function))
+    spreads = np.where(weights == 0.0, 1.0, 1.0 / np.where(slope == 0.0, 1.0, slope))
+    return Folded(
+        function.algorithm, function.names, weights, offsets, spreads, bias, function.is_sparse, _notes(function)
+    )
 
 
 def _notes(function: RankingFunction) -> tuple[str, ...]:

@@ -36,7 +36,6 @@ class OnnxGraph(Target):
     """
 
     name = "onnx"
-    is_text = False
 
     def export(self, function: RankingFunction) -> Export:
         """Return the graph as the bytes of a file; raise if a transform cannot be expressed."""

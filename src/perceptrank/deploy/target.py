@@ -1,7 +1,7 @@
 """The interface of targets: what a model can be exported to."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,12 +29,19 @@ class Export:
     """
 
     target: str
-    content: bytes
+    content: bytes = field(repr=False)
     notes: tuple[str, ...]
 
     @property
+    def is_text(self) -> bool:
+        """True if the file is text, as that of all targets but onnx."""
+        return self.target != "onnx"
+
+    @property
     def text(self) -> str:
-        """The file as text; raises if it is none, as that of onnx."""
+        """The file as text; raises if it is none."""
+        if not self.is_text:
+            raise ValueError(f"the file of {self.target} is no text: save it, or take its content")
         return self.content.decode()
 
     def save(self, path: str | Path) -> None:
@@ -51,12 +58,9 @@ class Target(ABC):
     ----------
     name : str
         Name for `export` and on the command line.
-    is_text : bool
-        True if the file is text.
     """
 
     name: ClassVar[str]
-    is_text: ClassVar[bool] = True
 
     @abstractmethod
     def export(self, function: RankingFunction) -> Export:
