@@ -20,7 +20,7 @@ def random_model(rng):
     """A model with random weights, statistics and documents; scales over twelve orders of magnitude."""
     d = int(rng.integers(1, 40))
     X = rng.normal(size=(int(rng.integers(2, 12)), d)) * 10.0 ** rng.uniform(-6, 6, size=d)
-    X += X.std(axis=0) * 10.0 ** rng.uniform(-2, 4, size=d) * rng.choice([-1, 0, 1], size=d)
+    X += X.std(axis=0) * 10.0 ** rng.uniform(-2, 3, size=d) * rng.choice([-1, 0, 1], size=d)
     model = pr.ListwisePerceptron(transforms=LINEAR[int(rng.integers(1, len(LINEAR)))])
     model.learn_one(X, np.arange(len(X)) % 3)
     state = model._state.copy()

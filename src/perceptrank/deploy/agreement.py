@@ -16,7 +16,7 @@ from perceptrank.stream.query_stream import QueryStream
 
 @dataclass(frozen=True)
 class Parity:
-    """How far an engine ranks as the model does.
+    """The agreement of an engine's ranking with the model's.
 
     Attributes
     ----------

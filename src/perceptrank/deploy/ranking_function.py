@@ -1,4 +1,4 @@
-"""What a linear model ranks by, taken from its state in one moment."""
+"""The function that a linear model ranks by, taken from its state in one moment."""
 
 from dataclasses import dataclass
 from typing import Any
