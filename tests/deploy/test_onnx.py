@@ -165,3 +165,16 @@ def test_the_default_model_ranks_real_streams_in_the_same_order(name):
     found = parity(model, real[:150], "onnx")
     assert found.agrees
     assert found.same == found.queries
+
+
+def test_every_learner_can_go_live():
+    """With its default settings, whatever its transforms; learners are found, not listed."""
+    rng = np.random.default_rng(3)
+    stream = pr.QueryStream.from_arrays(rng.normal(size=(120, 4)), rng.integers(0, 2, 120), group=[6] * 20)
+    for name, kind in pr.algorithms().items():
+        model = kind()
+        model.learn(stream)
+        found = parity(model, stream, "onnx")
+        assert found.agrees, (name, found)
+        if not model.transforms_:
+            assert parity(model, stream, "python").agrees, name
