@@ -17,8 +17,8 @@ TRANSFORMS = ["running", "running-spread", ["running", "running"], ["running-spr
 def random_model(rng: np.random.Generator, dtype: type) -> tuple[pr.Learner, np.ndarray]:
     """Return a model that has learned one query, and its documents: scales over twelve orders of magnitude.
 
-    Means are up to 1000 deviations from 0; up to 10 where `running` comes after `running-spread`, since `predict` itself
-    loses the digits of a larger mean there; and up to 1 in float32.
+    Means are up to 1000 deviations from 0; up to 10 where `running` comes after `running-spread`, since `predict`
+    itself loses the digits of a larger mean there; and up to 1 in float32.
     """
     transforms = TRANSFORMS[int(rng.integers(len(TRANSFORMS)))]
     farthest = 0 if dtype is np.float32 else 1 if transforms == ["running-spread", "running"] else 3

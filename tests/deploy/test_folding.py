@@ -20,12 +20,13 @@ def random_model(rng):
     """A model with random weights, statistics and documents; scales over twelve orders of magnitude.
 
     Means are up to 1000 deviations from 0, but up to 10 where `running` comes after `running-spread`: `predict` itself
-    loses the digits of a larger mean there, as it divides before it subtracts.
+    loses the digits of a larger mean there, as it divides before it subtracts. There are enough documents for the
+    terms of the largest score not to cancel.
     """
     transforms = LINEAR[int(rng.integers(1, len(LINEAR)))]
     farthest = 1 if transforms == ["running-spread", "running"] else 3
     d = int(rng.integers(1, 40))
-    X = rng.normal(size=(int(rng.integers(2, 12)), d)) * 10.0 ** rng.uniform(-6, 6, size=d)
+    X = rng.normal(size=(int(rng.integers(5, 12)), d)) * 10.0 ** rng.uniform(-6, 6, size=d)
     X += X.std(axis=0) * 10.0 ** rng.uniform(-2, farthest, size=d) * rng.choice([-1, 0, 1], size=d)
     model = pr.ListwisePerceptron(transforms=transforms)
     model.learn_one(X, np.arange(len(X)) % 3)
