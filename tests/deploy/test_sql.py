@@ -1,5 +1,7 @@
 """Queries in SQL, run by DuckDB in this process and by a PostgreSQL server that the tests start."""
 
+import shutil
+
 import numpy as np
 import pytest
 from support import real_streams
@@ -88,6 +90,7 @@ def test_what_sql_cannot_take_is_refused():
         pr.deploy.export(model_of(MOST_COLUMNS + 1)[0], "sql", dialect="postgresql")
 
 
+@pytest.mark.skipif(shutil.which("psql") is None, reason="there is no program psql")
 def test_a_server_that_is_not_there_is_said(tmp_path):
     model, stream = model_of(2)
     with pytest.raises(OSError, match=r"psql failed with status 2: .*connection"):
