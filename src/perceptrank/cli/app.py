@@ -16,8 +16,10 @@ from perceptrank.cli.datasets import datasets
 from perceptrank.cli.demo import demo
 from perceptrank.cli.errors import reported
 from perceptrank.cli.evaluate import evaluate
+from perceptrank.cli.export import export
 from perceptrank.cli.learn import learn
 from perceptrank.cli.options import ungrouped
+from perceptrank.cli.parity import parity
 from perceptrank.cli.rank import rank
 from perceptrank.cli.reproduce import reproduce
 from perceptrank.cli.simulate import simulate
@@ -32,6 +34,8 @@ COMMANDS = (
     learn,
     evaluate,
     rank,
+    export,
+    parity,
     compare,
     simulate,
     algorithms,

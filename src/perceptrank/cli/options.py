@@ -45,6 +45,14 @@ Files = Annotated[
     Reads(What.data),
 ]
 Model = Annotated[str, typer.Argument(help="Model that 'perceptrank learn' has saved."), Reads()]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--to",
+        metavar="TARGET",
+        help="What to export to: python, javascript, sql, onnx, elasticsearch, opensearch, solr or ranklib.",
+    ),
+]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads to use; by default all processors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
@@ -52,6 +60,9 @@ SimulationSeed = Annotated[int, typer.Option(min=0, help="Seed of the simulation
 MeansPlot = Annotated[Path | None, typer.Option(help="Image file to draw the running means into."), Writes()]
 Record = Annotated[list[str] | None, typer.Option(help="Measure to record; may be repeated.")]
 Measure = Annotated[str | None, typer.Option(help="Measure that the learner learns for, such as ndcg@10 or ap.")]
+TargetOptions = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Option of the target; may be repeated.")
+]
 Pairs = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; may be repeated.")
 ]

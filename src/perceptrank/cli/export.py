@@ -1,0 +1,38 @@
+"""The command `export`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import perceptrank as pr
+from perceptrank.cli.files import Writes
+from perceptrank.cli.options import Model, Target, TargetOptions
+from perceptrank.cli.streams import complain, standard_output
+
+
+def export(
+    *,
+    model: Model,
+    to: Target,
+    out: Annotated[Path | None, typer.Option(help="File to write; by default standard output."), Writes()] = None,
+    pairs: TargetOptions = None,
+) -> None:
+    """Write a model as the file that another engine takes; say on standard error what must be known to use it.
+
+    What the engine cannot express is an error, which says the way out; --set names options of the target.
+
+    Example: perceptrank export model.json --to sql --set dialect=postgresql --out score.sql
+    """
+    from perceptrank.cli.making import parse_settings
+
+    exported = pr.deploy.export(pr.load(model), to, **parse_settings(pairs or []))
+    if out is None:
+        if not exported.is_text and sys.stdout.isatty():
+            raise ValueError(f"{to} is no text, which a terminal could show: name a file with --out")
+        standard_output().write(exported.content)
+    else:
+        exported.save(out)
+    for note in exported.notes:
+        complain(f"note: {note}")

@@ -1,0 +1,40 @@
+"""The command `parity`."""
+
+from dataclasses import asdict
+
+import typer
+
+import perceptrank as pr
+from perceptrank.cli.options import AsJson, Model, Target, TargetOptions
+from perceptrank.cli.progress import ProgressBar
+from perceptrank.cli.reading import Reading
+from perceptrank.cli.streams import say
+from perceptrank.cli.tables import print_json
+
+
+def parity(*, model: Model, to: Target, pairs: TargetOptions = None, reading: Reading, as_json: AsJson = False) -> None:
+    """Rank queries by a model and by the engine it is exported to, and compare; exit with status 1 if they differ.
+
+    Order counts but for documents of equal scores, and scores but for rounding.
+
+    Example: perceptrank parity model.json test.txt.gz --to onnx
+    """
+    from perceptrank.cli.making import parse_settings
+
+    ranker = pr.load(model)
+    with ProgressBar("ranking") as bar:
+        found = pr.deploy.parity(ranker, reading.blocks(bar), to, **parse_settings(pairs or []))
+    if as_json:
+        first = None if found.first is None else str(found.first)
+        print_json({**asdict(found), "first": first, "agrees": found.agrees})
+    else:
+        say(f"{found.target} by {found.engine}: {found.queries:,} queries, {found.documents:,} documents")
+        say(f"same order: {found.same:,} queries; another order beyond rounding: {found.reversed:,}")
+        allowed = f"{found.tolerance:.2g} is rounding"
+        say(f"largest difference of scores: {found.difference:.2g} of the query's largest, {allowed}")
+        verdict = "they rank alike" if found.agrees else f"they differ, first in query {found.first}"
+        say(verdict)
+        for note in found.notes:
+            say(f"note: {note}")
+    if not found.agrees:
+        raise typer.Exit(1)

@@ -1,0 +1,76 @@
+"""Exporting models, by the name of a target."""
+
+import importlib
+from typing import Any
+
+from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.deploy.target import Export, Target
+
+__all__ = ["Export", "export", "make_target", "targets"]
+
+_TARGETS = {
+    "python": ("python_function", "PythonFunction"),
+    "javascript": ("javascript_function", "JavaScriptFunction"),
+    "sql": ("sql_query", "SqlQuery"),
+    "onnx": ("onnx_graph", "OnnxGraph"),
+    "elasticsearch": ("elasticsearch_model", "ElasticsearchModel"),
+    "opensearch": ("elasticsearch_model", "OpenSearchModel"),
+    "solr": ("solr_model", "SolrModel"),
+    "ranklib": ("ranklib_model", "RankLibModel"),
+}
+
+
+def targets() -> list[str]:
+    """Return the names of all targets.
+
+    >>> "python" in targets()
+    True
+    """
+    return list(_TARGETS)
+
+
+def export(model: Any, target: str, **options: Any) -> Export:
+    """Export a model: return the file that another engine takes, with what must be known to use it.
+
+    Nothing is left out or rounded silently: what a target cannot express is an error that says why and the way out, and
+    limits that change no ranking are among the `notes`.
+
+    Parameters
+    ----------
+    model : learner
+        One that has learned, and ranks by one vector of weights.
+    target : str
+        One of `targets()`; docs/deploy.md has all of them, with what to do with the file.
+    **options
+        Those of the target.
+
+    Returns
+    -------
+    Export
+
+    >>> import perceptrank as pr
+    >>> ranker = pr.ListwisePerceptron(transforms=None)
+    >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [1, 0])
+    True
+    >>> exported = export(ranker, "python")
+    >>> exported.notes
+    ('the features have no names: they are f1 to f2, in the order of the columns',)
+    >>> names = {}
+    >>> exec(exported.text, names)
+    >>> names["score"]({"f1": 1.0, "f2": 0.0}) == float(ranker.predict([[1.0, 0.0]])[0])
+    True
+    """
+    return make_target(target, options).export(RankingFunction.of(model))
+
+
+def make_target(name: str, options: dict[str, Any]) -> Target:
+    """Return the target of a name with options; raise if there is none, or an option is unknown."""
+    if name not in _TARGETS:
+        raise ValueError(f"target must be one of {', '.join(map(repr, _TARGETS))}, got {name!r}")
+    module, kind = _TARGETS[name]
+    made: type[Target] = getattr(importlib.import_module(f"perceptrank.deploy.{module}"), kind)
+    for option in options:
+        if option not in made.options():
+            known = f"has the options {', '.join(made.options())}" if made.options() else "has no options"
+            raise ValueError(f"the target {name} {known}, got {option!r}")
+    return made(**options)

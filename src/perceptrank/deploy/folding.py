@@ -1,0 +1,205 @@
+"""Folding transforms into weights of raw features."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.kernels.arrays import Floats
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.transforms.clip import Clip
+from perceptrank.transforms.missing import Missing
+from perceptrank.transforms.query_minmax import QueryMinMax
+from perceptrank.transforms.query_normal import QueryNormal
+from perceptrank.transforms.query_rank import QueryRank
+from perceptrank.transforms.query_zscore import QueryZScore
+from perceptrank.transforms.running import RunningStandardizer
+from perceptrank.transforms.running_spread import RunningSpread
+from perceptrank.transforms.signed_log import SignedLog
+from perceptrank.transforms.transform import Transform
+
+_IN_GRAPHS = (Clip, Missing, QueryMinMax, QueryNormal, QueryRank, QueryZScore, SignedLog)
+
+
+class Term(NamedTuple):
+    """A feature's part of the score: weight * (value - offset)."""
+
+    name: str
+    weight: float
+    offset: float
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A model as a linear function of raw features.
+
+    score(x) = bias + the sum over features of weights * (x - offsets) = constant + the sum of weights * x
+
+    The first form loses no digits if a feature's mean is large beside its deviation, and its scores are those of
+    `predict`. Without the constant, which is the same for all documents, the second ranks alike.
+
+    Attributes
+    ----------
+    algorithm : str
+        The learner's name.
+    names : tuple of str
+        Names of the features: f1, f2, ... if they have none.
+    weights, offsets : arrays of shape (features,)
+        Weights of raw features, and what is subtracted from them first; both 0 for a feature without weight.
+    spreads : array of shape (features,)
+        What the transforms divide a feature by: weights * spreads are the weights of standardised features.
+    bias : float
+        Part of the score that depends on no feature: 0, unless there are standardisers one after the other.
+    is_sparse : bool
+        True if the model has learned from sparse features, so that one that is absent is 0.
+    notes : tuple of str
+        What must be known of the features.
+    """
+
+    algorithm: str
+    names: tuple[str, ...]
+    weights: Floats
+    offsets: Floats
+    spreads: Floats
+    bias: float
+    is_sparse: bool
+    notes: tuple[str, ...]
+
+    @property
+    def constant(self) -> float:
+        """The score of a document whose features are all 0."""
+        return self.bias - float(self.weights @ self.offsets)
+
+    @property
+    def places(self) -> Any:
+        """Columns of the features that have a weight."""
+        return np.flatnonzero(self.weights)
+
+    def terms(self) -> Iterator[Term]:
+        """Iterate over the features that have a weight."""
+        for j in self.places.tolist():
+            yield Term(self.names[j], float(self.weights[j]), float(self.offsets[j]))
+
+    def scores(self, X: AnyFeatures) -> Floats:
+        """Return the score of each row of raw features, as `predict` does."""
+        scores: Floats = (self.columns(X) - self.offsets[self.places]) @ self.weights[self.places] + self.bias
+        return scores
+
+    def columns(self, X: AnyFeatures) -> Any:
+        """Return the columns that have a weight, dense and in double precision."""
+        if not isinstance(X, SparseFeatures):
+            return np.asarray(X, np.float64)[:, self.places]
+        position = np.full(len(self.names), -1)
+        position[self.places] = np.arange(len(self.places))
+        inside = slice(X.starts[0], X.starts[-1])
+        columns = position[X.indices[inside]]
+        rows = np.repeat(np.arange(len(X)), np.diff(X.starts))
+        dense, kept = np.zeros((len(X), len(self.places))), columns >= 0
+        dense[rows[kept], columns[kept]] = X.values[inside][kept]
+        return dense
+
+
+def fold(model: Any) -> Folded:
+    r"""Fold the transforms of a model into weights of raw features.
+
+    For a feature x that the transforms standardise to (x - m) s, with the mean m and 1 over the deviation s as they
+    are now, and the weight w of that: w (x - m) s = (w s) (x - m). Of standardisers one after the other, with m', s' of
+    the second, w ((x - m) s - m') s' = (w s s') (x - m) - w m' s', of which the last is part of the bias.
+
+    Parameters
+    ----------
+    model : learner
+        One that has learned, with transforms that are linear for each feature: none, `running`, `running-spread`, or
+        several of them one after the other.
+
+    Returns
+    -------
+    Folded
+
+    Raises
+    ------
+    ValueError
+        If the model is not a linear function of raw features; the message says why, and the way out.
+
+    >>> import perceptrank as pr
+    >>> ranker = pr.ListwisePerceptron(transforms="running")
+    >>> ranker.learn_one([[0.0, 10.0], [4.0, 10.0], [8.0, 13.0]], [0, 1, 2])
+    True
+    >>> folded = fold(ranker)
+    >>> folded.offsets
+    array([ 4., 11.])
+    >>> bool(abs(folded.scores([[8.0, 13.0]]) - ranker.predict([[8.0, 13.0]])) < 1e-15)
+    True
+    """
+    return fold_function(RankingFunction.of(model))
+
+
+def fold_function(function: RankingFunction) -> Folded:
+    """Fold the transforms of a ranking function into weights of raw features."""
+    n = len(function.names)
+    # What the transforms so far do to a feature x: slope * (x - offset) + shift. The first mean becomes the offset, as
+    # digits are lost where it is large; those of later standardisers are small.
+    slope, offset, shift = np.ones(n), np.zeros(n), np.zeros(n)
+    for transform in function.transforms:
+        mean, inverse = _linear(transform, n, function)
+        first = (offset == 0.0) & (shift == 0.0) & (slope != 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            offset = np.where(first, mean / np.where(first, slope, 1.0), offset)
+            shift = np.where(first, 0.0, (shift - mean) * inverse)
+            slope = slope * inverse
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = function.weights * slope
+        bias = float(function.weights @ shift)
+    offsets = np.where(weights == 0.0, 0.0, offset)
+    for j in np.flatnonzero(~np.isfinite(weights) | ~np.isfinite(offsets) | ((weights == 0.0) & (slope != 0.0))):
+        if function.weights[j] != 0.0:
+            raise ValueError(
+                f"feature {function.names[j]!r} has a spread of {1 / slope[j]:g} and a weight of "
+                f"{function.weights[j]:g}: for raw features that is a weight beyond double precision; scale the feature"
+            )
+    if not weights.any():
+        raise ValueError("all weights are 0, so that all documents have the same score: there is nothing to export")
+    spreads = np.where(weights == 0.0, 1.0, 1.0 / np.where(slope == 0.0, 1.0, slope))
+    return Folded(
+        function.algorithm, function.names, weights, offsets, spreads, bias, function.is_sparse, _notes(function)
+    )
+
+
+def _notes(function: RankingFunction) -> tuple[str, ...]:
+    notes = function.notes()
+    if any(transform.learns for transform in function.transforms):
+        notes.append("means and deviations are those that the model has now: export it again when it has learned on")
+    return tuple(notes)
+
+
+def _linear(transform: Transform, n: int, function: RankingFunction) -> tuple[Floats, Floats]:
+    """Return m and s of a transform that makes (x - m) s of every feature x; raise if there are none."""
+    if type(transform) is RunningStandardizer:
+        return (transform.mean, inverses(transform.deviation)) if transform.count else (np.zeros(n), np.zeros(n))
+    if type(transform) is RunningSpread:
+        return np.zeros(n), inverses(transform.deviation) if transform.count else np.zeros(n)
+    raise _refusal(transform, function)
+
+
+def inverses(deviations: Floats) -> Floats:
+    """Return 1 over each deviation, 0 for a constant feature."""
+    inverse: Floats = np.zeros(len(deviations))
+    np.divide(1.0, deviations, out=inverse, where=deviations > 0.0)
+    return inverse
+
+
+def _refusal(transform: Transform, function: RankingFunction) -> ValueError:
+    """Say why a model is not a linear function of raw features, and what to do."""
+    parts = getattr(transform, "parts", [transform])
+    if any(type(one) in (QueryMinMax, QueryNormal, QueryRank, QueryZScore) for one in parts):
+        why = "depends on the other documents of the query, so no weights of a document's own features rank alike"
+    else:
+        why = "is not linear in each feature, so no weights of raw features rank alike"
+    goes = all(type(one) in _IN_GRAPHS or type(one) in (RunningStandardizer, RunningSpread) for one in parts)
+    way = "export to 'onnx', whose graph ranks a whole query, or " if goes and not function.is_sparse else ""
+    return ValueError(
+        f"{function.algorithm} ranks by features after {transform!r}, which {why}: {way}learn again with "
+        "transforms='running' (--transform running of the command learn)"
+    )

@@ -1,0 +1,78 @@
+"""The function that a linear model ranks by, taken from its state in one moment."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.linear_ranker import LinearRanker
+from perceptrank.transforms.composition import Chain
+from perceptrank.transforms.transform import Transform
+
+
+@dataclass(frozen=True)
+class RankingFunction:
+    """Score = transformed features . weights.
+
+    Attributes
+    ----------
+    algorithm : str
+        The learner's name.
+    names : tuple of str
+        Names of the features before the transforms: f1, f2, ... if they have none.
+    is_named : bool
+        True if the features have names of their own.
+    transforms : list of Transform
+        What features go through, one after the other, with their statistics.
+    weights : array
+        Weights of the transformed features.
+    is_sparse : bool
+        True if features are sparse before the transforms, so that one that is absent is 0.
+    """
+
+    algorithm: str
+    names: tuple[str, ...]
+    is_named: bool
+    transforms: list[Transform]
+    weights: Floats
+    is_sparse: bool
+
+    @classmethod
+    def of(cls, model: Any) -> "RankingFunction":
+        """Read a model; raise if it is none, has learned nothing, or does not rank by one vector of weights."""
+        if not isinstance(model, LinearRanker):
+            raise TypeError(f"a model to export must be a learner of perceptrank, got {type(model).__name__}")
+        state = model._state
+        if not state.has_begun:
+            raise ValueError(f"this {type(model).__name__} has not learned anything yet: there is nothing to export")
+        try:
+            weights = model._coefficients(state)
+        except AttributeError as error:  # of an ensemble
+            raise ValueError(f"this {type(model).__name__} cannot be exported: {error}") from None
+        transforms = [one for transform in model._transforms(state) for one in _in_turn(transform)]
+        _check_finite(weights)
+        if not weights.any():
+            raise ValueError("all weights are 0, so that all documents have the same score: there is nothing to export")
+        names = state.feature_names or tuple(f"f{place}" for place in range(1, state.n_inputs + 1))
+        if len(set(names)) < len(names):
+            twice = next(name for place, name in enumerate(names) if name in names[:place])
+            raise ValueError(f"features must have different names to be exported, got {twice!r} twice")
+        name = str(getattr(model, "name", type(model).__name__))
+        return cls(name, names, state.feature_names is not None, transforms, weights, state.takes_sparse)
+
+    def notes(self) -> list[str]:
+        """Say what of the features whoever deploys the model must know."""
+        if self.is_named:
+            return []
+        return [f"the features have no names: they are f1 to f{len(self.names)}, in the order of the columns"]
+
+
+def _in_turn(transform: Transform) -> list[Transform]:
+    return [one for part in transform.parts for one in _in_turn(part)] if type(transform) is Chain else [transform]
+
+
+def _check_finite(weights: Floats) -> None:
+    if not np.isfinite(weights).all():
+        place = int(np.argmin(np.isfinite(weights)))
+        raise ValueError(f"weights must be finite to be exported, got {weights[place]} for feature {place}")

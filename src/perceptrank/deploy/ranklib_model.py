@@ -1,0 +1,80 @@
+"""Models of RankLib, in the format of its Coordinate Ascent, which is a linear function."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perceptrank.deploy.float_model import ULP
+from perceptrank.deploy.folding import Folded, fold_function
+from perceptrank.deploy.programs import find_program, run_program
+from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.deploy.target import LinearTarget
+from perceptrank.kernels.arrays import Floats
+
+# RankLib skips these lines, but for the first, which names the kind of model.
+_HEAD = """\
+## Coordinate Ascent
+## Restart = 0
+## MaxIteration = 0
+## StepBase = 0.05
+## StepScale = 2.0
+## Tolerance = 0.001
+## Regularized = false
+## Slack = 0.001
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankLibModel(LinearTarget):
+    """A file that RankLib loads; not its linear regression, whose files it does not read back as it wrote them."""
+
+    name = "ranklib"
+
+    jar: str | None = None  # for parity: RankLib, or a fork such as RankyMcRankFace
+
+    def write(self, folded: Folded) -> tuple[str, list[str]]:
+        """Return the file."""
+        places, weights = folded.places.tolist(), folded.weights.tolist()
+        notes = [
+            f"features are numbers, from 1 for {folded.names[0]!r} to {len(folded.names)} for {folded.names[-1]!r}",
+            "RankLib reads features as float32; it must not normalise them (no -norm): weights are of raw features",
+        ]
+        if folded.constant:
+            notes.append(f"there is no bias: {folded.constant:g} is left out of every score, which changes no order")
+        return _HEAD + " ".join(f"{place + 1}:{weights[place]!r}" for place in places) + "\n", notes
+
+    def drops(self, function: RankingFunction) -> float:
+        """Return what was left out of every score."""
+        return fold_function(function).constant
+
+    def tolerance(self, function: RankingFunction) -> float:
+        """Return 4 units in the last place of float32 per feature."""
+        return 4 * ULP * len(fold_function(function).places)
+
+    def engine(self) -> str:
+        """Name the file that runs."""
+        self._command()
+        return f"RankLib ({Path(str(self.jar)).name})"
+
+    def _command(self) -> list[str]:
+        if self.jar is None or not Path(self.jar).is_file():
+            raise FileNotFoundError(f"the option jar of ranklib must be RankLib's jar file, got {self.jar!r}")
+        return [find_program("java", "RankLib"), "-cp", str(Path(self.jar).resolve()), "ciir.umass.edu.eval.Evaluator"]
+
+    def run(self, folded: Folded, text: str, columns: Any) -> Floats:
+        """Return the scores that RankLib gives to documents."""
+        numbers = (folded.places + 1).tolist()
+        lines = [
+            "0 qid:1 " + " ".join(f"{number}:{value!r}" for number, value in zip(numbers, row, strict=True))
+            for row in columns.tolist()
+        ]
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "model.txt").write_text(text, encoding="utf-8")
+            Path(folder, "documents.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            files = ["-load", "model.txt", "-rank", "documents.txt", "-score", "scores.txt"]
+            run_program([*self._command(), *files], folder=folder)
+            scores = Path(folder, "scores.txt").read_text(encoding="utf-8").split("\n")
+        return np.array([float(line.split("\t")[2]) for line in scores if line])

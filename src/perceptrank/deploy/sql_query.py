@@ -1,0 +1,146 @@
+"""A query in SQL, for DuckDB and PostgreSQL."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perceptrank.deploy.folding import Folded, Term
+from perceptrank.deploy.programs import find_program, run_program
+from perceptrank.deploy.target import LinearTarget, choice
+from perceptrank.kernels.arrays import Floats
+
+DIALECTS = ("duckdb", "postgresql")
+_DOUBLE = {"duckdb": "DOUBLE", "postgresql": "DOUBLE PRECISION"}
+_NEAR = 50  # terms that are added one after the other: DuckDB's expressions may be 1000 deep
+
+# Of PostgreSQL: bytes of a name before it is cut off, and double precision columns that fit into a row of 8 kB.
+LONGEST_NAME = 63
+MOST_COLUMNS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqlQuery(LinearTarget):
+    """A query that adds a column of scores to a table of documents with a column per feature.
+
+    Numbers are cast from text to double precision, since a decimal number would be computed with as a decimal.
+    """
+
+    name = "sql"
+
+    dialect: str = "duckdb"
+    table: str = "documents"
+    score: str = "score"
+    url: str | None = None  # for parity: where PostgreSQL is, as psql takes it
+
+    def __post_init__(self) -> None:
+        choice(self.name, "dialect", self.dialect, DIALECTS)
+        for option in ("table", "score"):
+            value = getattr(self, option)
+            if not isinstance(value, str) or not all(value.split(".")) or "\0" in value:
+                raise ValueError(f"{option} of the target sql must be a name, got {value!r}")
+
+    def write(self, folded: Folded) -> tuple[str, list[str]]:
+        """Return the query."""
+        self._check_names([*(term.name for term in folded.terms()), self.score])
+        notes = ["a document's score is NULL if one of its features is"]
+        if folded.is_sparse:
+            notes = ["a feature that is NULL counts as 0, as those that are absent did in learning"]
+        return self._statement(folded, ".".join(map(quoted, self.table.split(".")))), notes
+
+    def _check_names(self, names: list[str]) -> None:
+        *features, score = names
+        if score in features:
+            raise ValueError(f"a feature is called {score!r}, as the column of scores: set the option score of sql")
+        if any("\0" in name or not name for name in names):
+            raise ValueError("SQL cannot hold a column with an empty name, or one with a zero byte: rename the feature")
+        if self.dialect == "duckdb":
+            seen: dict[str, str] = {}
+            for name in names:
+                if name.lower() in seen:
+                    same = f"{seen[name.lower()]!r} and {name!r}"
+                    raise ValueError(f"DuckDB does not distinguish the columns {same}: rename one of the features")
+                seen[name.lower()] = name
+            return
+        for name in names:
+            if len(name.encode()) > LONGEST_NAME:
+                raise ValueError(f"PostgreSQL cuts names off after {LONGEST_NAME} bytes: rename the feature {name!r}")
+        if len(features) > MOST_COLUMNS:
+            raise ValueError(
+                f"a row of PostgreSQL holds at most {MOST_COLUMNS} columns of double precision, and {len(features)} "
+                "features have a weight: export to 'python', 'javascript' or 'onnx', or to sql with dialect='duckdb'"
+            )
+
+    def _statement(self, folded: Folded, table: str) -> str:
+        terms = [self._term(term, folded.is_sparse) for term in folded.terms()]
+        if folded.bias:
+            terms.append(self._number(folded.bias))
+        groups = [" +\n  ".join(terms[place : place + _NEAR]) for place in range(0, len(terms), _NEAR)]
+        total = "(\n  " + "\n) + (\n  ".join(groups) + "\n)"
+        return (
+            f"-- Scores of documents: a linear model ({folded.algorithm}) that perceptrank has exported, for "
+            f"{self.dialect}.\nSELECT *, {total} AS {quoted(self.score)}\nFROM {table}\n"
+        )
+
+    def _term(self, term: Term, is_sparse: bool) -> str:
+        column = f"CAST({quoted(term.name)} AS {_DOUBLE[self.dialect]})"
+        if is_sparse:
+            column = f"COALESCE({column}, {self._number(0.0)})"
+        if term.offset:
+            column = f"({column} - {self._number(term.offset)})"
+        return f"{self._number(term.weight)} * {column}"
+
+    def _number(self, value: float) -> str:
+        return f"CAST('{value!r}' AS {_DOUBLE[self.dialect]})"
+
+    def engine(self) -> str:
+        """Name the version of the database."""
+        if self.dialect == "duckdb":
+            return f"DuckDB {_duckdb().__version__}"
+        return f"PostgreSQL {self._psql('SHOW server_version;').strip()}"
+
+    def run(self, folded: Folded, text: str, columns: Any) -> Floats:
+        """Return the scores that the database gives to documents, which are put into a temporary table."""
+        names = [term.name for term in folded.terms()]
+        place = "place"
+        while place.lower() in {name.lower() for name in [*names, self.score]}:
+            place += "_"
+        if self.dialect == "duckdb":
+            statement = self._statement(folded, quoted("documents"))
+            with _duckdb().connect() as connection:
+                table = {
+                    place: np.arange(len(columns)),
+                    **dict(zip(names, np.ascontiguousarray(columns.T), strict=True)),
+                }
+                connection.register("documents", table)
+                found = connection.sql(f"SELECT {quoted(self.score)} FROM ({statement}) ORDER BY {quoted(place)}")
+                return np.asarray(found.fetchnumpy()[self.score], np.float64)
+        statement = self._statement(folded, f"pg_temp.{quoted('documents')}")
+        declared = ", ".join(f"{quoted(name)} double precision" for name in names)
+        rows = "\n".join("\t".join(map(repr, [i, *row])) for i, row in enumerate(columns.tolist()))
+        script = (
+            "SET extra_float_digits = 3;\n"  # every digit
+            f"CREATE TEMP TABLE documents ({quoted(place)} bigint, {declared});\n"
+            f"COPY pg_temp.documents FROM STDIN;\n{rows}\n\\.\n"
+            f"SELECT {quoted(self.score)} FROM ({statement}) AS scored ORDER BY {quoted(place)};\n"
+        )
+        return np.array(self._psql(script).split(), dtype=np.float64)
+
+    def _psql(self, script: str) -> str:
+        psql = find_program("psql", "a query for PostgreSQL")
+        where = [] if self.url is None else ["--dbname", self.url]
+        quiet = ["--no-psqlrc", "--quiet", "--no-align", "--tuples-only", "--set", "ON_ERROR_STOP=1", "--no-password"]
+        return run_program([psql, *quiet, *where], text=script)
+
+
+def quoted(name: str) -> str:
+    """Quote the name of a column or table."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise ImportError("DuckDB is not installed: pip install 'perceptrank[duckdb]'") from None
+    return duckdb

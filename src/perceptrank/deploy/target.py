@@ -1,0 +1,122 @@
+"""The interface of targets: what a model can be exported to."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+from perceptrank.deploy.folding import Folded, fold_function
+from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.io.atomic import replaced_file
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.sparse import AnyFeatures
+
+DOUBLE = 1e-12  # of the largest absolute score of a query: what sums in another order may differ by
+
+
+@dataclass(frozen=True)
+class Export:
+    """A model in the form of a target.
+
+    Attributes
+    ----------
+    target : str
+        What it was exported to.
+    content : bytes
+        The file.
+    notes : tuple of str
+        What must be known to use it: limits of the target, and what was left out.
+    """
+
+    target: str
+    content: bytes = field(repr=False)
+    notes: tuple[str, ...]
+
+    @property
+    def is_text(self) -> bool:
+        """True if the file is text, as that of all targets but onnx."""
+        return self.target != "onnx"
+
+    @property
+    def text(self) -> str:
+        """The file as text; raises if it is none."""
+        if not self.is_text:
+            raise ValueError(f"the file of {self.target} is no text: save it, or take its content")
+        return self.content.decode()
+
+    def save(self, path: str | Path) -> None:
+        """Write the file, atomically."""
+        with replaced_file(path) as file:
+            file.write(self.content)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target(ABC):
+    """Something that a model can be exported to; its fields are its options.
+
+    Attributes
+    ----------
+    name : str
+        Name for `export` and on the command line.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def export(self, function: RankingFunction) -> Export:
+        """Return a model in the form of this target; raise if it cannot be expressed."""
+
+    @abstractmethod
+    def engine(self) -> str:
+        """Name what runs in `scores`, with its version; raise if it is not there."""
+
+    @abstractmethod
+    def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
+        """Return the scores that the engine gives to documents of queries with these offsets."""
+
+    def tolerance(self, function: RankingFunction) -> float:
+        """Return by how much scores may differ, relative to the largest of a query."""
+        return DOUBLE
+
+    def drops(self, function: RankingFunction) -> float:
+        """Return what was left out of every score, because it changes no order."""
+        return 0.0
+
+    @classmethod
+    def options(cls) -> list[str]:
+        """Return the names of the options."""
+        return [one.name for one in fields(cls)]
+
+
+class LinearTarget(Target):
+    """A target that takes weights of raw features."""
+
+    def export(self, function: RankingFunction) -> Export:
+        """Return a model in the form of this target; raise if it cannot be expressed."""
+        folded = fold_function(function)
+        content, notes = self.write(folded)
+        left_out = len(folded.names) - len(folded.places)
+        if left_out:
+            said = f"{left_out} of {len(folded.names)} features have no weight and are left out"
+            notes = [said, *notes]
+        return Export(self.name, content.encode(), (*folded.notes, *notes))
+
+    @abstractmethod
+    def write(self, folded: Folded) -> tuple[str, list[str]]:
+        """Return the file, and what must be known to use it; raise if the model cannot be expressed."""
+
+    def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
+        """Return the scores that the engine gives to documents."""
+        folded = fold_function(function)
+        return self.run(folded, export.text, folded.columns(X))
+
+    @abstractmethod
+    def run(self, folded: Folded, text: str, columns: Any) -> Floats:
+        """Return the scores that the engine gives to documents, by the columns of features that have a weight."""
+
+
+def choice(target: str, option: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise if an option is none of its choices."""
+    if value not in choices:
+        known = ", ".join(map(repr, choices))
+        raise ValueError(f"{option} of the target {target} must be one of {known}, got {value!r}")

@@ -1,0 +1,128 @@
+"""Comparing two rankings, and the commands."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import perceptrank as pr
+from perceptrank.cli.app import app
+from perceptrank.deploy import python_function
+from perceptrank.deploy.agreement import is_reversed
+
+SCORES = st.integers(1, 7).flatmap(
+    lambda m: st.tuples(*[st.lists(st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0]), min_size=m, max_size=m)] * 2)
+)
+
+
+@given(SCORES, st.sampled_from([0.0, 0.5, 1.0]))
+def test_reversed_pairs_are_found(pair, tolerance):
+    scores, others = map(np.array, pair)
+    found = any(
+        scores[i] - scores[j] > tolerance and others[i] < others[j]
+        for i, j in itertools.permutations(range(len(scores)), 2)
+    )
+    assert is_reversed(scores, others, tolerance) == found
+
+
+@pytest.fixture
+def wrong(monkeypatch):
+    """The exported Python function, with a wrong digit in it."""
+    original = python_function.PythonFunction.run
+
+    def run(self, folded, text, columns):
+        scores = original(self, folded, text, columns)
+        scores[7] += self.__class__.error * np.abs(scores[2:20]).max()
+        return scores
+
+    monkeypatch.setattr(python_function.PythonFunction, "run", run)
+    monkeypatch.setattr(python_function.PythonFunction, "error", 0.0, raising=False)
+    return lambda error: monkeypatch.setattr(python_function.PythonFunction, "error", error)
+
+
+def test_differences_are_found_and_the_first_query_named(learned, stream, wrong):
+    model = learned()
+    named = pr.QueryStream.from_arrays(
+        stream.X,
+        stream.relevance,
+        qid=np.repeat([f"q{q}" for q in range(40)], np.diff(stream.offsets)),
+        feature_names=stream.feature_names,
+    )
+    assert pr.deploy.parity(model, named, "python").agrees
+    wrong(1e-9)
+    found = pr.deploy.parity(model, named, "python")
+    assert (found.agrees, found.same, found.reversed, found.first) == (False, 40, 0, "q2")
+    assert found.difference > 1e-12
+    wrong(-100.0)
+    found = pr.deploy.parity(model, named, "python")
+    assert (found.agrees, found.same, found.reversed, found.first) == (False, 39, 1, "q2")
+
+
+@pytest.fixture
+def files(learned, stream, tmp_path):
+    plain = pr.QueryStream.from_arrays(stream.X, stream.relevance, group=np.diff(stream.offsets))
+    pr.write_letor(plain, tmp_path / "test.txt")
+    for name, transforms in (("model", "running"), ("auto", "auto")):
+        ranker = pr.ListwisePerceptron(transforms=transforms)
+        ranker.learn(plain)
+        ranker.save(tmp_path / f"{name}.json")
+    return tmp_path
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_the_command_export(files):
+    done = invoke("export", files / "model.json", "--to", "python", "--out", files / "scoring.py")
+    assert done.exit_code == 0
+    assert "note: the features have no names: they are f1 to f6" in done.stderr
+    expected = pr.deploy.export(pr.load(files / "model.json"), "python").text
+    assert (files / "scoring.py").read_text() == expected
+    assert invoke("export", files / "model.json", "--to", "python").stdout == expected
+
+
+def test_bad_input_writes_nothing(files):
+    out = files / "out.py"
+    for words, said in [
+        (["auto.json", "--to", "python"], "depends on the other documents of the query"),
+        (["model.json", "--to", "nothing"], "target must be one of"),
+        (["model.json", "--to", "python", "--set", "a=1"], "has no options"),
+        (["test.txt", "--to", "python"], "model"),
+        (["missing.json", "--to", "python"], "there is no file"),
+    ]:
+        done = invoke("export", files / words[0], *words[1:], "--out", out)
+        assert done.exit_code == 1
+        assert said in done.stderr
+        assert not out.exists()
+    done = invoke("export", files / "model.json", "--to", "python", "--out", files / "model.json")
+    assert done.exit_code == 1
+    assert "would replace" in done.stderr
+
+
+def test_all_targets_are_in_the_help():
+    shown = " ".join(
+        invoke(
+            "export",
+            "--help",
+        ).stdout.split()
+    )
+    for target in pr.deploy.targets():
+        assert target in shown
+
+
+def test_the_command_parity(files, wrong):
+    done = invoke("parity", files / "model.json", files / "test.txt", "--to", "python", "--float64")
+    assert done.exit_code == 0, done.stderr
+    assert "they rank alike" in done.stdout
+    assert "same order: 40 queries" in done.stdout
+    wrong(-100.0)
+    done = invoke("parity", files / "model.json", files / "test.txt", "--to", "python", "--json")
+    assert done.exit_code == 1
+    found = json.loads(done.stdout)
+    assert (found["agrees"], found["reversed"], found["queries"]) == (False, 1, 40)
+    assert found["engine"].startswith("CPython")
