@@ -264,7 +264,7 @@ def change(document, path, value):
     [
         (("state", "features"), 0, "features must be from 1"),
         (("state", "features"), 2**31, "features must be from 1"),
-        (("state", "features"), 2, "places of weights must be whole numbers that increase, all below 2"),
+        (("state", "features"), 2, "4 features are transformed to 4, got 2 weights"),
         (("state", "weights", "places"), [0, 1.5, 2, 3], "places of weights"),
         (("state", "weights", "places"), [3, 2, 1, 0], "places of weights"),
         (("state", "lags", "values"), [1.0], "must be"),
