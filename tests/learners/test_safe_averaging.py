@@ -95,6 +95,7 @@ def turning_streams(draw, dtypes=(np.float64,)):
 
 
 @pytest.mark.kernel
+@pytest.mark.filterwarnings("ignore:features differ in spread")
 @pytest.mark.parametrize("violators", VIOLATORS)
 @examples(0.5)
 @given(

@@ -44,7 +44,8 @@ def test_every_format_of_scipy(X, kind, as_array):
     assert features.dtype == X.dtype
     np.testing.assert_array_equal(features.toarray(), X)
     np.testing.assert_array_equal(features.to_scipy().toarray(), X)
-    assert features == pr.SparseFeatures.from_dense(X)
+    if kind not in ("bsr", "dia"):  # whose blocks and diagonals hold zeros, which stay
+        assert features == pr.SparseFeatures.from_dense(X)
 
 
 @given(MATRICES, st.data())
