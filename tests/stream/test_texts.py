@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,3 +122,46 @@ def test_weights_of_documents():
     qid = ["a", "b", "a"]
     stream = pr.QueryStream.from_arrays(np.eye(3), [1, 0, 2], qid=qid, weights=[3, 0.5, 3])
     assert stream.weights.tolist() == [3, 0.5]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_are_selected_by_name(sparse):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(9, 5)) * (rng.random((9, 5)) < 0.5)
+    stream = pr.QueryStream.from_arrays(X, np.zeros(9), group=[4, 5], feature_names=list("abcde"), weights=[1, 2])
+    stream = stream.to_sparse() if sparse else stream
+    chosen = stream[1:].select(["d", "a", "e"])
+    assert chosen.is_sparse is sparse
+    assert chosen.to_dense().X.tolist() == X[4:][:, [3, 0, 4]].tolist()
+    assert chosen.feature_names == ("d", "a", "e")
+    assert chosen.weights.tolist() == [2]
+    assert stream.select("abcde") is stream
+    with pytest.raises(ValueError, match="has no feature 'x'; it has a, b, c, d, e"):
+        stream.select(["a", "x"])
+    with pytest.raises(ValueError, match="have none"):
+        pr.QueryStream.from_arrays(X, np.zeros(9)).select(["a"])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_missing_values_become_zero(sparse):
+    X = np.array([[1.0, np.nan], [0.0, 2.0]], dtype=np.float32)
+    given = scipy.sparse.csr_array(X) if sparse else X
+    stream = pr.QueryStream.from_arrays(given, [0, 1], missing="zero")
+    assert stream.to_dense().X.tolist() == [[1, 0], [0, 2]]
+    assert stream.X.dtype == np.float32
+    assert np.isnan(X[0, 1])
+    with pytest.raises(ValueError, match="got inf"):
+        pr.QueryStream.from_arrays([[np.inf, np.nan]], [0], missing="zero")
+
+
+def test_features_that_differ_from_those_learned_are_named():
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    ranker = pr.ListwisePerceptron()
+    ranker.learn(pr.QueryStream.from_arrays(X, [0, 1, 2] * 2, group=[3, 3], feature_names=["a", "b", "c"]))
+    fewer = pr.QueryStream.from_arrays(X[:, :2], [0, 1, 2] * 2, group=[3, 3], feature_names=["a", "b"])
+    with pytest.raises(ValueError, match="expecting 3 features as input; of these, it lacks 'c'"):
+        ranker.scores(fewer)
+    other = pr.QueryStream.from_arrays(X, [0, 1, 2] * 2, group=[3, 3], feature_names=["c", "b", "a"])
+    with pytest.raises(ValueError, match=r"got 'c' where 'a' was learned; stream.select\("):
+        ranker.scores(other)
+    ranker.scores(other.select(ranker.feature_names_in_))

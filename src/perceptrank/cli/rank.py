@@ -43,7 +43,7 @@ def rank(
 
     def write(file: IO[bytes]) -> None:
         with ProgressBar("ranking") as bar:
-            for block in replace(reading, comments=True).blocks(bar):
+            for block in replace(reading, comments=True).blocks(bar, names=ranker._needed_names):
                 scores = ranker.scores(block)
                 lines = _json_lines(block, scores, top) if as_json else _trec_lines(block, scores, tag, top)
                 file.write("".join(lines).encode("utf-8", "surrogateescape"))

@@ -126,7 +126,7 @@ def scan_parquet(
     weight: str | None = None,
     features: str | Sequence[str] | None = None,
     comments: bool = False,
-    missing: Literal["error", "keep"] = "error",
+    missing: Literal["error", "keep", "zero"] = "error",
     max_bytes: int = BLOCK_BYTES,
 ) -> Scan:
     """Read Parquet files lazily, in re-iterable blocks of whole queries.
@@ -149,8 +149,8 @@ def scan_parquet(
         Feature columns, or the one column of lists; default all columns but these and ``comment``.
     comments : bool
         Keep the column ``comment``, if there is one.
-    missing : {"error", "keep"}
-        What to do with features that are null or NaN: refuse them, or keep them as NaN.
+    missing : {"error", "keep", "zero"}
+        What to do with features that are null or NaN: refuse them, keep them as NaN, or take them for 0.
     max_bytes : int
         Approximate size of a block's features.
 
@@ -197,7 +197,7 @@ def read_parquet(
     weight: str | None = None,
     features: str | Sequence[str] | None = None,
     comments: bool = False,
-    missing: Literal["error", "keep"] = "error",
+    missing: Literal["error", "keep", "zero"] = "error",
 ) -> QueryStream:
     """Read Parquet files into memory.
 
@@ -219,8 +219,8 @@ def read_parquet(
         Feature columns, or the one column of lists; default all columns but these and ``comment``.
     comments : bool
         Keep the column ``comment``, if there is one.
-    missing : {"error", "keep"}
-        What to do with features that are null or NaN: refuse them, or keep them as NaN.
+    missing : {"error", "keep", "zero"}
+        What to do with features that are null or NaN: refuse them, keep them as NaN, or take them for 0.
 
     Returns
     -------

@@ -24,6 +24,7 @@ from perceptrank.stream.validation import (
     as_numbers,
     check_choice,
     check_finite,
+    without_missing,
 )
 
 METADATA = b"perceptrank"
@@ -56,7 +57,7 @@ def read_columns(
     each = [Columns(file, qid, relevance, docid, weight, chosen, comments) for file in files]
     for file, columns in zip(files[1:], each[1:], strict=True):
         columns.check_like(each[0], file)
-    each[0].keep_missing = missing == "keep"
+    each[0].keep_missing, each[0].zero_missing = missing in ("keep", "zero"), missing == "zero"
     each[0].dtype = np.result_type(*(columns.dtype for columns in each))
     return files, each[0]
 
@@ -89,6 +90,8 @@ class Columns:
         Feature names.
     keep_missing : bool
         Take missing features for NaN.
+    zero_missing : bool
+        Take them for 0 then.
     """
 
     def __init__(
@@ -108,7 +111,7 @@ class Columns:
             written = _written_names(schema)
             self._sparse_width = _sparse_width(schema)
         self._qid, self._relevance, self._comments = qid, relevance, comments and COMMENT in schema.names
-        self._width, self.keep_missing = 0, False
+        self._width, self.keep_missing, self.zero_missing = 0, False, False
         free = set(schema.names) - {qid, relevance, *(features or ())}
         self._docid = docid or (DOCID if DOCID in free else None)
         self._weight = weight or (WEIGHT if WEIGHT in free else None)
@@ -223,6 +226,8 @@ class Columns:
         self._width = self._width or X.shape[1]
         if self._width != X.shape[1]:
             raise ValueError(f"feature lists must have one length, got {self._width} and {X.shape[1]}")
+        if self.zero_missing:
+            X = without_missing(X)
         check_finite(X, self.names, keep_missing=self.keep_missing)
         grades = as_grades(columns[self._relevance].to_numpy(zero_copy_only=False), len(X))
         ids = as_identifiers(columns[self._qid].to_numpy(zero_copy_only=False))

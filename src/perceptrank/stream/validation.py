@@ -232,6 +232,15 @@ def check_finite(X: AnyFeatures, names: tuple[str, ...] | None, *, keep_missing:
         raise error
 
 
+def without_missing(X: AnyFeatures) -> AnyFeatures:
+    """Return features with 0 for NaN: themselves if there is none, else a copy."""
+    values = X.values if isinstance(X, SparseFeatures) else X
+    if not np.isnan(values).any():
+        return X
+    filled = np.where(np.isnan(values), values.dtype.type(0), values)
+    return X.with_values(filled[X.starts[0] : X.starts[-1]]) if isinstance(X, SparseFeatures) else filled
+
+
 def find_bad_feature(
     X: AnyFeatures, names: tuple[str, ...] | None, *, keep_missing: bool, first_row: int = 0
 ) -> AdvisingValueError | None:
