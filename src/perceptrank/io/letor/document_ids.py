@@ -1,4 +1,4 @@
-"""Ids of documents in the comments of LETOR text, as in ``# docid = GX000-00-0000000 inc = 1``."""
+"""Ids of documents in the comments of LETOR text: ``# docid = GX000-00-0000000 inc = 1``."""
 
 import numpy as np
 
