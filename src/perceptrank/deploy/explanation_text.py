@@ -1,0 +1,292 @@
+"""Explanations as text for terminals: tables that line up, and bars."""
+
+import math
+import textwrap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perceptrank.deploy.changes import summary
+from perceptrank.io.names import one_line
+
+if TYPE_CHECKING:
+    from perceptrank.deploy.contributions import Contributions
+    from perceptrank.deploy.effects import Curve
+    from perceptrank.deploy.explanation import Explanation, FeatureEffect
+
+_LONGEST_NAME = 28
+_BAR = 16
+_LEAST_BAR = 6
+_IN_WORDS = 3
+_GAP = "  "
+_SPARKS = "▁▂▃▄▅▆▇█"
+_PARTS = " ▏▎▍▌▋▊▉█"  # eighths of a bar's last place
+
+
+def explanation_text(found: "Explanation", width: int, top: int) -> str:
+    """Return an explanation in lines of at most so many characters."""
+    rows = found.features
+    blocks = [_wrapped([f"{found.name}: {found.settings}", *found.history.lines], width)]
+    if rows:
+        blocks.append([*_feature_table(found, rows[:top], width), *_left_out(found, top)])
+        blocks.append(_wrapped([_importance(found), *_legend(found)], width, hanging=True))
+        blocks.append(_wrapped([sentence(found, row) for row in rows[: min(_IN_WORDS, top)]], width, hanging=True))
+    else:
+        blocks.append(["All weights are 0: all documents have the same score."])
+    if found.changes:
+        blocks.append(_change_table(found, width, top))
+    if found.notes:
+        blocks.append(_wrapped([f"note: {note}" for note in found.notes], width, hanging=True))
+    return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
+
+
+def _left_out(found: "Explanation", top: int) -> list[str]:
+    rest, without = max(0, len(found.features) - top), found.n_features - len(found.features)
+    said = ([f"{rest:,} more"] if rest else []) + ([f"{without:,} without weight"] if without else [])
+    return [f"({', '.join(said)})"] if said else []
+
+
+def _importance(found: "Explanation") -> str:
+    return f"importance: {found.importance_is}"
+
+
+def _legend(found: "Explanation") -> list[str]:
+    lines = []
+    for form in found.forms:
+        if form.label.endswith("curve"):
+            lines.append(f"{form.label}: what the feature adds to the score, from its lowest value to its highest")
+        else:
+            lines.append(f"{form.label}: one {form.unit} more adds so much to the score")
+    if _has_raw(found):
+        lines.append("per unit: one unit more of the feature as it is adds so much to the score")
+    return lines
+
+
+def _has_raw(found: "Explanation") -> bool:
+    """Tell whether weights in raw units are others than the weights."""
+    return any(one.per_unit is not None and [*one.weights] != ["weight"] for one in found.features)
+
+
+def _feature_table(found: "Explanation", rows: "tuple[FeatureEffect, ...]", width: int) -> list[str]:
+    curves = found.curves
+    labels = list(dict.fromkeys(label for row in rows for label in row.weights))
+    heads, cells, right = ["feature", ""], [[row.feature for row in rows], [row.sign for row in rows]], [False, False]
+    known = not math.isnan(found.features[0].importance)
+    if known:
+        heads, right = [*heads, "importance"], [*right, True]
+        cells.append([f"{100 * row.share:.1f} %" for row in rows])
+    for label in labels:
+        heads, right = [*heads, label], [*right, True]
+        cells.append([number(row.weights.get(label)) for row in rows])
+    if curves:
+        heads, right = [*heads, "curve"], [*right, False]
+        cells.append([" ".join(map(spark, curves.get(row.feature, []))) for row in rows])
+    if _has_raw(found):
+        heads, right = [*heads, "per unit"], [*right, True]
+        cells.append([number(row.per_unit) for row in rows])
+    lines = table(heads, cells, right, width)
+    room = width - max(map(width_of, lines)) - len(_GAP)
+    if known and room >= _LEAST_BAR:
+        largest = max(row.share for row in rows) or 1.0
+        bars = ["", *(bar(row.share / largest, min(room, _BAR)) for row in rows)]
+        widest = max(map(width_of, lines))
+        lines = [f"{padded(line, widest)}{_GAP}{one}".rstrip() for line, one in zip(lines, bars, strict=True)]
+    return lines
+
+
+def _change_table(found: "Explanation", width: int, top: int) -> list[str]:
+    moved = [one for one in found.changes if one.kind != "kept"]
+    head = f"Since the other model: {summary(found.changes)}. Shares of all that moves scores, with their signs:"
+    lines = _wrapped([head], width)
+    if moved:
+        shown = moved[:top]
+        cells = [
+            [one.feature for one in shown],
+            [one.kind for one in shown],
+            [_share(one.before) for one in shown],
+            [_share(one.now) for one in shown],
+        ]
+        lines += table(["feature", "", "before", "now"], cells, [False, False, True, True], width)
+    if len(moved) > top:
+        lines.append(f"({len(moved) - top:,} more)")
+    return lines
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:+.1f} %" if value else "0"
+
+
+def sentence(found: "Explanation", row: "FeatureEffect") -> str:
+    """Say in words what a model does with a feature."""
+    better = {"+": "more is better", "-": "less is better", "±": "it depends"}[row.sign]
+    units = {form.label: form.unit for form in found.forms}
+    said = []
+    if row.per_unit is not None:
+        said.append(f"one unit more {_adds(row.per_unit)}")
+    said += [f"one {units[label]} {_adds(value)}" for label, value in row.weights.items() if label != "weight"]
+    said += [_of_curve(curve) for curve in found.curves.get(row.feature, [])]
+    if not said:
+        said = [f"one {units[label]} {_adds(value)}" for label, value in row.weights.items()]
+    return f"{row.feature}: {better}; {', '.join(said)}."
+
+
+def _adds(value: float) -> str:
+    return f"adds {number(value)} to the score" if value >= 0 else f"takes {number(-value)} from the score"
+
+
+def _of_curve(curve: "Curve") -> str:
+    best, worst = int(np.argmax(curve.values)), int(np.argmin(curve.values))
+    of = f" of its {curve.of}" if curve.of else ""
+    high, low = float(curve.values[best]), float(curve.values[worst])
+    return f"best {_place(curve, best)}{of} ({high:+.4g}), worst {_place(curve, worst)}{of} ({low:+.4g})"
+
+
+def _place(curve: "Curve", place: int) -> str:
+    edges = curve.edges
+    if curve.is_linear:
+        if place in (0, len(edges) - 1):
+            return f"{'up to' if place == 0 else 'from'} {edges[place]:.4g}{'' if place == 0 else ' on'}"
+        return f"at {edges[place]:.4g}"
+    if place == 0:
+        return f"up to {edges[0]:.4g}"
+    return f"above {edges[-1]:.4g}" if place == len(edges) else f"above {edges[place - 1]:.4g} up to {edges[place]:.4g}"
+
+
+def query_text(found: "Contributions", *, width: int = 80, documents: int = 10) -> str:
+    """Return the contributions to the best documents of a query, in lines of at most so many characters."""
+    shown = range(len(found))[:documents]
+    cells = [
+        [str(rank + 1) for rank in shown],
+        [found.documents[rank] for rank in shown],
+        [number(float(found.relevance[rank])) for rank in shown],
+        [number(float(found.scores[rank])) for rank in shown],
+    ]
+    lines = table(["rank", "document", "grade", "score"], cells, [True, False, True, True], width // 2)
+    widest = max(map(width_of, lines))
+    room = width - widest - len(_GAP)
+    said = ["contributions", *(_largest(found, rank, room) for rank in shown)]
+    head = f"query {one_line(str(found.qid))}: {len(found):,} documents" + (
+        f", the best {len(shown)}" if len(shown) < len(found) else ""
+    )
+    lines = [f"{padded(line, widest)}{_GAP}{one}".rstrip() for line, one in zip(lines, said, strict=True)]
+    return "\n".join([head, *lines]) + "\n"
+
+
+def _largest(found: "Contributions", rank: int, room: int) -> str:
+    said = ""
+    for name, value in found.largest(rank, 12):
+        one = f"{clipped(one_line(name), _LONGEST_NAME)} {value:+.3g}"
+        longer = f"{said}{_GAP}{one}" if said else clipped(one, room)
+        if width_of(longer) > room:
+            break
+        said = longer
+    return said
+
+
+def why_text(found: "Contributions", first: str, second: str, *, width: int = 80, top: int = 10) -> str:
+    """Say why one document is above another: the features that put it there, and those that do not."""
+    one, other = found.find(first), found.find(second)
+    ahead = float(found.scores[one]) - float(found.scores[other])
+    where = "above" if one < other else "below"
+    names = f"{one_line(first)} (rank {one + 1}) is {where} {one_line(second)} (rank {other + 1})"
+    head = f"Why {names}: its score is {abs(ahead):.4g} {'larger' if ahead > 0 else 'smaller' if ahead < 0 else 'apart'}"
+    rows = found.why(first, second)
+    if not rows:
+        return f"{head}.\nNo feature tells them apart.\n"
+    shown, rest = rows[:top], rows[top:]
+    cells = [
+        [row.feature for row in shown],
+        [number(row.first) for row in shown],
+        [number(row.second) for row in shown],
+        [f"{row.difference:+.4g}" for row in shown],
+    ]
+    if rest:
+        sums = [math.fsum(row[k] for row in rest) for k in (2, 3, 1)]
+        for column, text in zip(
+            cells, [f"({len(rest):,} more)", number(sums[0]), number(sums[1]), f"{sums[2]:+.4g}"], strict=True
+        ):
+            column.append(text)
+    lines = table(["feature", "first", "second", "difference"], cells, [False, True, True, True], width)
+    widest = max(map(width_of, lines))
+    room, largest = min(_BAR, width - widest - len(_GAP)), abs(shown[0].difference)
+    if room >= _LEAST_BAR and largest > 0:
+        bars = ["", *(bar(abs(row.difference) / largest, room) for row in shown), *([""] if rest else [])]
+        lines = [f"{padded(line, widest)}{_GAP}{one}".rstrip() for line, one in zip(lines, bars, strict=True)]
+    return "\n".join([*_wrapped([f"{head}."], width), *lines]) + "\n"
+
+
+# Laying out
+
+
+def table(heads: list[str], cells: list[list[str]], right: list[bool], width: int) -> list[str]:
+    """Return lines of a table from its columns; the first column that is text is clipped to fit the width."""
+    columns = [[head, *map(one_line, column)] for head, column in zip(heads, cells, strict=True)]
+    widths = [max(map(width_of, column)) for column in columns]
+    names = right.index(False)
+    others = sum(widths) - widths[names] + len(_GAP) * (len(widths) - 1)
+    widths[names] = min(widths[names], max(_LONGEST_NAME if width >= 80 else 12, width - others - _BAR))
+    widths[names] = max(8, min(widths[names], width - others))
+    lines = []
+    for row in zip(*columns, strict=True):
+        fitted = [
+            padded(clipped(cell, size), size, to_right=is_right)
+            for cell, size, is_right in zip(row, widths, right, strict=True)
+        ]
+        lines.append(_GAP.join(fitted).rstrip())
+    return lines
+
+
+def number(value: float | None) -> str:
+    """Write a number in four digits."""
+    return "" if value is None else f"{value:.4g}"
+
+
+def bar(share: float, length: int) -> str:
+    """Draw a bar, in eighths of a character.
+
+    >>> bar(1.0, 3), bar(0.5, 3), bar(0.0, 3)
+    ('███', '█▌', '')
+    """
+    eighths = round(8 * length * min(1.0, max(0.0, share)))
+    return ("█" * (eighths // 8) + _PARTS[eighths % 8]).rstrip()
+
+
+def spark(curve: "Curve") -> str:
+    """Draw a curve as a line of characters."""
+    values = curve.values
+    if len(values) > 16:
+        values = values[np.linspace(0, len(values) - 1, 16).round().astype(int)]
+    low, high = float(values.min()), float(values.max())
+    levels = np.zeros(len(values)) if high == low else (values - low) / (high - low)
+    return "".join(_SPARKS[min(7, int(8 * level))] for level in levels)
+
+
+def width_of(text: str) -> int:
+    """Return how many places of a terminal some text takes: two for most Asian scripts."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def padded(text: str, size: int, *, to_right: bool = False) -> str:
+    """Fill text up to so many places."""
+    blank = " " * max(0, size - width_of(text))
+    return blank + text if to_right else text + blank
+
+
+def clipped(text: str, size: int) -> str:
+    """Cut text that takes more places than there are.
+
+    >>> clipped("title_bm25", 6), clipped("title", 6)
+    ('title…', 'title')
+    """
+    from rich.cells import set_cell_size
+
+    if width_of(text) <= size:
+        return text
+    return set_cell_size(text, max(0, size - 1)).rstrip() + "…"
+
+
+def _wrapped(texts: list[str], width: int, *, hanging: bool = False) -> list[str]:
+    indent = "  " if hanging else ""
+    return [line for text in texts for line in textwrap.wrap(one_line(text), width, subsequent_indent=indent)]
