@@ -1,7 +1,8 @@
 """Importance of features: how far they move scores, by weights and spreads."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ WITHIN_QUERIES = (
     "weight times spread within a query, which its transforms make 1; what is made of one feature is taken to rise "
     "together, as of a normally distributed one"
 )
+FROM_OTHER = "weight times spread, the spread as the transforms of the other model know it"
 FROM_STREAM = "standard deviation of its contribution to scores within a query"
 UNKNOWN = "unknown, as the model does not know the spreads of features; a file of queries tells"
 
@@ -108,7 +110,7 @@ def effects_of(terms: Terms, measured: Floats | None = None) -> Effects:
         known = ~np.isnan(outputs.spread)
         moves = weights * np.where(known, outputs.spread, 1.0)
         bases, places = np.unique(outputs.base, return_inverse=True)
-        together = np.bincount(places, moves, len(bases)) if len(bases) else np.zeros(0)
+        together: Any = np.bincount(places, moves, len(bases))
         source = np.zeros(len(bases), np.int64)
         source[places] = outputs.source
         rises = np.zeros(len(bases), bool)
@@ -169,6 +171,31 @@ def _curve(bins: Bins, feature: int, of: str, edges: Floats, weights: Floats) ->
     return Curve(feature, of, distinct, levels[np.concatenate([[0], above])], False, counts.astype(np.float64))
 
 
+def lend_spreads(terms: Terms, effects: Effects, other: Terms) -> Effects:
+    """Return effects whose importance, if it is unknown, is by the spreads of raw features that another model knows.
+
+    They stay as they are if the model is not linear in its features, or the other knows no spread of one of them.
+    """
+    known: dict[str, float] = {}
+    for part in other.parts:
+        outputs = part.outputs
+        for k in np.flatnonzero(outputs.linear & ~np.isnan(outputs.spread)).tolist():
+            factor = float(outputs.factor[k])  # 0 for a constant feature
+            known[other.features[int(outputs.source[k])]] = float(outputs.spread[k]) / factor if factor > 0 else 0.0
+    raw = np.zeros(len(terms.features))
+    for part in terms.parts:
+        if not part.outputs.linear[part.order].all():
+            return effects
+        np.add.at(raw, part.outputs.source[part.order], (part.weights * part.outputs.factor)[part.order])
+    spreads = np.array(
+        [known.get(name, 0.0 if weight == 0.0 else math.nan) for name, weight in zip(terms.features, raw, strict=True)]
+    )
+    importance = np.abs(raw) * spreads
+    if np.isnan(importance).any():
+        return effects
+    return replace(effects, importance=importance, net=raw * spreads, importance_is=FROM_OTHER)
+
+
 def measure_importance(models: list[Terms], stream: Blocks) -> list[Floats]:
     """Return for each model the deviation of each feature's contribution within queries, over a stream's documents."""
     squares, n_documents = [np.zeros(len(terms.features)) for terms in models], 0
@@ -177,7 +204,7 @@ def measure_importance(models: list[Terms], stream: Blocks) -> list[Floats]:
             terms.model._check_features(terms.state, block.n_features, block.feature_names)
             terms.check_columns(block)
             for part in terms.model._blocks(terms.state, block):
-                sums += _squares(terms.contributions(part), part, len(terms.features))
+                np.add(sums, _squares(terms.contributions(part), part, len(terms.features)), out=sums)
         n_documents += block.n_documents
     return [np.sqrt(sums / n_documents) for sums in squares]
 
@@ -194,8 +221,10 @@ def _squares(given: Floats | Products, block: QueryStream, n_features: int) -> F
         return squares
     query_of = np.repeat(np.arange(len(block)), lengths)[given.rows]
     keys, places = np.unique(query_of * n_features + given.features, return_inverse=True)
-    counts = np.bincount(places, minlength=len(keys))
-    means = np.bincount(places, given.values, len(keys)) / lengths[keys // n_features] if len(keys) else np.zeros(0)
-    apart = np.bincount(places, (given.values - means[places]) ** 2, len(keys)) if len(keys) else np.zeros(0)
-    absent = (lengths[keys // n_features] - counts) * means**2
-    return np.bincount(keys % n_features, apart + absent, n_features)
+    n_present = np.bincount(places, minlength=len(keys))
+    sums_of: Any = np.bincount(places, given.values, len(keys))
+    means = sums_of / lengths[keys // n_features]
+    around: Any = np.bincount(places, (given.values - means[places]) ** 2, len(keys))
+    around += (lengths[keys // n_features] - n_present) * means**2  # of documents without the feature
+    found: Any = np.bincount(keys % n_features, around, n_features)
+    return np.asarray(found, np.float64)

@@ -10,7 +10,7 @@ import numpy as np
 
 from perceptrank.deploy.changes import Change, changes_between
 from perceptrank.deploy.contributions import Contributions, contributions_of
-from perceptrank.deploy.effects import UNKNOWN, Curve, Effects, effects_of, measure_importance
+from perceptrank.deploy.effects import FROM_OTHER, UNKNOWN, Curve, Effects, effects_of, lend_spreads, measure_importance
 from perceptrank.deploy.forms import Form
 from perceptrank.deploy.history import History, history_of
 from perceptrank.deploy.terms import Terms
@@ -118,7 +118,11 @@ class Explanation:
                 label = terms.forms[int(outputs.form[k])].label
                 row.weights[label] = row.weights.get(label, 0.0) + float(weights[k])
                 linear = row.per_unit is not None and outputs.linear[k]
-                raw = row.per_unit + float(weights[k] * outputs.factor[k]) if linear and row.per_unit is not None else None
+                raw = (
+                    row.per_unit + float(weights[k] * outputs.factor[k])
+                    if linear and row.per_unit is not None
+                    else None
+                )
                 rows[int(outputs.source[k])] = row._replace(per_unit=raw)
         found = []
         for j, row in rows.items():
@@ -194,7 +198,9 @@ class Explanation:
                 raise ValueError(f"contributions are those of one query, got {len(query)}")
             return contributions_of(self._terms, query)
         if self._stream is None:
-            raise ValueError("the explanation has no stream to find a query in: give explain one, or a stream of one query")
+            raise ValueError(
+                "the explanation has no stream to find a query in: give explain one, or a stream of one query"
+            )
         return contributions_of(self._terms, find_query(self._stream, query))
 
     def to_frame(self, library: str = "pandas") -> Any:
@@ -312,7 +318,10 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
     terms, effects, notes = models[0], found[0], list(models[0].notes)
     changes: tuple[Change, ...] = ()
     if since is not None:
-        kinds = {one.importance_is for one in found}
+        for k in (0, 1):
+            if found[k].importance_is == UNKNOWN:
+                found[k] = lend_spreads(models[k], found[k], models[1 - k])
+        effects, kinds = found[0], {one.importance_is for one in found} - {FROM_OTHER}
         if UNKNOWN in kinds:
             notes.append("changes are of weights alone, each a share of all, as importance is unknown: give queries")
         elif len(kinds) > 1:
@@ -320,9 +329,7 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
         changes = changes_between(*(_shares(models[k], found[k], by_weight=UNKNOWN in kinds) for k in (1, 0)))
     name = str(getattr(ranker, "name", type(ranker).__name__))
     history = history_of(terms.model, terms.state)
-    return Explanation(
-        name, repr(ranker), history, effects.importance_is, changes, tuple(notes), terms, effects, kept
-    )
+    return Explanation(name, repr(ranker), history, effects.importance_is, changes, tuple(notes), terms, effects, kept)
 
 
 def find_query(stream: Blocks, qid: Any = None) -> QueryStream:

@@ -56,7 +56,7 @@ def _legend(found: "Explanation") -> list[str]:
         if form.label.endswith("curve"):
             lines.append(f"{form.label}: what the feature adds to the score, from its lowest value to its highest")
         else:
-            lines.append(f"{form.label}: one {form.unit} more adds so much to the score")
+            lines.append(f"{form.label}: one more {form.unit} adds so much to the score")
     if _has_raw(found):
         lines.append("per unit: one unit more of the feature as it is adds so much to the score")
     return lines
@@ -118,8 +118,8 @@ def _share(value: float) -> str:
 
 def sentence(found: "Explanation", row: "FeatureEffect") -> str:
     """Say in words what a model does with a feature."""
-    better = {"+": "more is better", "-": "less is better", "±": "it depends"}[row.sign]
-    units = {form.label: form.unit for form in found.forms}
+    better = {"+": "more is better", "-": "less is better", "±": "it depends on its value"}[row.sign]
+    units = {form.label: form.unit.partition(" (")[0] for form in found.forms}
     said = []
     if row.per_unit is not None:
         said.append(f"one unit more {_adds(row.per_unit)}")
@@ -142,14 +142,25 @@ def _of_curve(curve: "Curve") -> str:
 
 
 def _place(curve: "Curve", place: int) -> str:
-    edges = curve.edges
+    edges = edge_texts(curve)
     if curve.is_linear:
-        if place in (0, len(edges) - 1):
-            return f"{'up to' if place == 0 else 'from'} {edges[place]:.4g}{'' if place == 0 else ' on'}"
-        return f"at {edges[place]:.4g}"
+        first = int(np.argmax(curve.edges == curve.edges[place]))
+        if curve.edges[place] in (curve.edges[0], curve.edges[-1]):
+            return f"up to {edges[0]}" if first == 0 else f"from {edges[-1]} on"
+        return f"at {edges[place]}"
     if place == 0:
-        return f"up to {edges[0]:.4g}"
-    return f"above {edges[-1]:.4g}" if place == len(edges) else f"above {edges[place - 1]:.4g} up to {edges[place]:.4g}"
+        return f"up to {edges[0]}"
+    return f"above {edges[-1]}" if place == len(edges) else f"above {edges[place - 1]} up to {edges[place]}"
+
+
+def edge_texts(curve: "Curve") -> list[str]:
+    """Write edges in as few digits as tell them apart, at least four."""
+    distinct = len(np.unique(curve.edges))
+    for digits in range(4, 18):
+        texts = [f"{edge + 0.0:.{digits}g}" for edge in curve.edges.tolist()]
+        if len(set(texts)) >= distinct:
+            break
+    return texts
 
 
 def query_text(found: "Contributions", *, width: int = 80, documents: int = 10) -> str:
@@ -189,7 +200,9 @@ def why_text(found: "Contributions", first: str, second: str, *, width: int = 80
     ahead = float(found.scores[one]) - float(found.scores[other])
     where = "above" if one < other else "below"
     names = f"{one_line(first)} (rank {one + 1}) is {where} {one_line(second)} (rank {other + 1})"
-    head = f"Why {names}: its score is {abs(ahead):.4g} {'larger' if ahead > 0 else 'smaller' if ahead < 0 else 'apart'}"
+    head = (
+        f"Why {names}: its score is {abs(ahead):.4g} {'larger' if ahead > 0 else 'smaller' if ahead < 0 else 'apart'}"
+    )
     rows = found.why(first, second)
     if not rows:
         return f"{head}.\nNo feature tells them apart.\n"
@@ -201,7 +214,7 @@ def why_text(found: "Contributions", first: str, second: str, *, width: int = 80
         [f"{row.difference:+.4g}" for row in shown],
     ]
     if rest:
-        sums = [math.fsum(row[k] for row in rest) for k in (2, 3, 1)]
+        sums = [math.fsum(getattr(row, name) for row in rest) for name in ("first", "second", "difference")]
         for column, text in zip(
             cells, [f"({len(rest):,} more)", number(sums[0]), number(sums[1]), f"{sums[2]:+.4g}"], strict=True
         ):
@@ -238,7 +251,7 @@ def table(heads: list[str], cells: list[list[str]], right: list[bool], width: in
 
 def number(value: float | None) -> str:
     """Write a number in four digits."""
-    return "" if value is None else f"{value:.4g}"
+    return "" if value is None else f"{value + 0.0:.4g}"
 
 
 def bar(share: float, length: int) -> str:

@@ -183,7 +183,7 @@ def _linear(transform: Transform, n: int, function: RankingFunction) -> tuple[Fl
 
 
 def linear_form(transform: Transform, n: int) -> tuple[Floats, Floats] | None:
-    """Return m and s of a transform that makes (x - m) s of every feature x of n, as it is now; None if there are none."""
+    """Return m and s of a transform that makes (x - m) s of each of n features x, as it is now; None if it does not."""
     if type(transform) is RunningStandardizer:
         return (transform.mean, inverses(transform.deviation)) if transform.count else (np.zeros(n), np.zeros(n))
     if type(transform) is RunningSpread:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -96,7 +96,8 @@ class Outputs(NamedTuple):
 
     def take(self, chosen: npt.NDArray[np.int64]) -> "Outputs":
         """Return some of them, in this order."""
-        return Outputs(*(values[chosen] for values in self))
+        taken: list[Any] = [values[chosen] for values in self]
+        return Outputs(*taken)
 
 
 class FormWalk:
@@ -132,7 +133,9 @@ class FormWalk:
             return made
         if isinstance(transform, Join):
             parts = [found for part in transform.parts if (found := self.through(part, given)) is not None]
-            return Outputs(*map(np.concatenate, zip(*parts, strict=True))) if len(parts) == len(transform.parts) else None
+            return (
+                Outputs(*map(np.concatenate, zip(*parts, strict=True))) if len(parts) == len(transform.parts) else None
+            )
         n = len(given.source)
         if (linear := linear_form(transform, n)) is not None:
             _, inverse = linear
@@ -144,7 +147,7 @@ class FormWalk:
             return made._replace(spread=np.full(n, spread))
         if isinstance(transform, Clip):
             limit = f"within ±{transform.limit:g}"
-            made = self._curved(given, lambda form: Form(f"{form.label}, clipped", f"{form.unit} {limit}", form.of))
+            made = self._curved(given, lambda form: Form(f"{form.label}, clipped", f"{form.unit} ({limit})", form.of))
             return made._replace(spread=given.spread)
         if isinstance(transform, SignedLog):
             return self._curved(given, lambda form: Form("log", "unit of log(1 + |x|)", "log(1 + |x|)"))

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import LinearRanker
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.prank import PRank
 from perceptrank.learners.state import State
@@ -23,11 +22,11 @@ class History:
     queries, rounds, updates : int
         Number of queries learned from, of rounds, and of those that moved the weights.
     moved : float
-        Weight moved in all rounds, at least what rankings by the current weights have lost, for learners with a theorem.
+        Weight moved in all rounds; with a theorem, at least what rankings by the current weights have lost.
     ranks_with : str
         "mean" or "current".
     losses : dict
-        Cumulative losses of a listwise perceptron, by the ranking that was used, by the mean and by the current weights.
+        Cumulative losses of a listwise perceptron: of the rankings used, by the mean, and by the current weights.
     largest_margin : float or None
         Certificate: no ranker has a larger margin on the queries that were learned.
     lines : tuple of str
@@ -56,7 +55,7 @@ class History:
         }
 
 
-def history_of(model: LinearRanker, state: State) -> History:
+def history_of(model: Learner, state: State) -> History:
     """Read the history of a model."""
     ranking, held = model, state
     lines = []
@@ -88,9 +87,10 @@ def history_of(model: LinearRanker, state: State) -> History:
         lines.append(f"Thresholds of the score between grades: {thresholds}.")
     margin = _largest_margin(ranking, held, moved)
     if margin is not None:
+        within = " within its constraints" if ranking._constraints else ""
         lines.append(
-            f"Certificate: it has moved the weight {moved:.4g}, at least what its current weights have lost, so that no "
-            f"ranker has a margin above {margin:.3g} on what it learned."
+            f"Certificate: it has moved the weight {moved:.4g}, at least what its current weights have lost, so that "
+            f"no ranker{within} has a margin above {margin:.3g} on what it learned."
         )
     return History(state.queries, rounds, updates, moved, with_mean, losses, margin, tuple(lines))
 
@@ -98,14 +98,15 @@ def history_of(model: LinearRanker, state: State) -> History:
 def _seen(queries: int, rounds: int, updates: int) -> str:
     if not rounds:
         return "It has learned from no queries."
-    share = f"{updates:,} of {rounds:,}" if updates < rounds else "all"
-    what = "of them" if rounds == queries else "rounds"
-    return f"It has learned from {queries:,} queries; {share} {what} moved the weights."
+    of = "of them" if rounds == queries else f"of {rounds:,} rounds"
+    return f"It has learned from {queries:,} queries; {updates:,} {of} moved the weights."
 
 
 def _standings(model: Tournament, state: State, leader: Learner) -> str:
     sums, judged = state.more["sums"], float(state.more["judged"][0])
-    shown = ", ".join(f"{one.name} {total / max(1.0, judged):.4f}" for one, total in zip(state.members, sums, strict=True))
+    shown = ", ".join(
+        f"{one.name} {total / max(1.0, judged):.4f}" for one, total in zip(state.members, sums, strict=True)
+    )
     return f"A tournament by {model.measure!s}: {shown}; the next query is ranked by {leader.name}, which is shown."
 
 
@@ -116,11 +117,11 @@ def _members(model: Ensemble, state: State) -> list[str]:
     return [f"Its weights are the mean of those of {len(state.members)} members."]
 
 
-def _largest_margin(model: LinearRanker, state: State, moved: float) -> float | None:
+def _largest_margin(model: Learner, state: State, moved: float) -> float | None:
     """Return |w - w₁| / (rate S), which an inequality of the proof says to be at least the margin; None without one.
 
     It holds for a learner whose settings have not changed since learning began.
     """
-    if isinstance(model, Ensemble) or model.theorem.symbol is None or not moved > 0 or state is not model._state:
+    if model.takes == "documents" or model.theorem.symbol is None or not moved > 0 or state is not model._state:
         return None
     return model.certificate(margin=1.0).promises[0].bound / moved

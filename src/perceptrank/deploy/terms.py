@@ -7,6 +7,7 @@ import numpy as np
 
 from perceptrank.deploy.forms import RAW, Form, FormWalk, Outputs
 from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.learners.learner import Learner
 from perceptrank.learners.linear_ranker import LinearRanker, as_learned, named, transformed
 from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.sum import Sum, units_of
@@ -90,7 +91,7 @@ class Terms:
         What must be known of the features.
     """
 
-    model: LinearRanker
+    model: Learner
     state: State
     names: tuple[str, ...] | None
     features: tuple[str, ...]
@@ -102,7 +103,7 @@ class Terms:
     @classmethod
     def of(cls, model: Any, block: QueryStream | None = None) -> "Terms":
         """Read a model; with columns as a block has them if it goes by their names, or has learned nothing yet."""
-        if not isinstance(model, LinearRanker):
+        if not isinstance(model, Learner):
             raise TypeError(f"a model to explain must be a learner of perceptrank, got {type(model).__name__}")
         state = model._state
         if block is not None:
@@ -114,7 +115,9 @@ class Terms:
         if block is not None and _goes_by_names(model, state):
             names, n_inputs = block.feature_names or names, block.n_features
         features = list(_distinct(names)) if names else [f"f{place}" for place in range(1, n_inputs + 1)]
-        notes = [] if names else [f"the features have no names: they are f1 to f{n_inputs}, in the order of the columns"]
+        notes = (
+            [] if names else [f"the features have no names: they are f1 to f{n_inputs}, in the order of the columns"]
+        )
         walk = FormWalk()
         parts = []
         found = _parts(model, state)
@@ -126,14 +129,16 @@ class Terms:
     def check_columns(self, block: QueryStream) -> None:
         """Raise if a block has other columns than those that this was read for, of a model that takes any."""
         if _goes_by_names(self.model, self.state) and block.feature_names not in (None, self.names):
-            raise ValueError("the columns of the stream change, or are not those that were explained: explain each alone")
+            raise ValueError(
+                "the columns of the stream change, or are not those that were explained: explain each alone"
+            )
 
     def scores(self, block: QueryStream) -> Floats:
         """Return the scores of a block, by what the model had learned when this was read."""
         return self.model._scores_of(self.state, block)
 
     def contributions(self, block: QueryStream) -> Floats | Products:
-        """Return what each feature contributes to each document's score: a matrix, or if it would be sparse its terms."""
+        """Return what each feature contributes to each document's score: a matrix, or terms if it would be sparse."""
         names = block.feature_names or self.state.feature_names
         found = [_of_part(part, part.transformed(block.X, block.offsets, names)) for part in self.parts]
         if not any(isinstance(one, Products) for one in found):
@@ -148,11 +153,13 @@ class Terms:
         return _merged(Products(*map(np.concatenate, zip(*pieces, strict=True))), len(self.features))
 
 
-def _parts(model: LinearRanker, state: State) -> list[tuple[str, list[Step], Floats]]:
+def _parts(model: Learner, state: State) -> list[tuple[str, list[Step], Floats]]:
     """Return names, steps and weights of what a model ranks by the sum of."""
     kind, name = type(model), str(getattr(model, "name", type(model).__name__))
     if kind._block_scores not in _SCORES or kind._scores is not LinearRanker._scores:
-        raise ValueError(f"{kind.__name__} ranks in a way of its own, not by weights of features: it cannot be explained")
+        raise ValueError(
+            f"{kind.__name__} ranks in a way of its own, not by weights of features: it cannot be explained"
+        )
     if isinstance(model, Tournament):
         leader = model._leader(state)
         own = Step(state, state.transforms)
@@ -171,7 +178,7 @@ def _parts(model: LinearRanker, state: State) -> list[tuple[str, list[Step], Flo
     return [(name, [Step(state, model._transforms(state))], weights)]
 
 
-def _goes_by_names(model: LinearRanker, state: State) -> bool:
+def _goes_by_names(model: Learner, state: State) -> bool:
     transforms = model._transforms(state)
     return bool(transforms) and transforms[0].accepts_any_columns
 
@@ -219,10 +226,10 @@ def _read(
         weights = by_column
         flat = [*before, Step(last.state, last.transforms[:-1])]
         if len(np.unique(places)) < width:
-            notes.append(f"{width - len(np.unique(places))} of {width} columns share the place of another, and its weight")
-    outputs = _walked(walk, flat, n_inputs)
-    if outputs is None:
-        outputs = _mixed(walk, flat, weights, names, name, features, notes)
+            notes.append(
+                f"{width - len(np.unique(places))} of {width} columns share the place of another, and its weight"
+            )
+    outputs = _walked(walk, flat, names, n_inputs, name, features, notes)
     if name:
         present = np.unique(outputs.form)
         for number in present.tolist():
@@ -234,33 +241,31 @@ def _read(
     return Part(name, flat, weights, outputs, order, starts, present)
 
 
-def _walked(walk: FormWalk, steps: list[Step], n_inputs: int) -> Outputs | None:
-    outputs: Outputs | None = walk.start(n_inputs)
-    for transform in [one for step in steps for one in step.transforms]:
-        outputs = None if outputs is None else walk.through(transform, outputs)
-    return outputs
-
-
-def _mixed(
+def _walked(
     walk: FormWalk,
     steps: list[Step],
-    weights: Floats,
     names: tuple[str, ...] | None,
+    n_inputs: int,
     name: str,
     features: list[str],
     notes: list[str],
 ) -> Outputs:
-    """Return outputs that are features of their own, as they are made of several, and add their names to those."""
-    transforms = [one for step in steps for one in step.transforms]
-    made = names
-    for transform in transforms:
-        made = transform.output_names(made)
-    labels = made or tuple(f"transformed {place}" for place in range(1, len(weights) + 1))
-    notes.append(f"features after {transforms[-1]!r} may be made of several: they are shown as they are there")
-    outputs = walk.start(len(weights))
-    walk.forms[-1] = RAW._replace(unit=f"unit after {transforms[-1].name}")
-    outputs = outputs._replace(source=outputs.source + len(features), linear=np.zeros(len(weights), bool))
-    features += [f"{name}: {label}" if name else label for label in labels]
+    """Return what the steps make of features; what is made of several becomes a feature of its own, with a name."""
+    outputs, labels = walk.start(n_inputs), names
+    for transform in [one for step in steps for one in step.transforms]:
+        labels = transform.output_names(labels)
+        made = walk.through(transform, outputs)
+        if made is None:
+            n = transform.n_outputs(len(outputs.source))
+            notes.append(f"what {transform!r} makes may be made of several features: it is shown in their place")
+            if not name:
+                features.clear()
+            outputs = walk.start(n)
+            walk.forms[-1] = RAW._replace(unit=f"unit after {transform.name}")
+            made = outputs._replace(source=outputs.source + len(features), linear=np.zeros(n, bool))
+            own = labels or tuple(f"{transform.name} {place}" for place in range(1, n + 1))
+            features += [f"{name}: {label}" if name else label for label in own]
+        outputs = made
     return outputs
 
 
@@ -288,5 +293,5 @@ def _as_products(matrix: Floats, features: Ints) -> Products:
 def _merged(given: Products, n_features: int) -> Products:
     """Add up terms of the same document and feature."""
     keys, places = np.unique(given.rows * n_features + given.features, return_inverse=True)
-    values = np.bincount(places, given.values, len(keys)) if len(keys) else np.zeros(0)
+    values: Any = np.bincount(places, given.values, len(keys))
     return Products(keys // n_features, keys % n_features, values)
