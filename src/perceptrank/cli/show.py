@@ -53,8 +53,8 @@ def show(
 ) -> None:
     """Show what a model has learned: weights in words and raw units, importance, sign, history, changes.
 
-    With a file, importance is measured on its queries, and the contributions of features to the scores of one query's
-    documents are shown, which add up exactly.
+    With a file, importance is measured on its queries, and for one query it shows what each feature contributes to
+    its documents' scores; contributions add up exactly.
 
     Example: perceptrank show model.json test.txt.gz --query 18219 --since old.json
     """

@@ -14,7 +14,7 @@ from perceptrank.deploy.effects import FROM_OTHER, UNKNOWN, Curve, Effects, effe
 from perceptrank.deploy.forms import Form
 from perceptrank.deploy.history import History, history_of
 from perceptrank.deploy.terms import Terms
-from perceptrank.kernels.arrays import Floats
+from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.frames import make_frame
 from perceptrank.stream.query_stream import QueryStream
@@ -101,49 +101,50 @@ class Explanation:
     _effects: Effects
     _stream: Blocks | None
 
-    @cached_property
+    @property
     def features(self) -> tuple[FeatureEffect, ...]:
         """Features that have a weight, the most important first; by the size of weights if importance is unknown."""
-        terms, effects = self._terms, self._effects
-        order = self._order()
-        whole = float(effects.importance[order].sum())
-        rows = {j: FeatureEffect(terms.features[j], "", 0.0, 0.0, {}, 0.0) for j in order}
+        return self.largest(None)
+
+    def largest(self, n: int | None) -> tuple[FeatureEffect, ...]:
+        """Return the most important features, so many, or all that have a weight."""
+        terms, effects, chosen = self._terms, self._effects, self._order[:n]
+        whole = float(effects.importance[self._order].sum())
+        weights: dict[int, dict[str, float]] = {j: {} for j in chosen.tolist()}
+        raw: dict[int, float | None] = dict.fromkeys(weights, 0.0)
         for part in terms.parts:
-            outputs, weights = part.outputs, part.weights
-            for k in part.order.tolist():
-                row = rows[int(outputs.source[k])]
-                if outputs.curve[k] >= 0:
-                    rows[int(outputs.source[k])] = row._replace(per_unit=None)
-                    continue
-                label = terms.forms[int(outputs.form[k])].label
-                row.weights[label] = row.weights.get(label, 0.0) + float(weights[k])
-                linear = row.per_unit is not None and outputs.linear[k]
-                raw = (
-                    row.per_unit + float(weights[k] * outputs.factor[k])
-                    if linear and row.per_unit is not None
-                    else None
-                )
-                rows[int(outputs.source[k])] = row._replace(per_unit=raw)
+            outputs = part.outputs
+            for k in part.order[np.isin(outputs.source[part.order], chosen)].tolist():
+                j, label, weight = int(outputs.source[k]), terms.forms[outputs.form[k]].label, float(part.weights[k])
+                if outputs.curve[k] < 0:
+                    weights[j][label] = weights[j].get(label, 0.0) + weight
+                before = raw[j]
+                raw[j] = None if before is None or not outputs.linear[k] else before + weight * float(outputs.factor[k])
         found = []
-        for j, row in rows.items():
+        for j in chosen.tolist():
             importance = float(effects.importance[j])
-            share = importance / whole if whole > 0 else math.nan if math.isnan(whole) else 0.0
-            found.append(row._replace(sign=SIGNS[int(effects.signs[j])], importance=importance, share=share))
+            share = 0.0 if whole == 0.0 else importance / whole
+            sign = SIGNS[int(effects.signs[j])]
+            found.append(FeatureEffect(terms.features[j], sign, importance, share, weights[j], raw[j]))
         return tuple(found)
 
-    def _order(self) -> list[int]:
-        """Return the features that have a weight, the most important first."""
-        found = [part.features for part in self._terms.parts]
-        present = np.unique(np.concatenate(found))
+    @cached_property
+    def _order(self) -> Ints:
+        """The features that have a weight, the most important first."""
+        present = np.unique(np.concatenate([part.features for part in self._terms.parts]))
         importance = self._effects.importance[present]
         key = _sizes(self._terms)[present] if np.isnan(importance).any() else importance
-        order: list[int] = present[np.argsort(-key, kind="stable")].tolist()
-        return order
+        return present[np.argsort(-key, kind="stable")]
+
+    @property
+    def n_weighted(self) -> int:
+        """Number of features that have a weight."""
+        return len(self._order)
 
     @property
     def weights(self) -> tuple[Weight, ...]:
         """All weights that are not 0, those of the most important feature first."""
-        terms, place = self._terms, {j: number for number, j in enumerate(self._order())}
+        terms, place = self._terms, {j: number for number, j in enumerate(self._order.tolist())}
         found = []
         for part in terms.parts:
             for k in part.order.tolist():
@@ -163,14 +164,10 @@ class Explanation:
     @property
     def curves(self) -> dict[str, list[Curve]]:
         """What features in bins add to the score, by name, the most important first."""
-        found: dict[str, list[Curve]] = {}
-        names = self._terms.features
-        by_feature = {names[j]: j for j in self._order()}
-        for name, j in by_feature.items():
-            own = [curve for curve in self._effects.curves if curve.feature == j]
-            if own:
-                found[name] = own
-        return found
+        own: dict[int, list[Curve]] = {}
+        for curve in self._effects.curves:
+            own.setdefault(curve.feature, []).append(curve)
+        return {self._terms.features[j]: own[j] for j in self._order.tolist() if j in own}
 
     @property
     def forms(self) -> list[Form]:
@@ -232,7 +229,7 @@ class Explanation:
             "importance": self.importance_is,
             "units": {form.label: form.unit for form in self.forms},
             "n_features": self.n_features,
-            "features": [one._asdict() for one in self.features[:top]],
+            "features": [one._asdict() for one in self.largest(top)],
             "curves": {
                 name: [{"edges": one.edges.tolist(), "values": one.values.tolist(), "of": one.of} for one in own]
                 for name, own in islice(self.curves.items(), top)
@@ -265,7 +262,7 @@ class Explanation:
         return self.text()
 
     def __repr__(self) -> str:
-        return f"<Explanation of {self.name}: {len(self.features)} of {self.n_features} features have a weight>"
+        return f"<Explanation of {self.name}: {self.n_weighted} of {self.n_features} features have a weight>"
 
     def _repr_html_(self) -> str:
         from perceptrank.deploy.explanation_page import explanation_html

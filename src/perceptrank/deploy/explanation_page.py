@@ -20,7 +20,7 @@ _COLORS = {"+": RISING, "-": FALLING, "±": OTHER}
 def explanation_html(found: "Explanation") -> str:
     """Return a card of an explanation, and one of what has changed."""
     rows: list[list[CardCell]] = []
-    shown = found.features[:_TOP]
+    shown = found.largest(_TOP)
     labels = list(dict.fromkeys(label for row in shown for label in row.weights))
     largest = max((row.share for row in shown), default=1.0) or 1.0
     known = bool(shown) and not math.isnan(largest)
@@ -34,7 +34,7 @@ def explanation_html(found: "Explanation") -> str:
     lines += [f"{form.label}: one more {form.unit}" for form in found.forms]
     lines += [sentence(found, row) for row in shown[:3]]
     lines += [f"note: {note}" for note in found.notes]
-    made = card(f"{found.name}: {len(found.features):,} of {found.n_features:,} features", lines, headings, rows)
+    made = card(f"{found.name}: {found.n_weighted:,} of {found.n_features:,} features", lines, headings, rows)
     if not found.changes:
         return made
     moved = [one for one in found.changes if one.kind != "kept"][:_TOP]

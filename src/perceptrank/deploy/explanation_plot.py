@@ -23,7 +23,7 @@ _LONGEST = 32
 def draw_explanation(found: "Explanation", path: str | os.PathLike[str], top: int) -> None:
     """Draw an explanation; the suffix of the path selects the image format."""
     check_drawable(path)
-    if not found.features:
+    if not found.n_weighted:
         raise ValueError("all weights are 0: there is nothing to draw")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -58,6 +58,7 @@ def _draw_curves(found: "Explanation", figure: Any, top: int) -> None:
         axes.set_title(literal(_short(name)), loc="left", fontsize=9)
         if not curve.of and _is_heavy_tailed(curve):
             axes.set_xscale("symlog", linthresh=float(np.median(np.abs(curve.edges[curve.edges != 0.0]))))
+            axes.set_xlim(x[0], x[-1])
         else:
             axes.locator_params(axis="x", nbins=5)
         axes.tick_params(labelsize=7)
@@ -83,8 +84,8 @@ def _is_heavy_tailed(curve: "Curve") -> bool:
 
 
 def _draw_bars(found: "Explanation", figure: Any, top: int) -> None:
-    rows = found.features[:top][::-1]
-    known = not math.isnan(rows[0].importance)
+    rows = found.largest(top)[::-1]
+    known = not math.isnan(rows[0].share)
     sizes = [row.importance if known else sum(map(abs, row.weights.values())) for row in rows]
     signed = [-size if row.sign == "-" else size for row, size in zip(rows, sizes, strict=True)]
     figure.set_size_inches(7.0, 1.1 + 0.28 * len(rows))

@@ -25,12 +25,12 @@ _PARTS = " ▏▎▍▌▋▊▉█"  # eighths of a bar's last place
 
 def explanation_text(found: "Explanation", width: int, top: int) -> str:
     """Return an explanation in lines of at most so many characters."""
-    rows = found.features
+    rows = found.largest(top)
     blocks = [_wrapped([f"{found.name}: {found.settings}", *found.history.lines], width)]
     if rows:
-        blocks.append([*_feature_table(found, rows[:top], width), *_left_out(found, top)])
-        blocks.append(_wrapped([_importance(found), *_legend(found)], width, hanging=True))
-        blocks.append(_wrapped([sentence(found, row) for row in rows[: min(_IN_WORDS, top)]], width, hanging=True))
+        blocks.append([*_feature_table(found, rows, width), *_left_out(found, top)])
+        blocks.append(_wrapped([f"importance: {found.importance_is}", *_legend(found, rows)], width, hanging=True))
+        blocks.append(_wrapped([sentence(found, row) for row in rows[:_IN_WORDS]], width, hanging=True))
     else:
         blocks.append(["All weights are 0: all documents have the same score."])
     if found.changes:
@@ -41,37 +41,33 @@ def explanation_text(found: "Explanation", width: int, top: int) -> str:
 
 
 def _left_out(found: "Explanation", top: int) -> list[str]:
-    rest, without = max(0, len(found.features) - top), found.n_features - len(found.features)
+    rest, without = max(0, found.n_weighted - top), found.n_features - found.n_weighted
     said = ([f"{rest:,} more"] if rest else []) + ([f"{without:,} without weight"] if without else [])
     return [f"({', '.join(said)})"] if said else []
 
 
-def _importance(found: "Explanation") -> str:
-    return f"importance: {found.importance_is}"
-
-
-def _legend(found: "Explanation") -> list[str]:
+def _legend(found: "Explanation", rows: "tuple[FeatureEffect, ...]") -> list[str]:
     lines = []
     for form in found.forms:
         if form.label.endswith("curve"):
             lines.append(f"{form.label}: what the feature adds to the score, from its lowest value to its highest")
         else:
             lines.append(f"{form.label}: one more {form.unit} adds so much to the score")
-    if _has_raw(found):
+    if _has_raw(rows):
         lines.append("per unit: one unit more of the feature as it is adds so much to the score")
     return lines
 
 
-def _has_raw(found: "Explanation") -> bool:
+def _has_raw(rows: "tuple[FeatureEffect, ...]") -> bool:
     """Tell whether weights in raw units are others than the weights."""
-    return any(one.per_unit is not None and [*one.weights] != ["weight"] for one in found.features)
+    return any(one.per_unit is not None and [*one.weights] != ["weight"] for one in rows)
 
 
 def _feature_table(found: "Explanation", rows: "tuple[FeatureEffect, ...]", width: int) -> list[str]:
     curves = found.curves
     labels = list(dict.fromkeys(label for row in rows for label in row.weights))
     heads, cells, right = ["feature", ""], [[row.feature for row in rows], [row.sign for row in rows]], [False, False]
-    known = not math.isnan(found.features[0].importance)
+    known = not math.isnan(rows[0].share)
     if known:
         heads, right = [*heads, "importance"], [*right, True]
         cells.append([f"{100 * row.share:.1f} %" for row in rows])
@@ -81,7 +77,7 @@ def _feature_table(found: "Explanation", rows: "tuple[FeatureEffect, ...]", widt
     if curves:
         heads, right = [*heads, "curve"], [*right, False]
         cells.append([" ".join(map(spark, curves.get(row.feature, []))) for row in rows])
-    if _has_raw(found):
+    if _has_raw(rows):
         heads, right = [*heads, "per unit"], [*right, True]
         cells.append([number(row.per_unit) for row in rows])
     lines = table(heads, cells, right, width)
