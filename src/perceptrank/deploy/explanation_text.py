@@ -1,7 +1,6 @@
 """Explanations as text for terminals: tables that line up, and bars."""
 
 import math
-import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from perceptrank.deploy.effects import Curve
     from perceptrank.deploy.explanation import Explanation, FeatureEffect
 
-_LONGEST_NAME = 28
+_LONGEST_NAME, _LEAST_NAME = 28, 8
 _BAR = 16
 _LEAST_BAR = 6
 _IN_WORDS = 3
@@ -81,13 +80,8 @@ def _feature_table(found: "Explanation", rows: "tuple[FeatureEffect, ...]", widt
         heads, right = [*heads, "per unit"], [*right, True]
         cells.append([number(row.per_unit) for row in rows])
     lines = table(heads, cells, right, width)
-    room = width - max(map(width_of, lines)) - len(_GAP)
-    if known and room >= _LEAST_BAR:
-        largest = max(row.share for row in rows) or 1.0
-        bars = ["", *(bar(row.share / largest, min(room, _BAR)) for row in rows)]
-        widest = max(map(width_of, lines))
-        lines = [f"{padded(line, widest)}{_GAP}{one}".rstrip() for line, one in zip(lines, bars, strict=True)]
-    return lines
+    largest = max(row.share for row in rows) or 1.0
+    return _with_bars(lines, [row.share / largest for row in rows], width) if known else lines
 
 
 def _change_table(found: "Explanation", width: int, top: int) -> list[str]:
@@ -216,11 +210,9 @@ def why_text(found: "Contributions", first: str, second: str, *, width: int = 80
         ):
             column.append(text)
     lines = table(["feature", "first", "second", "difference"], cells, [False, True, True, True], width)
-    widest = max(map(width_of, lines))
-    room, largest = min(_BAR, width - widest - len(_GAP)), abs(shown[0].difference)
-    if room >= _LEAST_BAR and largest > 0:
-        bars = ["", *(bar(abs(row.difference) / largest, room) for row in shown), *([""] if rest else [])]
-        lines = [f"{padded(line, widest)}{_GAP}{one}".rstrip() for line, one in zip(lines, bars, strict=True)]
+    largest = abs(shown[0].difference) or 1.0
+    shares = [abs(row.difference) / largest for row in shown] + ([0.0] if rest else [])
+    lines = _with_bars(lines, shares, width)
     return "\n".join([*_wrapped([f"{head}."], width), *lines]) + "\n"
 
 
@@ -228,21 +220,50 @@ def why_text(found: "Contributions", first: str, second: str, *, width: int = 80
 
 
 def table(heads: list[str], cells: list[list[str]], right: list[bool], width: int) -> list[str]:
-    """Return lines of a table from its columns; the first column that is text is clipped to fit the width."""
-    columns = [[head, *map(one_line, column)] for head, column in zip(heads, cells, strict=True)]
-    widths = [max(map(width_of, column)) for column in columns]
-    names = right.index(False)
-    others = sum(widths) - widths[names] + len(_GAP) * (len(widths) - 1)
-    widths[names] = min(widths[names], max(_LONGEST_NAME if width >= 80 else 12, width - others - _BAR))
-    widths[names] = max(8, min(widths[names], width - others))
+    """Return lines of a table from its columns.
+
+    If it is too wide, headings stand on several lines, names in the first column of text are clipped, and columns are
+    left out from the right, in this order.
+    """
+    names, columns = right.index(False), [[one_line(cell) for cell in column] for column in cells]
+    titles = [[head] for head in heads]
+    if _whole(titles, columns) > width - _LEAST_BAR:
+        titles = [head.split() or [""] for head in heads]
+    least = min(_LEAST_NAME, max(map(width_of, columns[names]), default=0))
+    while len(titles) > 2 and _whole(titles, columns) - max(0, _size(titles[names], columns[names]) - least) > width:
+        titles, columns = titles[:-1], columns[:-1]
+    sizes = [_size(title, column) for title, column in zip(titles, columns, strict=True)]
+    others = sum(sizes) - sizes[names] + len(_GAP) * (len(sizes) - 1)
+    room = max(width - others - len(_GAP) - _LEAST_BAR, _LONGEST_NAME)  # long names may take the place of bars
+    sizes[names] = min(sizes[names], room, max(least, width - others))
+    height = max(map(len, titles))
+    rows = [*zip(*([""] * (height - len(title)) + title for title in titles), strict=True), *zip(*columns, strict=True)]
     lines = []
-    for row in zip(*columns, strict=True):
+    for row in rows:
         fitted = [
-            padded(clipped(cell, size), size, to_right=is_right)
-            for cell, size, is_right in zip(row, widths, right, strict=True)
+            padded(clipped(cell, size), size, to_right=to_right)
+            for cell, size, to_right in zip(row, sizes, right, strict=False)
         ]
         lines.append(_GAP.join(fitted).rstrip())
     return lines
+
+
+def _size(title: list[str], column: list[str]) -> int:
+    return max(map(width_of, [*title, *column]))
+
+
+def _whole(titles: list[list[str]], columns: list[list[str]]) -> int:
+    return sum(_size(*pair) + len(_GAP) for pair in zip(titles, columns, strict=True)) - len(_GAP)
+
+
+def _with_bars(lines: list[str], shares: list[float], width: int) -> list[str]:
+    """Draw a bar behind each of the last lines, if there is room."""
+    widest = max(map(width_of, lines))
+    room = min(_BAR, width - widest - len(_GAP))
+    if room < _LEAST_BAR:
+        return lines
+    bars = [""] * (len(lines) - len(shares)) + [bar(share, room) for share in shares]
+    return [f"{padded(line, widest)}{_GAP}{one}".rstrip() for line, one in zip(lines, bars, strict=True)]
 
 
 def number(value: float | None) -> str:
@@ -297,5 +318,15 @@ def clipped(text: str, size: int) -> str:
 
 
 def _wrapped(texts: list[str], width: int, *, hanging: bool = False) -> list[str]:
-    indent = "  " if hanging else ""
-    return [line for text in texts for line in textwrap.wrap(one_line(text), width, subsequent_indent=indent)]
+    """Break texts into lines between words; words that are too long are clipped."""
+    lines = []
+    for text in texts:
+        line = ""
+        for word in one_line(text).split():
+            longer = f"{line} {word}" if line.strip() else line + word
+            if line.strip() and width_of(longer) > width:
+                lines.append(line)
+                longer = ("  " if hanging else "") + word
+            line = clipped(longer, width)
+        lines.append(line)
+    return lines
