@@ -1,4 +1,4 @@
-"""What has changed from one model to another, in units that compare."""
+"""Changes from one model to another, in units that compare."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -8,7 +8,7 @@ _SAME = 0.05  # relative change that is none
 
 
 class Change(NamedTuple):
-    """What has become of a feature.
+    """The change of a feature.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Change(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """How much larger the share is now."""
+        """The share now minus the share before."""
         return self.now - self.before
 
 

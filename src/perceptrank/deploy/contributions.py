@@ -1,4 +1,4 @@
-"""What each feature contributes to the scores of a query's documents, to the last bit."""
+"""Contributions of features to the scores of a query's documents, to the last bit."""
 
 import math
 import re
@@ -17,7 +17,7 @@ _DOCID = re.compile(r"docid\s*=\s*(\S+)")
 
 
 class Difference(NamedTuple):
-    """How much more a feature contributes to one document than to another.
+    """The difference of a feature's contributions to two documents.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """What each feature contributes to the scores of the documents of one query, best first.
+    """Contributions of features to the scores of the documents of one query, best first.
 
     The sum is exact: `math.fsum` of a document's row of `values` and of `rounding` is its score by `predict`, bit for
     bit. `rounding` is what floating point arithmetic adds to or takes from the sum of the contributions.
@@ -199,7 +199,7 @@ def _rounding(score: float, values: list[float]) -> list[float]:
     """Return numbers with which values add up to a score exactly: one, unless the score has lost almost all digits.
 
     >>> _rounding(0.3, [0.1, 0.2])
-    [-5.551115123125783e-17]
+    [-2.7755575615628914e-17]
     >>> _rounding(0.0, [1e16, -1e16, 1.0, 1e-20])
     [-1.0, -1e-20]
     """

@@ -24,7 +24,7 @@ UNKNOWN = "unknown, as the model does not know the spreads of features; a file o
 
 @dataclass(frozen=True)
 class Curve:
-    """What a feature adds to the score, as a function of it.
+    """The part of the score that a feature adds, as a function of it.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Effects:
-    """What features do to scores.
+    """Effects of features on scores.
 
     Attributes
     ----------

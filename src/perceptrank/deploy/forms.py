@@ -1,4 +1,4 @@
-"""What the transforms of a model make of each feature: forms, in words, with their units and spreads."""
+"""Forms: what the transforms of a model make of each feature, in words, with their units and spreads."""
 
 import math
 from collections.abc import Callable
@@ -61,7 +61,7 @@ _WITHIN: dict[type[Transform], tuple[str, str, float]] = {
 
 
 class Outputs(NamedTuple):
-    """What transforms make of features: a place in each array for each output.
+    """The outputs of transforms, and what they are made of: a place in each array for each output.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from perceptrank.learners.wrappers.wrapper import Ensemble
 
 @dataclass(frozen=True)
 class History:
-    """What a model has gone through.
+    """The history of a model.
 
     Attributes
     ----------
