@@ -343,7 +343,7 @@ def test_the_tables_of_the_document(tmp_path, monkeypatch, capsys):
     Path("features.jsonl").write_text(blocks["json"])
     exec(blocks["python"], {})
     said = capsys.readouterr().out
-    assert "['red shoes' 'hats'] ('title', 'body') ['a' 'b' 'c']" in said
+    assert "['red shoes' 'hats'] ('title', 'body') Texts(['a', 'b', 'c'], 3 texts)" in said
     assert "grade from 'rating' (guessed)" in said
     commands = re.findall(r"^perceptrank (.*)", section, re.M)
     for command in commands:

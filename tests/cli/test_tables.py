@@ -40,12 +40,12 @@ JOINED = ["judgements.csv", "--features", "features.jsonl", "--float64"]
 
 def test_convert_joins_and_says_what_it_took(run, folder):
     result = run("convert", *JOINED, "out.store")
-    store = pr.open_store("out.store", comments=True)
+    store = pr.open_store("out.store")
     assert np.array_equal(store.X, STREAM.X)
     assert np.array_equal(store.relevance, STREAM.relevance)
     assert store.feature_names == tuple(NAMES)
     assert store.qids.tolist()[:2] == [f"query-{qid}" for qid in STREAM.qids[:2]]
-    assert store.comments.tolist()[:3] == ["d0", "d1", "d2"]
+    assert store.docids.tolist()[:3] == ["d0", "d1", "d2"]
     assert result.stderr.splitlines() == [
         "judgements.csv (csv): query from 'Query Text' (guessed), document from 'Doc ID' (guessed), "
         "grade from 'Rating' (guessed)",
@@ -134,7 +134,7 @@ def test_missing_values_are_kept_or_zero(run, tmp_path, monkeypatch):
     assert np.isnan(pr.open_store("kept.store").X[0, 0])
     pr.write_store(STREAM, "s.store")
     assert (
-        "--zero-missing: applies to tables only"
+        "--zero-missing: a store has what was written to it"
         in run("convert", "s.store", "x.store", "--zero-missing", code=1).stderr
     )
 
@@ -144,3 +144,22 @@ def test_tables_are_not_written_and_not_replaced(run, folder):
     before = (folder / "features.jsonl").read_bytes()
     assert "would replace" in run("learn", *JOINED, "--save", "features.jsonl", code=1).stderr
     assert (folder / "features.jsonl").read_bytes() == before
+
+
+def test_columns_are_found_by_name_in_any_order(run, folder):
+    run("convert", "one.csv", "--float64", "s.store")
+    run("learn", "s.store", "--save", "m.json")
+    stream = pr.open_store("s.store")
+    other = stream.to_frame("polars").with_columns(new=1.0)
+    names = ["new", *reversed(NAMES)]
+    other.select("qid", "relevance", "docid", *names).write_csv("other.csv")
+    expected = run("rank", "m.json", "s.store", "--json").stdout
+    found = run("rank", "m.json", "other.csv", "--float64", "--json")
+    assert found.stdout == expected
+    assert "features that the model does not know are left out: new" in found.stderr
+    run("learn", "s.store", "--from", "m.json", "--save", "a.json")
+    run("learn", "other.csv", "--float64", "--from", "m.json", "--save", "b.json")
+    first, second = pr.load("a.json"), pr.load("b.json")
+    assert first.weights.tolist() == second.weights.tolist()
+    other.select("qid", "relevance", *NAMES[1:]).write_csv("fewer.csv")
+    assert f"it lacks {NAMES[0]!r}" in run("rank", "m.json", "fewer.csv", code=1).stderr

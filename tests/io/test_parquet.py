@@ -383,7 +383,7 @@ def test_missing_features_are_kept_if_they_are_asked_for(columns, tmp_path):
     assert np.array_equal(block.X, found, equal_nan=True)
     with pytest.raises(pr.FormatError, match="missing='keep'"):
         pr.read_parquet(path)
-    with pytest.raises(ValueError, match="missing must be one of 'error', 'keep', got 'drop'"):
+    with pytest.raises(ValueError, match="missing must be one of 'error', 'keep', 'zero', got 'drop'"):
         pr.scan_parquet(path, missing="drop")
 
 

@@ -114,7 +114,7 @@ def test_streams_keep_missing_values_if_they_are_asked_to():
         for refuse in (make, lambda make=make: make(missing="error")):
             with pytest.raises(ValueError, match=r"got NaN at document 0, feature 1; .* missing='keep' .*transforms="):
                 refuse()
-        with pytest.raises(ValueError, match="missing must be one of 'error', 'keep', got 'drop'"):
+        with pytest.raises(ValueError, match="missing must be one of 'error', 'keep', 'zero', got 'drop'"):
             make(missing="drop")
     assert np.isnan(stream[1:].X).sum() == 1
     assert np.isnan((stream + stream).shuffled(3, documents=True).X).sum() == 4

@@ -97,7 +97,8 @@ def learn(
     n_documents = 0
     with ProgressBar("learning") as bar:
         try:
-            for block in run.rest(reading.blocks(bar, every=keeping.checkpoint), keeping.save):
+            blocks = reading.blocks(bar, every=keeping.checkpoint, names=learner._needed_names)
+            for block in run.rest(blocks, keeping.save):
                 traces.append(learner.learn(block, measures))
                 if weights is not None and block.feature_names:
                     _say_what_starts_at_zero(block.feature_names, weights, keeping.start_from)

@@ -158,7 +158,7 @@ class Dialect:
         Reads(What.data),
     ] = None
     qid_column: Annotated[str | None, typer.Option(help="Column of queries, in tables and Parquet files.")] = None
-    docid_column: Annotated[str | None, typer.Option(help="Column of documents, in tables.")] = None
+    docid_column: Annotated[str | None, typer.Option(help="Column of documents, in tables and Parquet files.")] = None
     relevance_column: Annotated[str | None, typer.Option(help="Column of grades, in tables and Parquet files.")] = None
     missing: Annotated[
         bool,
@@ -167,7 +167,7 @@ class Dialect:
         ),
     ] = False
     zero_missing: Annotated[
-        bool, typer.Option("--zero-missing", help="Take missing values of tables for 0, as search engines do.")
+        bool, typer.Option("--zero-missing", help="Take missing values for 0, as search engines do.")
     ] = False
     n_threads: Threads = None
 

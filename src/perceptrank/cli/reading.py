@@ -22,17 +22,27 @@ class Reading(Dialect):
     comments: bool = False
     whole: bool = False
 
-    def blocks(self, bar: Callable[[int, int], object], *, every: int | None = None) -> Iterator["QueryStream"]:
+    def blocks(
+        self,
+        bar: Callable[[int, int], object],
+        *,
+        every: int | None = None,
+        names: tuple[str, ...] | None = None,
+    ) -> Iterator["QueryStream"]:
         """Yield the queries block by block, and tell the bar how far it is.
 
-        With `every`, blocks end wherever so many queries, or a multiple of that, are complete.
+        With `every`, blocks end wherever so many queries, or a multiple of that, are complete. With `names`, features
+        are those of these names, in this order; other features are left out, and said to be.
         """
         from perceptrank.io.store import Store
 
         stream = self._open(bar)
         n_documents = stream.n_documents if isinstance(stream, Store) else 0  # other readers tell the bar themselves
         queries = documents = 0
-        for block in _blocks_of(stream):
+        for given in _blocks_of(stream):
+            if names and queries == 0:
+                _say_what_is_left_out(given.feature_names, names)
+            block = _aligned(given, names)
             for start, stop in _cuts(queries, len(block), every):
                 yield self._as_chosen(block if stop - start == len(block) else block[start:stop])
             queries += len(block)
@@ -88,6 +98,20 @@ class Reading(Dialect):
             if column is not None and named.setdefault(role, column) != column:
                 raise ValueError(f"the column of {role} is given twice, {named[role]!r} and {column!r}")
         return named
+
+
+def _aligned(block: "QueryStream", names: tuple[str, ...] | None) -> "QueryStream":
+    """Put features into the order of names; a block that lacks names, or some of them, stays as it is."""
+    if names and block.feature_names and set(names) <= set(block.feature_names):
+        return block.select(names)
+    return block
+
+
+def _say_what_is_left_out(found: tuple[str, ...] | None, names: tuple[str, ...]) -> None:
+    others = [name for name in found or () if name not in set(names)]
+    if others and set(names) <= set(found or ()):
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        complain(f"features that the model does not know are left out: {', '.join(others[:5])}{more}")
 
 
 def _blocks_of(stream: "Blocks") -> Iterator["QueryStream"]:

@@ -94,8 +94,8 @@ def open_sources(
     columns : dict, optional
         Column names of Parquet files and tables, as for `read_parquet` and `read_table`.
     missing : {"error", "keep", "zero"}
-        What to do with missing features of tables and Parquet files, as for `read_table`; "zero" is for tables. A store
-        has what was written to it.
+        What to do with missing features of tables and Parquet files, as for `read_table`. A store has what was written
+        to it.
     sparse : bool, optional
         As for `read_letor`; the features of stores and Parquet files are as they are there.
     feature_paths : list of path, optional
@@ -123,10 +123,8 @@ def open_sources(
         raise ValueError(f"column names apply to tables and Parquet files only, not to {what}")
     if kind == "table":
         return _open_tables(sources, feature_paths, whole, progress, columns or {}, missing, report, letor)
-    if missing == "zero":
-        raise AdvisingValueError(Setting("missing", missing), ": applies to tables only")
     if kind == "letor":
-        if missing == "keep":
+        if missing != "error":
             raise AdvisingValueError(Setting("missing", missing), ": LETOR text has no missing values, only 0")
         read = read_letor if whole else scan_letor
         return read(sources, comments=comments, progress=progress, sparse=sparse, **letor)
@@ -134,10 +132,10 @@ def open_sources(
     _refuse(letor, "a store" if kind == "store" else "a Parquet file")
     paths = [os.fspath(one) for one in sources if isinstance(one, (str, os.PathLike))]
     if kind == "parquet":
-        if "docid" in (columns or {}):
-            raise ValueError("a column of documents applies to tables only, not to Parquet files")
         read_columns = read_parquet if whole else scan_parquet
         return read_columns(paths, comments=comments, missing=missing, **columns or {})
+    if missing == "zero":
+        raise AdvisingValueError(Setting("missing", missing), ": a store has what was written to it")
     stores = [open_store(path, comments=comments) for path in paths]
     return stores[0] if len(stores) == 1 else QueryStream.concatenate(stores) if whole else stores
 

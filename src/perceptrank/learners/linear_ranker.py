@@ -214,6 +214,13 @@ class LinearRanker(Guaranteed, Estimator):
         return np.array(names, dtype=object)
 
     @property
+    def _needed_names(self) -> tuple[str, ...] | None:
+        """Names of the features that streams must have, in their order; None if any do."""
+        state = self._state
+        takes_any = bool(state.transforms) and state.transforms[0].accepts_any_columns
+        return None if takes_any else state.feature_names
+
+    @property
     def n_queries(self) -> int:
         """Number of queries learned from."""
         return self._state.queries
@@ -307,15 +314,26 @@ class LinearRanker(Guaranteed, Estimator):
         if state.has_begun and n_features != state.n_inputs:
             raise ValueError(
                 f"X has {n_features} features, but {type(self).__name__} is expecting "
-                f"{state.n_inputs} features as input"
+                f"{state.n_inputs} features as input{_difference(names, state.feature_names)}"
             )
         if names and state.feature_names and names != state.feature_names:
             pairs = zip(names, state.feature_names, strict=True)
             found, expected = next((one, other) for one, other in pairs if one != other)
             raise ValueError(
                 "The feature names should match those that were passed during fit: "
-                f"got {found!r} where {expected!r} was learned"
+                f"got {found!r} where {expected!r} was learned{_difference(names, state.feature_names)}"
             )
+
+
+def _difference(names: tuple[str, ...] | None, learned: tuple[str, ...] | None) -> str:
+    """Describe how names differ from those that were learned, and what to do if only order and additions differ."""
+    if not names or not learned:
+        return ""
+    lacking = [name for name in learned if name not in set(names)]
+    if lacking:
+        shown = ", ".join(map(repr, lacking[:3])) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
+        return f"; of these, it lacks {shown}"
+    return "; stream.select(ranker.feature_names_in_) takes those that were learned, in their order"
 
 
 def _dense_blocks(stream: QueryStream) -> Iterator[QueryStream]:

@@ -27,10 +27,11 @@ from perceptrank.stream.validation import (
     check_finite,
     column_names,
     read_only,
+    without_missing,
 )
 
 BLOCK_BYTES = 16 * 2**20
-MISSING = ("error", "keep")
+MISSING = ("error", "keep", "zero")
 _ARRAYS = frozenset(("X", "relevance", "offsets", "qids", "comments", "docids", "weights"))
 
 
@@ -95,9 +96,9 @@ class QueryStream:
     weights : array of shape (queries,), optional
         Weight of each query, finite and not negative: it scales the step of learners, and the query's share of means.
         May also be given for each document, the same for all documents of a query.
-    missing : {"error", "keep"}
-        What to do with features that are NaN: refuse them, or keep them for a learner whose first transform is
-        `Missing`.
+    missing : {"error", "keep", "zero"}
+        What to do with features that are NaN: refuse them, keep them for a learner whose first transform is `Missing`,
+        or take them for 0.
 
     Raises
     ------
@@ -133,13 +134,15 @@ class QueryStream:
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
         docids: Sequence[str] | npt.NDArray[Any] | None = None,
         weights: npt.ArrayLike | None = None,
-        missing: Literal["error", "keep"] = "error",
+        missing: Literal["error", "keep", "zero"] = "error",
     ) -> None:
         check_choice("missing", missing, MISSING)
         features = as_any_features(X)
         if features.shape[0] == 0:
             raise ValueError("X must hold at least one document, got none")
         names = as_names(feature_names, features.shape[1])
+        if missing == "zero":
+            features = without_missing(features)
         check_finite(features, names, keep_missing=missing == "keep")
         grades = as_grades(relevance, features.shape[0]).copy()
         bounds = as_offsets(offsets, len(features)).copy()
@@ -215,7 +218,7 @@ class QueryStream:
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
         docids: Sequence[str] | npt.NDArray[Any] | None = None,
         weights: npt.ArrayLike | None = None,
-        missing: Literal["error", "keep"] = "error",
+        missing: Literal["error", "keep", "zero"] = "error",
     ) -> "QueryStream":
         """Build a stream from arrays with one row per document.
 
@@ -239,8 +242,8 @@ class QueryStream:
         weights : array of shape (queries,) or (documents,), optional
             Weight of each query, finite and not negative, in the order of their first rows; or of each document, the
             same for all documents of a query.
-        missing : {"error", "keep"}
-            What to do with features that are NaN: refuse them, or keep them.
+        missing : {"error", "keep", "zero"}
+            What to do with features that are NaN: refuse them, keep them, or take them for 0.
 
         Returns
         -------
@@ -298,7 +301,7 @@ class QueryStream:
         qid: str = "qid",
         relevance: str = "relevance",
         features: Sequence[str] | None = None,
-        missing: Literal["error", "keep"] = "error",
+        missing: Literal["error", "keep", "zero"] = "error",
     ) -> "QueryStream":
         """Build a stream from a pandas or polars data frame with one row per document.
 
@@ -312,8 +315,8 @@ class QueryStream:
             Columns of the query identifiers and the grades.
         features : sequence of str, optional
             Feature columns, or the one column of lists; default all other columns.
-        missing : {"error", "keep"}
-            What to do with features that are NaN: refuse them, or keep them.
+        missing : {"error", "keep", "zero"}
+            What to do with features that are NaN: refuse them, keep them, or take them for 0.
 
         Returns
         -------
@@ -617,6 +620,42 @@ class QueryStream:
         if feature_names is not None:
             names = as_names(feature_names, X.shape[1])
         return self._replaced(X=X, feature_names=names)
+
+    def select(self, names: Sequence[str]) -> "QueryStream":
+        """Select features by their names, in the order given.
+
+        Parameters
+        ----------
+        names : sequence of str
+
+        Returns
+        -------
+        QueryStream
+            Of copies of these features.
+
+        Raises
+        ------
+        ValueError
+            If the stream has no names, or not each of these exactly once.
+
+        Examples
+        --------
+        >>> stream = QueryStream.from_arrays([[1.0, 2.0, 3.0]], [1], feature_names=["a", "b", "c"])
+        >>> stream.select(["c", "a"]).X.tolist()
+        [[3.0, 1.0]]
+        """
+        chosen = as_names([str(name) for name in names], len(names))
+        if self.feature_names is None or chosen is None:
+            raise ValueError("features are selected by their names, and those of this stream have none")
+        if chosen == self.feature_names:
+            return self
+        places = {name: column for column, name in enumerate(self.feature_names)}
+        for name in chosen:
+            if name not in places:
+                raise ValueError(f"the stream has no feature {name!r}; it has {', '.join(self.feature_names)}")
+        columns = np.array([places[name] for name in chosen])
+        X = self.X.select(columns) if isinstance(self.X, SparseFeatures) else self.X[:, columns]
+        return self._replaced(X=np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X, feature_names=chosen)
 
     def with_weights(self, weights: npt.ArrayLike | None) -> "QueryStream":
         """Replace the weights of the queries.

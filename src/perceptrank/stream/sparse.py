@@ -230,6 +230,20 @@ class SparseFeatures:
             raise ValueError(f"dtype must be float32 or float64, got {kept}")
         return self.with_values(self._rebased().values.astype(kept))
 
+    def select(self, columns: npt.ArrayLike) -> "SparseFeatures":
+        """Return the same rows with the given columns, all different, in their order."""
+        chosen = np.arange(self.n_features, dtype=np.int32)[np.asarray(columns)]
+        place = np.full(self.n_features, -1, np.int32)
+        place[chosen] = np.arange(len(chosen), dtype=np.int32)
+        whole = self._rebased()
+        indices = place[whole.indices]
+        kept = indices >= 0
+        rows = np.repeat(np.arange(len(whole)), np.diff(whole.starts))[kept]
+        indices = indices[kept]
+        order = np.lexsort((indices, rows))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(whole)))])
+        return self._trusted(whole.values[kept][order], indices[order], starts, len(chosen))
+
     def without_empty_columns(self) -> "SparseFeatures":
         """Return the same rows with only the columns that hold a value, in their order."""
         whole = self._rebased()

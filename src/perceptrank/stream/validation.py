@@ -232,6 +232,15 @@ def check_finite(X: AnyFeatures, names: tuple[str, ...] | None, *, keep_missing:
         raise error
 
 
+def without_missing(X: AnyFeatures) -> AnyFeatures:
+    """Return features with 0 for NaN: themselves if there is none, else a copy."""
+    values = X.values if isinstance(X, SparseFeatures) else X
+    if not np.isnan(values).any():
+        return X
+    filled = np.where(np.isnan(values), values.dtype.type(0), values)
+    return X.with_values(filled[X.starts[0] : X.starts[-1]]) if isinstance(X, SparseFeatures) else filled
+
+
 def find_bad_feature(
     X: AnyFeatures, names: tuple[str, ...] | None, *, keep_missing: bool, first_row: int = 0
 ) -> AdvisingValueError | None:
@@ -321,10 +330,7 @@ def as_query_weights(weights: Any, offsets: Ints, qids: npt.NDArray[Any]) -> Flo
     """Convert weights of queries, or of documents that are the same within each query, to one per query."""
     if weights is None:
         return None
-    try:
-        numbers = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"weights must be numbers, got {weights!r}") from None
+    numbers: Floats = as_numbers("weights", weights).astype(np.float64)
     n_queries, n_documents = len(offsets) - 1, int(offsets[-1])
     if numbers.shape not in ((n_queries,), (n_documents,)):
         shape = f"one number per query ({n_queries}) or per document ({n_documents})"
