@@ -243,6 +243,21 @@ def test_changes_compare_whatever_the_scale_of_weights():
     assert {one.kind for one in pr.deploy.explain(new, stream, since=new).changes} == {"kept"}
 
 
+def test_models_of_different_features_are_compared_on_a_stream_that_has_all(stream):
+    fewer = ["back\\slash'", "title bm25"]
+    old, new = (pr.ListwisePerceptron() for _ in range(2))
+    old.learn(stream.select(fewer))
+    new.learn(stream)
+    explained = pr.deploy.explain(new, stream, since=old)
+    kinds = {one.feature: one.kind for one in explained.changes}
+    assert {name for name, kind in kinds.items() if kind == "appeared"} == set(kinds) - set(fewer)
+    before = pr.deploy.explain(old, stream)
+    assert before.importance == pr.deploy.explain(old, stream.select(fewer)).importance
+    check_exact(before.contributions(2), old.predict(stream[2:3].select(fewer)))
+    with pytest.raises(ValueError, match="lacks"):
+        pr.deploy.explain(new, stream.select(fewer))
+
+
 def test_an_engine_s_weights_are_compared_by_the_spreads_that_the_new_model_knows(stream, learned):
     new = learned("running")
     folded = pr.deploy.fold(new)
@@ -436,7 +451,7 @@ def test_learners_and_traces_have_cards(stream, learned):
 def test_documents_go_by_their_ids_or_comments(stream, learned):
     ranker = learned("auto")
     query = stream[2:3]
-    comments = [f"docid = d{k} of query" if k % 2 else "" for k in range(query.n_documents)]
+    comments = [f"d{k} of query" if k % 2 else "" for k in range(query.n_documents)]
     named = pr.QueryStream.from_arrays(query.X, query.relevance, feature_names=query.feature_names, comments=comments)
     found = pr.deploy.explain(ranker, named).contributions()
     expected = [f"d{k}" if k % 2 else str(k + 1) for k in range(query.n_documents)]

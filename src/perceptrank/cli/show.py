@@ -71,7 +71,7 @@ def show(
     blocks: Any = None
     with ProgressBar("reading") as bar:
         if queries.files:
-            blocks = _keeping(replace(queries, comments=True).blocks(bar), query, found)
+            blocks = _keeping(replace(queries, comments=True).blocks(bar, names=_names(ranker, other)), query, found)
         explanation = pr.deploy.explain(ranker, blocks, since=other)
     if queries.files and not found:
         raise ValueError(f"there is no query {query!r} in {', '.join(queries.files)}")
@@ -89,6 +89,14 @@ def show(
         texts.append(query_text(ranked, width=width, documents=documents))
         texts += [why_text(ranked, *why, width=width, top=top)] if why else []
     print(_encodable("\n".join(texts)), end="")
+
+
+def _names(*models: Any) -> tuple[str, ...] | None:
+    """Return the names of all features that models need; None if one takes any."""
+    needed = [one._needed_names for one in models if one is not None]
+    if any(names is None for names in needed):
+        return None
+    return tuple(dict.fromkeys(name for names in needed for name in names))
 
 
 def _keeping(blocks: "Iterable[QueryStream]", query: str | None, found: "list[QueryStream]") -> "Iterator[QueryStream]":

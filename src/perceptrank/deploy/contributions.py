@@ -1,19 +1,15 @@
 """Contributions of features to the scores of a query's documents, to the last bit."""
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from perceptrank.deploy.terms import Products, Terms
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.frames import make_frame
 from perceptrank.stream.query_stream import QueryStream
-
-_DOCID = re.compile(r"docid\s*=\s*(\S+)")
 
 
 class Difference(NamedTuple):
@@ -162,6 +158,7 @@ class Contributions:
 
 def contributions_of(terms: Terms, query: QueryStream) -> Contributions:
     """Return the contributions of features to the scores of a stream of one query."""
+    query = terms.aligned(query)
     scores = terms.scores(query)
     made = terms.contributions(query)
     if isinstance(made, Products):
@@ -210,14 +207,10 @@ def _rounding(score: float, values: list[float]) -> list[float]:
 
 
 def document_names(query: QueryStream) -> list[str]:
-    """Name documents by id, else by comment (LETOR's docid, or the first word), else by number in the query."""
-    docids: npt.NDArray[Any] | None = getattr(query, "docids", None)
-    names = []
-    for place in range(query.n_documents):
-        name = "" if docids is None else str(docids[place])
-        if not name and query.comments is not None:
-            comment = str(query.comments[place])
-            docid, words = _DOCID.search(comment), comment.split()
-            name = docid[1] if docid else words[0] if words else ""
-        names.append(name or str(place + 1))
-    return names
+    """Name documents by their id, else by the first word of their comment, else by number in the query."""
+    docids = [""] * query.n_documents if query.docids is None else query.docids.tolist()
+    comments = [""] * query.n_documents if query.comments is None else query.comments.tolist()
+    return [
+        docid or next(iter(comment.split()), str(number))
+        for number, (docid, comment) in enumerate(zip(docids, comments, strict=True), start=1)
+    ]

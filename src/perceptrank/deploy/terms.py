@@ -107,6 +107,7 @@ class Terms:
             raise TypeError(f"a model to explain must be a learner of perceptrank, got {type(model).__name__}")
         state = model._state
         if block is not None:
+            block = _aligned(model, block)
             model._check_features(state, block.n_features, block.feature_names)
             state = model._ready(state, block.n_features, block.feature_names, sparse=block.is_sparse)
         if not state.has_begun:
@@ -126,12 +127,18 @@ class Terms:
             parts.append(_read(label, steps, weights, names, n_inputs, walk, features, notes))
         return cls(model, state, names, tuple(features), parts, walk.forms, walk.curves, tuple(dict.fromkeys(notes)))
 
-    def check_columns(self, block: QueryStream) -> None:
-        """Raise if a block has other columns than those that this was read for, of a model that takes any."""
+    def aligned(self, block: QueryStream) -> QueryStream:
+        """Return a block with the features of the model alone, in their order; raise if it has not all of them.
+
+        Raises too if a model takes any columns, and they are others than those that this was read for.
+        """
+        block = _aligned(self.model, block)
+        self.model._check_features(self.state, block.n_features, block.feature_names)
         if _goes_by_names(self.model, self.state) and block.feature_names not in (None, self.names):
             raise ValueError(
                 "the columns of the stream change, or are not those that were explained: explain each alone"
             )
+        return block
 
     def scores(self, block: QueryStream) -> Floats:
         """Return the scores of a block, by what the model had learned when this was read."""
@@ -176,6 +183,14 @@ def _parts(model: Learner, state: State) -> list[tuple[str, list[Step], Floats]]
         numbered = _distinct(tuple(one for one, _, _ in found))
         return [(one, steps, weights) for one, (_, steps, weights) in zip(numbered, found, strict=True)]
     return [(name, [Step(state, model._transforms(state))], weights)]
+
+
+def _aligned(model: Learner, block: QueryStream) -> QueryStream:
+    """Return a block with the features of a model alone, in their order, if it has all of them by name."""
+    needed = model._needed_names
+    if needed is None or block.feature_names in (None, needed) or not set(needed) <= set(block.feature_names or ()):
+        return block
+    return block.select(needed)
 
 
 def _goes_by_names(model: Learner, state: State) -> bool:
