@@ -2,6 +2,7 @@
 
 import math
 import re
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -75,6 +76,20 @@ def test_contributions_add_up_to_the_score_whatever_the_model(ranker, stream):
         sizes = np.abs(found.values).sum(axis=1)
         assert (np.abs(found.rounding).max(axis=1) <= 1e-13 * sizes + 1e-300).all()
         assert all(name in stream.feature_names or name.startswith("place") for name in found.features)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", pr.algorithms())
+def test_every_learner_is_explained(name, stream):
+    ranker = pr.algorithms()[name]()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "features differ in spread")
+        ranker.learn(stream)
+    explained = pr.deploy.explain(ranker, stream)
+    assert name in str(explained)
+    assert name in ranker._repr_html_()
+    for number in range(len(stream)):
+        check_exact(explained.contributions(stream.qids[number]), ranker.predict(stream[number : number + 1]))
 
 
 numbers = st.floats(-1e30, 1e30) | st.floats(-1, 1) | st.integers(-3, 3).map(float)

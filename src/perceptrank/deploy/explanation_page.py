@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from perceptrank.deploy.changes import summary
-from perceptrank.deploy.explanation_text import sentence
+from perceptrank.deploy.explanation_text import sentence, spark
 from perceptrank.evaluation.cards import FALLING, OTHER, RISING, Bar, CardCell, card
 
 if TYPE_CHECKING:
@@ -20,21 +20,25 @@ _COLORS = {"+": RISING, "-": FALLING, "±": OTHER}
 def explanation_html(found: "Explanation") -> str:
     """Return a card of an explanation, and one of what has changed."""
     rows: list[list[CardCell]] = []
-    shown = found.largest(_TOP)
+    shown, curves = found.largest(_TOP), found.curves
     labels = list(dict.fromkeys(label for row in shown for label in row.weights))
     largest = max((row.share for row in shown), default=1.0) or 1.0
     known = bool(shown) and not math.isnan(largest)
+    is_raw = any(row.per_unit is not None for row in shown)
     for row in shown:
         cells: list[CardCell] = [row.feature, row.sign]
         cells += [f"{100 * row.share:.1f} %", Bar(row.share / largest, _COLORS[row.sign])] if known else []
         cells += [row.weights.get(label) for label in labels]
-        rows.append([*cells, row.per_unit])
-    headings = ["feature", "", *(["importance", ""] if known else []), *labels, "per unit"]
-    lines = [*found.history.lines, f"importance: {found.importance_is}"]
-    lines += [f"{form.label}: one more {form.unit}" for form in found.forms]
-    lines += [sentence(found, row) for row in shown[:3]]
-    lines += [f"note: {note}" for note in found.notes]
-    made = card(f"{found.name}: {found.n_weighted:,} of {found.n_features:,} features", lines, headings, rows)
+        cells += [" ".join(map(spark, curves.get(row.feature, [])))] if curves else []
+        rows.append([*cells, *([row.per_unit] if is_raw else [])])
+    headings = ["feature", "", *(["importance", ""] if known else []), *labels]
+    headings += [*(["curve"] if curves else []), *(["per unit"] if is_raw else [])]
+    below = [f"importance: {found.importance_is}"]
+    below += [f"{form.label}: one more {form.unit}" for form in found.forms if not form.label.endswith("curve")]
+    below += [sentence(found, row) for row in shown[:3]]
+    below += [f"note: {note}" for note in found.notes]
+    title = f"{found.name}: {found.n_weighted:,} of {found.n_features:,} features have a weight"
+    made = card(title, found.history.lines, headings, rows, below)
     if not found.changes:
         return made
     moved = [one for one in found.changes if one.kind != "kept"][:_TOP]

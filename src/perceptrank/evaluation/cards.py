@@ -27,21 +27,36 @@ CardCell: TypeAlias = str | float | Bar | None
 
 
 def card(
-    title: str, lines: Sequence[str], headings: Sequence[str] = (), rows: Sequence[Sequence[CardCell]] = ()
+    title: str,
+    lines: Sequence[str],
+    headings: Sequence[str] = (),
+    rows: Sequence[Sequence[CardCell]] = (),
+    below: Sequence[str] = (),
 ) -> str:
-    r"""Return a card.
+    """Return a card: a heading, lines, a table with columns of numbers to the right, and lines below it.
 
     >>> "&lt;b&gt;" in card("<b>", [], ["name", ""], [["<i>", Bar(0.5)]])
     True
     """
-    text = "".join(f'<div style="opacity:.75">{_safe(line)}</div>' for line in lines)
-    head = "".join(f'<th style="{_style(left=k == 0)};opacity:.75">{_safe(one)}</th>' for k, one in enumerate(headings))
+    left = [not any(_is_right(row[k]) for row in rows) for k in range(len(headings))]
+    head = "".join(
+        f'<th style="{_style(left=k)};opacity:.75">{_safe(one)}</th>' for one, k in zip(headings, left, strict=True)
+    )
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     table = f'<table style="border:0;margin:.4em 0"><tr>{head}</tr>{body}</table>' if rows else ""
     style = (
         "display:inline-block;border:1px solid rgba(128,128,128,.4);border-radius:6px;padding:.5em .8em;max-width:60em"
     )
-    return f'<div style="{style}"><div style="font-weight:600">{_safe(title)}</div>{text}{table}</div>'
+    heading = f'<div style="font-weight:600">{_safe(title)}</div>'
+    return f'<div style="{style}">{heading}{_paragraphs(lines)}{table}{_paragraphs(below)}</div>'
+
+
+def _paragraphs(lines: Sequence[str]) -> str:
+    return "".join(f'<div style="opacity:.75">{_safe(line)}</div>' for line in lines)
+
+
+def _is_right(cell: CardCell) -> bool:
+    return isinstance(cell, float) or (isinstance(cell, str) and cell.endswith(" %"))
 
 
 def _safe(text: str) -> str:
@@ -60,4 +75,4 @@ def _cell(cell: CardCell) -> str:
     if cell is None:
         return f'<td style="{_style(left=True)}"></td>'
     text = cell if isinstance(cell, str) else f"{cell + 0.0:.4g}"
-    return f'<td style="{_style(left=isinstance(cell, str))}">{_safe(text)}</td>'
+    return f'<td style="{_style(left=not _is_right(cell))}">{_safe(text)}</td>'
