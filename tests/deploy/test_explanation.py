@@ -2,7 +2,6 @@
 
 import math
 import re
-import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -81,10 +80,8 @@ def test_contributions_add_up_to_the_score_whatever_the_model(ranker, stream):
 @pytest.mark.deep
 @pytest.mark.parametrize("name", pr.algorithms())
 def test_every_learner_is_explained(name, stream):
-    ranker = pr.algorithms()[name]()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "features differ in spread")
-        ranker.learn(stream)
+    ranker, stream = pr.algorithms()[name](), pr.QueryZScore().transform(stream)
+    ranker.learn(stream)
     explained = pr.deploy.explain(ranker, stream)
     assert name in str(explained)
     assert name in ranker._repr_html_()
@@ -461,6 +458,16 @@ def test_learners_and_traces_have_cards(stream, learned):
     trace = apart.learn(stream, ["ndcg@10", "ap"])
     assert "ndcg@10" in trace._repr_html_()
     assert f"{trace.mean('ap'):.4g}" in trace._repr_html_()
+
+
+def test_a_stream_lends_its_names_to_a_model_without(stream):
+    ranker = pr.ListwisePerceptron()
+    ranker.learn(pr.QueryStream.from_arrays(stream.X, stream.relevance, group=np.diff(stream.offsets)))
+    without, explained = pr.deploy.explain(ranker), pr.deploy.explain(ranker, stream)
+    assert {one.feature for one in without.features} == {"f1", "f2", "f4", "f5", "f6"}
+    assert any("have no names" in note for note in without.notes)
+    assert {one.feature for one in explained.features} == set(stream.feature_names) - {"constant"}
+    check_exact(explained.contributions(2), ranker.predict(stream[2:3]))
 
 
 def test_documents_go_by_their_ids_or_comments(stream, learned):

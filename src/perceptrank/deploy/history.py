@@ -99,7 +99,8 @@ def _seen(queries: int, rounds: int, updates: int) -> str:
     if not rounds:
         return "It has learned from no queries."
     of = "of them" if rounds == queries else f"of {rounds:,} rounds"
-    return f"It has learned from {queries:,} queries; {updates:,} {of} moved the weights."
+    seen = "1 query" if queries == 1 else f"{queries:,} queries"
+    return f"It has learned from {seen}; {updates:,} {of} moved the weights."
 
 
 def _standings(model: Tournament, state: State, leader: Learner) -> str:

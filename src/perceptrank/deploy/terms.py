@@ -113,7 +113,7 @@ class Terms:
         if not state.has_begun:
             raise ValueError(f"this {type(model).__name__} has not learned anything yet: there is nothing to explain")
         names, n_inputs = state.feature_names, state.n_inputs
-        if block is not None and _goes_by_names(model, state):
+        if block is not None and (names is None or _goes_by_names(model, state)):
             names, n_inputs = block.feature_names or names, block.n_features
         features = list(_distinct(names)) if names else [f"f{place}" for place in range(1, n_inputs + 1)]
         notes = (
