@@ -4,7 +4,8 @@ import math
 from typing import TYPE_CHECKING
 
 from perceptrank.deploy.changes import summary
-from perceptrank.deploy.explanation_text import sentence, spark
+from perceptrank.deploy.explanation_text import sentence
+from perceptrank.deploy.text_layout import spark
 from perceptrank.evaluation.cards import FALLING, OTHER, RISING, Bar, CardCell, card
 
 if TYPE_CHECKING:

@@ -6,6 +6,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perceptrank.deploy.changes import summary
+from perceptrank.deploy.text_layout import (
+    GAP,
+    LONGEST_NAME,
+    clipped,
+    number,
+    padded,
+    spark,
+    table,
+    width_of,
+    with_bars,
+    wrapped,
+)
 from perceptrank.io.names import one_line
 
 if TYPE_CHECKING:
@@ -13,29 +25,23 @@ if TYPE_CHECKING:
     from perceptrank.deploy.effects import Curve
     from perceptrank.deploy.explanation import Explanation, FeatureEffect
 
-_LONGEST_NAME, _LEAST_NAME = 28, 8
-_BAR = 16
-_LEAST_BAR = 6
 _IN_WORDS = 3
-_GAP = "  "
-_SPARKS = "▁▂▃▄▅▆▇█"
-_PARTS = " ▏▎▍▌▋▊▉█"  # eighths of a bar's last place
 
 
 def explanation_text(found: "Explanation", width: int, top: int) -> str:
     """Return an explanation in lines of at most so many characters."""
     rows = found.largest(top)
-    blocks = [_wrapped([f"{found.name}: {found.settings}", *found.history.lines], width)]
+    blocks = [wrapped([f"{found.name}: {found.settings}", *found.history.lines], width)]
     if rows:
         blocks.append([*_feature_table(found, rows, width), *_left_out(found, top)])
-        blocks.append(_wrapped([f"importance: {found.importance_is}", *_legend(found, rows)], width, hanging=True))
-        blocks.append(_wrapped([sentence(found, row) for row in rows[:_IN_WORDS]], width, hanging=True))
+        blocks.append(wrapped([f"importance: {found.importance_is}", *_legend(found, rows)], width, hanging=True))
+        blocks.append(wrapped([sentence(found, row) for row in rows[:_IN_WORDS]], width, hanging=True))
     else:
         blocks.append(["All weights are 0: all documents have the same score."])
     if found.changes:
         blocks.append(_change_table(found, width, top))
     if found.notes:
-        blocks.append(_wrapped([f"note: {note}" for note in found.notes], width, hanging=True))
+        blocks.append(wrapped([f"note: {note}" for note in found.notes], width, hanging=True))
     return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
 
 
@@ -81,13 +87,13 @@ def _feature_table(found: "Explanation", rows: "tuple[FeatureEffect, ...]", widt
         cells.append([number(row.per_unit) for row in rows])
     lines = table(heads, cells, right, width)
     largest = max(row.share for row in rows) or 1.0
-    return _with_bars(lines, [row.share / largest for row in rows], width) if known else lines
+    return with_bars(lines, [row.share / largest for row in rows], width) if known else lines
 
 
 def _change_table(found: "Explanation", width: int, top: int) -> list[str]:
     moved = [one for one in found.changes if one.kind != "kept"]
     head = f"Since the other model: {summary(found.changes)}. Shares of all that moves scores, with their signs:"
-    lines = _wrapped([head], width)
+    lines = wrapped([head], width)
     if moved:
         shown = moved[:top]
         cells = [
@@ -164,20 +170,20 @@ def query_text(found: "Contributions", *, width: int = 80, documents: int = 10) 
     ]
     lines = table(["rank", "document", "grade", "score"], cells, [True, False, True, True], width // 2)
     widest = max(map(width_of, lines))
-    room = width - widest - len(_GAP)
+    room = width - widest - len(GAP)
     said = ["contributions", *(_largest(found, rank, room) for rank in shown)]
     head = f"query {one_line(str(found.qid))}: {len(found):,} documents" + (
         f", the best {len(shown)}" if len(shown) < len(found) else ""
     )
-    lines = [f"{padded(line, widest)}{_GAP}{one}".rstrip() for line, one in zip(lines, said, strict=True)]
+    lines = [f"{padded(line, widest)}{GAP}{one}".rstrip() for line, one in zip(lines, said, strict=True)]
     return "\n".join([head, *lines]) + "\n"
 
 
 def _largest(found: "Contributions", rank: int, room: int) -> str:
     said = ""
     for name, value in found.largest(rank, 12):
-        one = f"{clipped(one_line(name), _LONGEST_NAME)} {value:+.3g}"
-        longer = f"{said}{_GAP}{one}" if said else clipped(one, room)
+        one = f"{clipped(one_line(name), LONGEST_NAME)} {value:+.3g}"
+        longer = f"{said}{GAP}{one}" if said else clipped(one, room)
         if width_of(longer) > room:
             break
         said = longer
@@ -212,121 +218,5 @@ def why_text(found: "Contributions", first: str, second: str, *, width: int = 80
     lines = table(["feature", "first", "second", "difference"], cells, [False, True, True, True], width)
     largest = abs(shown[0].difference) or 1.0
     shares = [abs(row.difference) / largest for row in shown] + ([0.0] if rest else [])
-    lines = _with_bars(lines, shares, width)
-    return "\n".join([*_wrapped([f"{head}."], width), *lines]) + "\n"
-
-
-# Laying out
-
-
-def table(heads: list[str], cells: list[list[str]], right: list[bool], width: int) -> list[str]:
-    """Return lines of a table from its columns.
-
-    If it is too wide, headings stand on several lines, names in the first column of text are clipped, and columns are
-    left out from the right, in this order.
-    """
-    names, columns = right.index(False), [[one_line(cell) for cell in column] for column in cells]
-    titles = [[head] for head in heads]
-    if _whole(titles, columns) > width - _LEAST_BAR:
-        titles = [head.split() or [""] for head in heads]
-    least = min(_LEAST_NAME, max(map(width_of, columns[names]), default=0))
-    while len(titles) > 2 and _whole(titles, columns) - max(0, _size(titles[names], columns[names]) - least) > width:
-        titles, columns = titles[:-1], columns[:-1]
-    sizes = [_size(title, column) for title, column in zip(titles, columns, strict=True)]
-    others = sum(sizes) - sizes[names] + len(_GAP) * (len(sizes) - 1)
-    room = max(width - others - len(_GAP) - _LEAST_BAR, _LONGEST_NAME)  # long names may take the place of bars
-    sizes[names] = min(sizes[names], room, max(least, width - others))
-    height = max(map(len, titles))
-    rows = [*zip(*([""] * (height - len(title)) + title for title in titles), strict=True), *zip(*columns, strict=True)]
-    lines = []
-    for row in rows:
-        fitted = [
-            padded(clipped(cell, size), size, to_right=to_right)
-            for cell, size, to_right in zip(row, sizes, right, strict=False)
-        ]
-        lines.append(_GAP.join(fitted).rstrip())
-    return lines
-
-
-def _size(title: list[str], column: list[str]) -> int:
-    return max(map(width_of, [*title, *column]))
-
-
-def _whole(titles: list[list[str]], columns: list[list[str]]) -> int:
-    return sum(_size(*pair) + len(_GAP) for pair in zip(titles, columns, strict=True)) - len(_GAP)
-
-
-def _with_bars(lines: list[str], shares: list[float], width: int) -> list[str]:
-    """Draw a bar behind each of the last lines, if there is room."""
-    widest = max(map(width_of, lines))
-    room = min(_BAR, width - widest - len(_GAP))
-    if room < _LEAST_BAR:
-        return lines
-    bars = [""] * (len(lines) - len(shares)) + [bar(share, room) for share in shares]
-    return [f"{padded(line, widest)}{_GAP}{one}".rstrip() for line, one in zip(lines, bars, strict=True)]
-
-
-def number(value: float | None) -> str:
-    """Write a number in four digits."""
-    return "" if value is None else f"{value + 0.0:.4g}"
-
-
-def bar(share: float, length: int) -> str:
-    """Draw a bar, in eighths of a character.
-
-    >>> bar(1.0, 3), bar(0.5, 3), bar(0.0, 3)
-    ('███', '█▌', '')
-    """
-    eighths = round(8 * length * min(1.0, max(0.0, share)))
-    return ("█" * (eighths // 8) + _PARTS[eighths % 8]).rstrip()
-
-
-def spark(curve: "Curve") -> str:
-    """Draw a curve as a line of characters."""
-    values = curve.values
-    if len(values) > 16:
-        values = values[np.linspace(0, len(values) - 1, 16).round().astype(int)]
-    low, high = float(values.min()), float(values.max())
-    levels = np.zeros(len(values)) if high == low else (values - low) / (high - low)
-    return "".join(_SPARKS[min(7, int(8 * level))] for level in levels)
-
-
-def width_of(text: str) -> int:
-    """Return how many places of a terminal some text takes: two for most Asian scripts."""
-    from rich.cells import cell_len
-
-    return cell_len(text)
-
-
-def padded(text: str, size: int, *, to_right: bool = False) -> str:
-    """Fill text up to so many places."""
-    blank = " " * max(0, size - width_of(text))
-    return blank + text if to_right else text + blank
-
-
-def clipped(text: str, size: int) -> str:
-    """Cut text that takes more places than there are.
-
-    >>> clipped("title_bm25", 6), clipped("title", 6)
-    ('title…', 'title')
-    """
-    from rich.cells import set_cell_size
-
-    if width_of(text) <= size:
-        return text
-    return set_cell_size(text, max(0, size - 1)).rstrip() + "…"
-
-
-def _wrapped(texts: list[str], width: int, *, hanging: bool = False) -> list[str]:
-    """Break texts into lines between words; words that are too long are clipped."""
-    lines = []
-    for text in texts:
-        line = ""
-        for word in one_line(text).split():
-            longer = f"{line} {word}" if line.strip() else line + word
-            if line.strip() and width_of(longer) > width:
-                lines.append(line)
-                longer = ("  " if hanging else "") + word
-            line = clipped(longer, width)
-        lines.append(line)
-    return lines
+    lines = with_bars(lines, shares, width)
+    return "\n".join([*wrapped([f"{head}."], width), *lines]) + "\n"
