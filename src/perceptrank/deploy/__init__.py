@@ -6,6 +6,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "agreement": ["Parity", "parity"],
+        "changes": ["Change"],
+        "contributions": ["Contributions"],
+        "explanation": ["Explanation", "explain"],
         "exports": ["Export", "export", "targets"],
         "folding": ["Folded", "fold"],
     },

@@ -176,11 +176,19 @@ def _notes(function: RankingFunction) -> tuple[str, ...]:
 
 def _linear(transform: Transform, n: int, function: RankingFunction) -> tuple[Floats, Floats]:
     """Return m and s of a transform that makes (x - m) s of every feature x; raise if there are none."""
+    found = linear_form(transform, n)
+    if found is None:
+        raise _refusal(transform, function)
+    return found
+
+
+def linear_form(transform: Transform, n: int) -> tuple[Floats, Floats] | None:
+    """Return m and s of a transform that makes (x - m) s of each of n features x, as it is now; None if it does not."""
     if type(transform) is RunningStandardizer:
         return (transform.mean, inverses(transform.deviation)) if transform.count else (np.zeros(n), np.zeros(n))
     if type(transform) is RunningSpread:
         return np.zeros(n), inverses(transform.deviation) if transform.count else np.zeros(n)
-    raise _refusal(transform, function)
+    return None
 
 
 def inverses(deviations: Floats) -> Floats:

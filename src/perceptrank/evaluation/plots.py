@@ -88,20 +88,20 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
             axes.plot(one.x, one.y, color=color, linestyle=style, linewidth=1.2 if one.dashed else 1.6)
             ends[one.name] = (color, float(one.y[-1]))
         title = textwrap.shorten(chart.title, _MAX_TITLE, placeholder=" …")
-        axes.set_title(_literal(title), loc="left", fontsize=11)
+        axes.set_title(literal(title), loc="left", fontsize=11)
         axes.set_xscale("log" if chart.log_x else "linear")
         axes.set_yscale("log" if chart.log_y else "linear")
-        axes.set_xlabel(_literal(chart.x_label))
-        axes.set_ylabel(_literal(chart.y_label))
+        axes.set_xlabel(literal(chart.x_label))
+        axes.set_ylabel(literal(chart.y_label))
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
         _label_ends(axes, ends)
         kind = os.path.splitext(path)[1].lower()[1:]
         with replaced_file(path) as file:
-            figure.savefig(file, format=kind, dpi=150, metadata=_metadata(kind, chart.about))
+            figure.savefig(file, format=kind, dpi=150, metadata=plot_metadata(kind, chart.about))
 
 
-def _metadata(kind: str, about: str) -> dict[str, str | None]:
+def plot_metadata(kind: str, about: str) -> dict[str, str | None]:
     """Return the description, for formats that support it, and omit the date."""
     described: dict[str, str | None] = {"Description": printable(about)} if about and kind in ("svg", "png") else {}
     return described | ({"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else {})
@@ -116,7 +116,7 @@ def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
     names.sort(key=lambda name: heights[name])
     for name, height in zip(names, spread_apart([heights[name] for name in names], 0.045, 1.0), strict=True):
         axes.annotate(
-            _literal(f"{name}  {_format_value(ends[name][1])}"),
+            literal(f"{name}  {_format_value(ends[name][1])}"),
             xy=(1.01, height),
             xycoords=axes.transAxes,
             color=ends[name][0],
@@ -126,7 +126,7 @@ def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
         )
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """Escape dollar signs, which start mathematical text, and replace characters that XML cannot hold."""
     return printable(text).replace("$", r"\$")
 

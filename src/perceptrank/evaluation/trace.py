@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from perceptrank.evaluation.cards import RISING, Bar, CardCell, card
 from perceptrank.evaluation.plots import draw_running_means
 from perceptrank.io.atomic import replaced_file
 from perceptrank.io.errors import FileFormatError, FormatError
@@ -62,6 +63,15 @@ class Trace:
     def __repr__(self) -> str:
         means = ", ".join(f"{measure} {self.mean(measure):.4f}" for measure in self._values)
         return f"Trace({len(self)} rounds, {self.n_updates} updates, {means})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the means, overall and over the last tenth of the rounds."""
+        recent = self[-max(1, len(self) // 10) :]
+        rows: list[list[CardCell]] = [
+            [str(one), self.mean(one), recent.mean(one), Bar(self.mean(one), RISING)] for one in self._values
+        ]
+        title = f"Trace of {len(self):,} rounds, {self.n_updates:,} updates"
+        return card(title, [], ["measure", "mean", f"of the last {len(recent):,}", ""], rows)
 
     def values(self, measure: MeasureLike) -> Floats:
         """Return a measure for every round.

@@ -346,6 +346,12 @@ class Learner(SavedRanker):
         with self._lock:
             return super().set_params(**parameters)
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from perceptrank.learners.notebook_card import card_of
+
+        return card_of(self)
+
     def __copy__(self) -> Self:
         return deepcopy(self)
 

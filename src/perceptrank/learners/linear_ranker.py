@@ -182,14 +182,17 @@ class LinearRanker(Guaranteed, Estimator):
 
     @property
     def weights(self) -> Floats:
-        """The current iterate; read-only."""
+        """The current iterate, weights of the features after `transforms_`; read-only."""
         return fixed_copy(self._learned().weights)
 
     @property
     def coef_(self) -> Floats:
         """The weights that `predict` uses, read-only.
 
-        If averaging, they are the mean of all iterates after the first, otherwise the current one.
+        If averaging, they are the mean of all iterates after the first, otherwise the current one. They are weights of
+        the features after `transforms_`: of z-scores and normal scores with "auto", of standardised features with
+        "running". `perceptrank.deploy.explain` says what they mean, and `perceptrank.deploy.fold` makes weights of raw
+        features of them where that is possible.
         """
         return fixed_copy(self._coefficients(self._learned()))
 

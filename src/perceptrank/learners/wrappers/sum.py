@@ -151,13 +151,13 @@ class Sum(Ensemble):
     @property
     def spreads_(self) -> Floats:
         """The divisor of each learner's scores."""
-        return _units(self._learned())
+        return units_of(self._learned())
 
     def _block_scores(self, state: State, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
         X = transformed(named(state, state.transforms, names), as_learned(state, X), offsets, names)
         scores = np.zeros(len(X))
         with np.errstate(over="ignore", invalid="ignore"):
-            for member, unit in zip(state.members, _units(state), strict=True):
+            for member, unit in zip(state.members, units_of(state), strict=True):
                 scores += member._block_scores(member._state, X, offsets, names) / unit
         if not np.isfinite(scores).all():
             raise ValueError("scores overflow: the features are too large")
@@ -181,7 +181,7 @@ class Sum(Ensemble):
                     f"a Sum whose learners transform features, each for itself, as {one!r} does, is no vector of "
                     "weights: look at its members, or give the transform to the Sum instead"
                 )
-        total: Floats = np.sum([one / unit for one, unit in zip(vectors, _units(state), strict=True)], axis=0)
+        total: Floats = np.sum([one / unit for one, unit in zip(vectors, units_of(state), strict=True)], axis=0)
         return total
 
     @property
@@ -189,7 +189,7 @@ class Sum(Ensemble):
         return super()._transforms_features or any(one._transforms_features for one in self._state.members)
 
 
-def _units(state: State) -> Floats:
+def units_of(state: State) -> Floats:
     """Return the spread of each member, 1 where it is not known."""
     if not state.has_begun:
         return np.ones(len(state.members))

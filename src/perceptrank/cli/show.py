@@ -1,0 +1,118 @@
+"""The command `show`."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import perceptrank as pr
+from perceptrank.cli.files import Reads, What, Writes
+from perceptrank.cli.options import AsJson, Model
+from perceptrank.cli.progress import ProgressBar
+from perceptrank.cli.reading import Reading
+from perceptrank.cli.tables import console, print_json
+
+if TYPE_CHECKING:
+    from perceptrank.deploy import Contributions
+    from perceptrank.stream.query_stream import QueryStream
+
+_WIDEST = 100
+_BARS = str.maketrans(dict.fromkeys("▏▎▍▌▋▊▉█▁▂▃▄▅▆▇", "#") | {"…": "~", "±": "~"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queries(Reading):
+    """Queries to show a model's scores of; there may be none."""
+
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(help="Queries to measure importance on and to show contributions of, as for 'learn'."),
+        Reads(What.data),
+    ] = None  # type: ignore[assignment]
+
+
+def show(
+    *,
+    model: Model,
+    since: Annotated[str | None, typer.Option(help="Another model: show what has changed since."), Reads()] = None,
+    query: Annotated[str | None, typer.Option(metavar="ID", help="Query to show; by default the first.")] = None,
+    documents: Annotated[int, typer.Option(min=1, help="Show so many documents of the query.")] = 10,
+    why: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="A B", help="Say why one document of the query is above another."),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Show so many features.")] = 20,
+    plot: Annotated[
+        Path | None, typer.Option(help="Image file to draw curves of bins, or a bar per feature, into."), Writes()
+    ] = None,
+    queries: Queries,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a model has learned: weights in words and raw units, importance, sign, history, changes.
+
+    With a file, importance is measured on its queries, and for one query it shows what each feature contributes to
+    its documents' scores; contributions add up exactly.
+
+    Example: perceptrank show model.json test.txt.gz --query 18219 --since old.json
+    """
+    from perceptrank.deploy.explanation_text import query_text, why_text
+
+    if plot is not None:
+        from perceptrank.evaluation.plots import check_drawable
+
+        check_drawable(plot)
+    if not queries.files and (query is not None or why):
+        raise ValueError(f"{'--query' if query is not None else '--why'} needs a file to find documents in")
+    ranker, other = pr.load(model), None if since is None else pr.load(since)
+    found: list[QueryStream] = []
+    blocks: Any = None
+    with ProgressBar("reading") as bar:
+        if queries.files:
+            blocks = _keeping(replace(queries, comments=True).blocks(bar, names=_names(ranker, other)), query, found)
+        explanation = pr.deploy.explain(ranker, blocks, since=other)
+    if queries.files and not found:
+        raise ValueError(f"there is no query {query!r} in {', '.join(queries.files)}")
+    ranked: Contributions | None = explanation.contributions(found[0]) if found else None
+    differences = [] if ranked is None or not why else ranked.why(*why)
+    if plot is not None:
+        explanation.plot(plot, top=top)
+    if as_json:
+        plain = {"model": model, **explanation.as_plain(top), "query": ranked and ranked.as_plain(documents)}
+        print_json(plain | ({"why": [one._asdict() for one in differences]} if why else {}))
+        return
+    width = min(console().width, _WIDEST)
+    texts = [explanation.text(width=width, top=top)]
+    if ranked is not None:
+        texts.append(query_text(ranked, width=width, documents=documents))
+        texts += [why_text(ranked, *why, width=width, top=top)] if why else []
+    print(_encodable("\n".join(texts)), end="")
+
+
+def _names(*models: Any) -> tuple[str, ...] | None:
+    """Return the names of all features that models need; None if one takes any."""
+    needed = [one._needed_names for one in models if one is not None]
+    if any(names is None for names in needed):
+        return None
+    return tuple(dict.fromkeys(name for names in needed for name in names))
+
+
+def _keeping(blocks: "Iterable[QueryStream]", query: str | None, found: "list[QueryStream]") -> "Iterator[QueryStream]":
+    """Yield blocks, and keep the query of an id, or the first, as it comes by."""
+    for block in blocks:
+        if not found and len(block):
+            names = [str(one) for one in block.qids.tolist()]
+            place = 0 if query is None else names.index(query) if query in names else -1
+            found += [block[place : place + 1]] if place >= 0 else []
+        yield block
+
+
+def _encodable(text: str) -> str:
+    """Return text with bars that the encoding of standard output has."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return text.translate(_BARS)
+    return text

@@ -1,0 +1,128 @@
+"""The history of a model: what it has seen, lost and promised."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.listwise.perceptron import ListwisePerceptron
+from perceptrank.learners.prank import PRank
+from perceptrank.learners.state import State
+from perceptrank.learners.tally import CURRENT_LOSS, MASS, MEAN_LOSS, ROUNDS, UPDATES, USED_LOSS
+from perceptrank.learners.wrappers.sum import Sum, units_of
+from perceptrank.learners.wrappers.tournament import Tournament
+from perceptrank.learners.wrappers.wrapper import Ensemble
+
+
+@dataclass(frozen=True)
+class History:
+    """The history of a model.
+
+    Attributes
+    ----------
+    queries, rounds, updates : int
+        Number of queries learned from, of rounds, and of those that moved the weights.
+    moved : float
+        Weight moved in all rounds; with a theorem, at least what rankings by the current weights have lost.
+    ranks_with : str
+        "mean" or "current".
+    losses : dict
+        Cumulative losses of a listwise perceptron: of the rankings used, by the mean, and by the current weights.
+    largest_margin : float or None
+        Certificate: no ranker has a larger margin on the queries that were learned.
+    lines : tuple of str
+        What there is to say, in words.
+    """
+
+    queries: int
+    rounds: int
+    updates: int
+    moved: float
+    ranks_with: str
+    losses: dict[str, float]
+    largest_margin: float | None
+    lines: tuple[str, ...]
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON."""
+        return {
+            "queries": self.queries,
+            "rounds": self.rounds,
+            "updates": self.updates,
+            "moved": self.moved,
+            "ranks_with": self.ranks_with,
+            "losses": self.losses,
+            "largest_margin": self.largest_margin,
+        }
+
+
+def history_of(model: Learner, state: State) -> History:
+    """Read the history of a model."""
+    ranking, held = model, state
+    lines = []
+    if isinstance(model, Tournament):
+        ranking = model._leader(state)
+        held = ranking._state
+        lines.append(_standings(model, state, ranking))
+    tally = held.tally
+    rounds, updates, moved = int(tally[ROUNDS]), int(tally[UPDATES]), float(tally[MASS])
+    with_mean = ranking._ranks_with(held)
+    lines.append(_seen(state.queries, rounds, updates))
+    if isinstance(ranking, Ensemble):
+        lines += _members(ranking, held)
+    elif ranking.average:
+        which = "the mean of its weights after each round" if with_mean == "mean" else "its current weights"
+        reason = "" if with_mean == "mean" or not rounds else ", as their mean has lost much more"
+        lines.append(f"It ranks with {which}{reason}.")
+    losses: dict[str, float] = {}
+    if isinstance(ranking, ListwisePerceptron) and ranking.average and tally[USED_LOSS] > 0:
+        places = {"used": USED_LOSS, "mean": MEAN_LOSS, "current": CURRENT_LOSS}
+        losses = {name: float(tally[place]) for name, place in places.items()}
+        lines.append(
+            f"Before each answer was known, its rankings lost {losses['used']:.4g} in {ranking.measure!s}, "
+            f"{losses['used'] / max(1, held.queries):.4f} a query; the mean of its weights {losses['mean']:.4g}, the "
+            f"current ones {losses['current']:.4g}."
+        )
+    if isinstance(ranking, PRank):
+        thresholds = ", ".join(f"{one:.4g}" for one in held.more["thresholds"].mean(axis=0))
+        lines.append(f"Thresholds of the score between grades: {thresholds}.")
+    margin = _largest_margin(ranking, held, moved)
+    if margin is not None:
+        within = " within its constraints" if ranking._constraints else ""
+        lines.append(
+            f"Certificate: it has moved the weight {moved:.4g}, at least what its current weights have lost, so that "
+            f"no ranker{within} has a margin above {margin:.3g} on what it learned."
+        )
+    return History(state.queries, rounds, updates, moved, with_mean, losses, margin, tuple(lines))
+
+
+def _seen(queries: int, rounds: int, updates: int) -> str:
+    if not rounds:
+        return "It has learned from no queries."
+    of = "of them" if rounds == queries else f"of {rounds:,} rounds"
+    seen = "1 query" if queries == 1 else f"{queries:,} queries"
+    return f"It has learned from {seen}; {updates:,} {of} moved the weights."
+
+
+def _standings(model: Tournament, state: State, leader: Learner) -> str:
+    sums, judged = state.more["sums"], float(state.more["judged"][0])
+    shown = ", ".join(
+        f"{one.name} {total / max(1.0, judged):.4f}" for one, total in zip(state.members, sums, strict=True)
+    )
+    return f"A tournament by {model.measure!s}: {shown}; the next query is ranked by {leader.name}, which is shown."
+
+
+def _members(model: Ensemble, state: State) -> list[str]:
+    if isinstance(model, Sum):
+        shown = ", ".join(f"{one.name} / {unit:.4g}" for one, unit in zip(state.members, units_of(state), strict=True))
+        return [f"Its score is a sum: {shown}."]
+    return [f"Its weights are the mean of those of {len(state.members)} members."]
+
+
+def _largest_margin(model: Learner, state: State, moved: float) -> float | None:
+    """Return |w - w₁| / (rate S), which an inequality of the proof says to be at least the margin; None without one.
+
+    It holds for a learner whose settings have not changed since learning began.
+    """
+    if model.takes == "documents" or model.theorem.symbol is None or not moved > 0 or state is not model._state:
+        return None
+    return model.certificate(margin=1.0).promises[0].bound / moved
