@@ -72,8 +72,8 @@ class HybridWeights(Target):
         if wrong:
             raise ValueError(
                 f"hybrid search has no negative weights, as {', '.join(map(repr, wrong))} has: learn with "
-                "positive=[...] for all features (--set 'positive=[...]' of the command learn), and with the negative of "
-                "a feature whose low values are good"
+                "positive=[...] for all features (--set 'positive=[...]' of the command learn), and with the negative "
+                "of a feature whose low values are good"
             )
         if self.server == "opensearch" and len(folded.places) > MOST_CLAUSES:
             raise ValueError(

@@ -25,7 +25,7 @@ def classpath(folder: str) -> str:
 
 @functools.cache
 def build_classpath(folder: str, *, offline: bool) -> str:
-    """Return the class path of a harness; raise if Maven does not find an artefact, in its local repository or at all."""
+    """Return the class path of a harness; raise if Maven does not find an artefact, offline in its local repository."""
     if not Path(folder, "pom.xml").is_file() or not Path(folder, "Harness.java").is_file():
         raise FileNotFoundError(f"harness must be a folder with a pom.xml and a Harness.java, got {folder!r}")
     maven = find_program("mvn", f"the harness {folder}")

@@ -15,7 +15,7 @@ from perceptrank.transforms.missing import Missing
 
 
 class Input(NamedTuple):
-    """What a weight is of: the value of a raw feature, or whether that is missing."""
+    """The source of a weight: the value of a raw feature, or whether that is missing."""
 
     name: str
     fill: float | None  # what a missing value counts as; None if none may be missing
@@ -84,7 +84,7 @@ class FillingTarget(Target):
         """Name the version of the engine, or say that none runs."""
         if self.harness is None:
             return f"an emulation of {self.name} in double precision (no engine was asked: set harness)"
-        return self.engine_version(self.harness)
+        return self.engine_version(str(self.harness))
 
     @abstractmethod
     def engine_version(self, harness: str) -> str:
@@ -96,7 +96,7 @@ class FillingTarget(Target):
         columns = filled.columns(X)
         if self.harness is None:
             return self.emulate(filled, export.text, columns)
-        return self.ask(self.harness, filled, export.text, columns)
+        return self.ask(str(self.harness), filled, export.text, columns)
 
     @abstractmethod
     def ask(self, harness: str, filled: Filled, text: str, columns: Any) -> Floats:
