@@ -31,9 +31,18 @@ def random_model(rng: np.random.Generator, dtype: type) -> tuple[pr.Learner, np.
     return model, X
 
 
-def difference(model: pr.Learner, X: np.ndarray, target: str) -> tuple[float, int]:
+def random_clauses(rng: np.random.Generator) -> tuple[pr.Learner, np.ndarray]:
+    """Return a model for hybrid search that has learned one query, and its documents: up to 5 clauses in float32."""
+    d = int(rng.integers(1, 6))
+    X = (rng.random(size=(int(rng.integers(5, 12)), d)) * 10.0 ** rng.uniform(-2, 6, size=d)).astype(np.float32)
+    model = pr.ListwisePerceptron(transforms="query-minmax", positive=list(range(d)))
+    model.learn_one(X.astype(np.float64), np.argsort(np.argsort(X[:, 0])) // 3)
+    return model, X.astype(np.float64)
+
+
+def difference(model: pr.Learner, X: np.ndarray, target: str, **options: str) -> tuple[float, int]:
     """Return the largest difference of scores relative to the largest score, and the number of features."""
-    chosen, function = make_target(target, {}), RankingFunction.of(model)
+    chosen, function = make_target(target, options), RankingFunction.of(model)
     scores = chosen.scores(function, chosen.export(function), X, np.array([0, len(X)])) + chosen.drops(function)
     expected = model.predict(X)
     return float(np.abs(scores - expected).max() / np.abs(expected).max()), X.shape[1]
@@ -42,12 +51,16 @@ def difference(model: pr.Learner, X: np.ndarray, target: str) -> tuple[float, in
 def main() -> None:
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     rng = np.random.default_rng(0)
-    worst = max(difference(*random_model(rng, np.float64), "python")[0] for _ in range(n))
-    print(f"{n} random models as Python functions, in double precision: worst relative difference {worst:.2g}")
+    for target, how in (("python", "as Python functions"), ("vespa", "as Vespa profiles"), ("pmml", "as PMML")):
+        worst = max(difference(*random_model(rng, np.float64), target)[0] for _ in range(n))
+        print(f"{n} random models {how}, in double precision: worst relative difference {worst:.2g}")
     ulp = float(np.finfo(np.float32).eps)
     found = [difference(*random_model(rng, np.float32), "solr") for _ in range(n)]
     ulps = max(one / (ulp * d) for one, d in found)
     print(f"{n} random models as Solr computes them, in float32: worst {ulps:.2g} ulp of float32 per feature")
+    found = [difference(*random_clauses(rng), "hybrid", server="elasticsearch") for _ in range(n)]
+    ulps = max(one / (ulp * d) for one, d in found)
+    print(f"{n} random models as Elasticsearch's linear retriever: worst {ulps:.2g} ulp of float32 per feature")
 
 
 if __name__ == "__main__":

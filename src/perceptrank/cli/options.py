@@ -50,7 +50,8 @@ Target = Annotated[
     typer.Option(
         "--to",
         metavar="TARGET",
-        help="What to export to: python, javascript, sql, onnx, elasticsearch, opensearch, solr or ranklib.",
+        help="What to export to: python, javascript, sql, onnx, elasticsearch, opensearch, solr, ranklib, vespa, pmml "
+        "or hybrid.",
     ),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads to use; by default all processors.")]

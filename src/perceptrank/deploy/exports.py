@@ -17,6 +17,9 @@ _TARGETS = {
     "opensearch": ("elasticsearch_model", "OpenSearchModel"),
     "solr": ("solr_model", "SolrModel"),
     "ranklib": ("ranklib_model", "RankLibModel"),
+    "vespa": ("vespa_profile", "VespaProfile"),
+    "pmml": ("pmml_model", "PmmlModel"),
+    "hybrid": ("hybrid_weights", "HybridWeights"),
 }
 
 

@@ -1,0 +1,133 @@
+"""Models that take missing values, for engines that know them."""
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perceptrank.deploy.folding import Folded, fold_function
+from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.deploy.target import Export, Target
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.transforms.missing import Missing
+
+
+class Input(NamedTuple):
+    """The source of a weight: the value of a raw feature, or whether that is missing."""
+
+    name: str
+    fill: float | None  # what a missing value counts as; None if none may be missing
+    is_indicator: bool
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A linear model of raw features of which some may be missing.
+
+    Attributes
+    ----------
+    folded : Folded
+        The linear model of features in which missing values are filled, and of indicators, if there are any.
+    inputs : tuple of Input
+        What each weight of the linear model is of.
+    names : tuple of str
+        Names of the raw features that have a weight.
+    places : tuple of int
+        Columns of these features.
+    """
+
+    folded: Folded
+    inputs: tuple[Input, ...]
+    names: tuple[str, ...]
+    places: tuple[int, ...]
+
+    @property
+    def takes_missing(self) -> bool:
+        """True if a feature may be missing."""
+        return self.inputs[0].fill is not None
+
+    def columns(self, X: AnyFeatures) -> Any:
+        """Return the columns of raw features that have a weight; NaN is missing."""
+        dense = X.toarray() if isinstance(X, SparseFeatures) else X
+        return np.asarray(dense, np.float64)[:, list(self.places)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FillingTarget(Target):
+    """A target that takes weights of raw features and knows missing ones; its engine runs in a harness.
+
+    Parameters
+    ----------
+    harness : str or None
+        For parity: the folder of a harness that runs the engine, such as one of tests/engines. Without, what the file
+        means is computed here.
+    """
+
+    harness: str | None = None
+
+    def export(self, function: RankingFunction) -> Export:
+        """Return a model in the form of this target; raise if it cannot be expressed."""
+        filled = fold_filled(function)
+        text, notes = self.write(filled)
+        left_out = len(function.names) - len(filled.names)
+        if left_out:
+            notes = [f"{left_out} of {len(function.names)} features have no weight and are left out", *notes]
+        return Export(self.name, text.encode(), (*filled.folded.notes, *notes))
+
+    @abstractmethod
+    def write(self, filled: Filled) -> tuple[str, list[str]]:
+        """Return the file, and what must be known to use it; raise if the model cannot be expressed."""
+
+    def engine(self) -> str:
+        """Name the version of the engine, or say that none runs."""
+        if self.harness is None:
+            return f"an emulation of {self.name} in double precision (no engine was asked: set harness)"
+        return self.engine_version(str(self.harness))
+
+    @abstractmethod
+    def engine_version(self, harness: str) -> str:
+        """Name the version of the engine that a harness runs."""
+
+    def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
+        """Return the scores that the engine gives to documents."""
+        filled = fold_filled(function)
+        columns = filled.columns(X)
+        if self.harness is None:
+            return self.emulate(filled, export.text, columns)
+        return self.ask(str(self.harness), filled, export.text, columns)
+
+    @abstractmethod
+    def ask(self, harness: str, filled: Filled, text: str, columns: Any) -> Floats:
+        """Return the scores that the engine gives to documents, by the columns of features that have a weight."""
+
+    @abstractmethod
+    def emulate(self, filled: Filled, text: str, columns: Any) -> Floats:
+        """Return the scores that the file means, read from it."""
+
+
+def fold_filled(function: RankingFunction) -> Filled:
+    """Fold the transforms of a ranking function, of which the first may fill in missing values."""
+    names, notes = function.names, function.notes()
+    n, fills, takes = len(names), np.zeros(len(names)), function.is_sparse
+    first = function.transforms[0] if function.transforms else None
+    if isinstance(first, Missing) and type(first) is Missing:
+        takes, fills = True, filling(first, n)
+        made = (*names, *(f"missing {name}" for name in names)) if first.indicator else names
+        function = replace(function, names=made, transforms=function.transforms[1:])
+        if first.learns:
+            notes.append("what missing values become is what the model has now: export it again when it has learned on")
+    folded = fold_function(replace(function, is_named=True))
+    folded = replace(folded, notes=(*notes, *folded.notes))
+    used = folded.places.tolist()
+    inputs = tuple(Input(names[j % n], float(fills[j % n]) if takes else None, j >= n) for j in used)
+    places = tuple(sorted({j % n for j in used}))
+    return Filled(folded, inputs, tuple(names[j] for j in places), places)
+
+
+def filling(missing: Missing, n: int) -> Floats:
+    """Return what missing values of features become."""
+    if not missing.learns:
+        return np.full(n, 0.0 if missing.fill == "zero" else float(missing.fill))
+    return missing.means if len(missing.means) else np.zeros(n)
