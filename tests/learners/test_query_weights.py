@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from support.learners import SETTINGS, all_wrapped, bits
+from support.learners import LEARNERS, SETTINGS, all_wrapped, bits
 
 import perceptrank as pr
 from perceptrank.learners.wrappers.bagging import draw_repeats
@@ -41,6 +41,12 @@ ACCEPTING = {name: make for name, make in SETTINGS.items() if accepts(make)}
 FEW = {name: make for name, make in ACCEPTING.items() if "scaled" not in name}
 
 
+def by_name(names):
+    """Parametrize by name; settings beyond the defaults of each learner are left to deep runs."""
+    marked = [pytest.param(name, marks=() if name in LEARNERS else pytest.mark.deep) for name in names]
+    return pytest.mark.parametrize("name", marked)
+
+
 def noisy(n=25, seed=0, *, sparse=False, weights=True):
     """Queries of different lengths; weights from 0 to 1, so that every learner takes them, those of 0 among them."""
     rng = np.random.default_rng(seed)
@@ -60,7 +66,7 @@ def layouts(name):
     return (False, True) if name in STEPPING else (False,)
 
 
-@pytest.mark.parametrize("name", ACCEPTING)
+@by_name(ACCEPTING)
 def test_queries_one_by_one_give_the_same_bits(name, tmp_path):
     """By learn, by learn_one, and with a model file in between."""
     for sparse in layouts(name):
@@ -78,7 +84,7 @@ def test_queries_one_by_one_give_the_same_bits(name, tmp_path):
         np.testing.assert_array_equal(pr.Trace.concatenate([first, rest]).values("ndcg"), trace.values("ndcg"))
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@by_name(SETTINGS)
 def test_weights_of_1_change_nothing(name):
     stream = noisy(weights=False)
     without, ones = SETTINGS[name](), SETTINGS[name]()
@@ -90,9 +96,7 @@ def test_weights_of_1_change_nothing(name):
     assert traces[0].mean("ndcg") == pytest.approx(traces[1].mean("ndcg"), rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in FEW if not {"bagging", "hedge", "wrappers"} & set(name.replace(":", " ").split())]
-)
+@by_name(name for name in FEW if not {"bagging", "hedge", "wrappers"} & set(name.replace(":", " ").split()))
 def test_a_query_of_weight_0_is_ranked_and_changes_nothing(name):
     """Bagging and Hedge draw by the number of the query, and transforms that learn see every document."""
     for sparse in layouts(name):

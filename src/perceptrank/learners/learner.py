@@ -253,7 +253,8 @@ class Learner(SavedRanker):
                 raise bad or bad_feature(X[rows], 0, None)
             raise AdvisingValueError(
                 f"scores or weights overflow at query number {state.queries + done}, counted from the first that was "
-                "ever learned: the features or the learning rate are too large; scale the features, for example with ",
+                "ever learned: the features, the learning rate or the weights of queries are too large; scale the "
+                "features, for example with ",
                 Setting("transforms", "running"),
             )
         state.queries += done
