@@ -89,6 +89,8 @@ class Estimator(Parameterized):
                 UserWarning,
                 stacklevel=2,
             )
+        if stream.weights is not None and not stream.weights.any():
+            raise ValueError("all weights are zero: there is no query to learn from")
         check_positive_whole("n_passes", n_passes)
         rng = np.random.default_rng(seed)
         learned = type(self)(**self.get_params(deep=False))
@@ -179,7 +181,7 @@ class Estimator(Parameterized):
                 f"{type(self).__name__} requires y to be passed, but the target y is None: one grade per document"
             )
         weights = None if sample_weight is None else as_numbers("sample_weight", sample_weight)
-        if weights is not None and weights.shape != (n := np.shape(y)[:1]):
+        if weights is not None and weights.shape != (n := np.asarray(y).shape[:1]):
             raise ValueError(f"sample_weight must have one number per document, shape {n}, got {weights.shape}")
         return QueryStream.from_arrays(X, y, qid=qid, group=group, weights=weights, missing="keep")
 
