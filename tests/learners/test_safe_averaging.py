@@ -13,7 +13,7 @@ from support.strategies import EITHER_PRECISION, examples, streams
 
 import perceptrank as pr
 from perceptrank.learners.listwise.safe_averaging import is_mean_safe
-from perceptrank.learners.tally import CURRENT_LOSS, MEAN_LOSS, TALLY_LENGTH
+from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, TALLY_LENGTH
 from perceptrank.theory import bounds
 
 VIOLATORS = ("places", "uniform", "top")
@@ -146,13 +146,14 @@ def test_gains_that_vanish_and_grades_beyond_numbers():
 def test_the_bounds_are_attained():
     """Whichever ranks loses 1, and the other nothing: 3 current + 2, and (3 mean + 1) / 2 from below."""
     tally, used = np.zeros(TALLY_LENGTH), 0.0
+    tally[LARGEST_WEIGHT] = 1.0
     for _ in range(1000):
         tally[MEAN_LOSS if is_mean_safe(tally) else CURRENT_LOSS] += 1
         used += 1
         assert used <= 3 * tally[CURRENT_LOSS] + 2
         if not is_mean_safe(tally):
             assert used == 3 * tally[CURRENT_LOSS] + 2
-    tally[:] = 0.0
+    tally[CURRENT_LOSS] = 0.0
     tally[MEAN_LOSS] = 1 + 1e-12  # the mean lost this; then the current weights lose 1
     assert not is_mean_safe(tally)
     assert 1 + tally[MEAN_LOSS] == pytest.approx(bounds.safe_averaging(tally[MEAN_LOSS], 1.0))

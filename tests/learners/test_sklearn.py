@@ -1,11 +1,12 @@
 """The rankers as scikit-learn estimators."""
 
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from support.learners import IMPLEMENTATIONS, LEARNERS, checks, every_kind
+from support.learners import IMPLEMENTATIONS, LEARNERS, checks, classifies, every_kind
 
 import perceptrank as pr
 
@@ -22,8 +23,12 @@ EXPECTED_TO_FAIL = {
     "check_fit_score_takes_y": "score needs qid, and the check gives none",
     "check_pipeline_consistency": "score needs qid, and the check gives none",
     "check_do_not_raise_errors_in_init_or_set_params": "a wrong parameter is reported at once, not when it is used",
+    "check_sample_weight_equivalence_on_dense_data": "weights are those of queries, and no number of copies",
 }
 
+ONE_QUERY = {"check_sample_weights_not_overwritten": "the check gives no qid, so that all rows are one query"}
+SPARSE = {"check_sample_weight_equivalence_on_sparse_data": "weights are those of queries, and no number of copies"}
+REFUSING = {"check_sample_weights_list": "the learner takes no weights"}
 WITHIN_QUERIES = {"check_methods_subset_invariance": "a score depends on the other rows of its query"}
 
 
@@ -32,6 +37,9 @@ WITHIN_QUERIES = {"check_methods_subset_invariance": "a score depends on the oth
 def test_estimator_checks(make):
     """All at once: pytest takes far longer to show the source of expected failures than the checks themselves take."""
     expected = EXPECTED_TO_FAIL | (WITHIN_QUERIES if make().transforms_ else {})
+    expected |= {} if classifies(make()) else ONE_QUERY
+    expected |= SPARSE if make()._accepts_sparse(make()._state) else {}
+    expected |= REFUSING if re.search("prank|oap|buffered", make().name) else {}
     results = check_estimator(make(), expected_failed_checks=expected, on_skip=None)
     assert {one["check_name"] for one in results if one["status"] == "xfail"} == set(expected)
     assert len(results) > 30
@@ -125,3 +133,72 @@ def test_scikit_learn_is_not_imported_by_us():
         "r.predict(np.eye(3)); r.get_params(); repr(r); assert not [m for m in sys.modules if m.startswith('sklearn')]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@every_kind
+def test_sample_weights_are_those_of_queries(kind, data):
+    X, y, qid = data
+    of_query = np.random.default_rng(1).choice([0.0, 0.25, 1.0], size=qid.max() + 1)
+    order = np.unique(qid, return_index=True)[1].argsort()
+    stream = pr.QueryStream.from_arrays(X, y, qid=qid, weights=of_query[np.unique(qid)[order]])
+    np.testing.assert_array_equal(stream.weights, of_query[stream.qids])
+    ranker, other = kind(), kind()
+    if not kind.accepts_weights and kind.algorithm not in ("sum", "tournament"):
+        with pytest.raises(ValueError, match="takes no weights"):
+            ranker.fit(X, y, qid=qid, sample_weight=of_query[qid])
+        return
+    other.learn(stream)
+    ranker.fit(X, y, qid=qid, sample_weight=of_query[qid])
+    np.testing.assert_array_equal(ranker.predict(X, qid=qid), other.predict(X, qid=qid))
+    other.learn(stream)
+    ranker.partial_fit(X, y, qid=qid, sample_weight=of_query[qid])
+    np.testing.assert_array_equal(ranker.predict(X, qid=qid), other.predict(X, qid=qid))
+    values = pr.evaluate(ranker, stream, ranker._own_measure()).values(ranker._own_measure())
+    counted = ~np.isnan(values)
+    expected = np.average(values[counted], weights=stream.weights[counted])
+    assert ranker.score(X, y, qid=qid, sample_weight=of_query[qid]) == pytest.approx(expected, rel=1e-12)
+    assert ranker.score(stream) == pytest.approx(expected, rel=1e-12)
+
+
+def test_sample_weights_of_a_classifier_are_those_of_examples(data):
+    X, y, _ = data
+    weights = np.random.default_rng(2).random(len(y))
+    fitted, looped = pr.Perceptron().fit(X, y > 1, sample_weight=weights), pr.Perceptron()
+    for x, label, weight in zip(X, y > 1, weights, strict=True):
+        looped.learn_one(x, label, weight)
+    np.testing.assert_array_equal(fitted.weights, looped.weights)
+
+
+def test_wrong_sample_weights(data):
+    X, y, qid = data
+    weights = np.ones(len(y))
+    weights[qid == 7] = np.arange(1, 9)
+    ranker = pr.RankNet()
+    with pytest.raises(ValueError, match=r"same for all documents of a query, got 1.0 and 2.0 in query 7"):
+        ranker.fit(X, y, qid=qid, sample_weight=weights)
+    with pytest.raises(
+        ValueError, match=r"sample_weight must have one number per document, shape \(480,\), got \(60,\)"
+    ):
+        ranker.fit(X, y, qid=qid, sample_weight=np.ones(60))
+    with pytest.raises(ValueError, match="all weights are zero"):
+        ranker.fit(X, y, qid=qid, sample_weight=np.zeros(len(y)))
+    with pytest.raises(ValueError, match="finite and not negative"):
+        ranker.fit(X, y, qid=qid, sample_weight=-weights)
+    with pytest.raises(ValueError, match="holds grades, queries and their weights already"):
+        ranker.fit(pr.QueryStream.from_arrays(X, y, qid=qid), sample_weight=weights)
+    assert ranker.n_queries == 0
+
+
+def test_sample_weights_are_routed_if_asked_for(data, routing):
+    X, y, qid = data
+    weights = (qid % 3).astype(float)
+    ranker = pr.RankNet().set_fit_request(sample_weight=True).set_score_request(sample_weight="importance")
+    requests = clone(ranker).get_metadata_routing()
+    assert requests.fit.requests == {"qid": True, "sample_weight": True}
+    assert requests.score.requests == {"qid": True, "sample_weight": "importance"}
+    scaler = StandardScaler().set_fit_request(sample_weight=False)
+    pipeline = make_pipeline(scaler, ranker).fit(X, y, qid=qid, sample_weight=weights)
+    direct = pr.RankNet().fit(StandardScaler().fit_transform(X), y, qid=qid, sample_weight=weights)
+    np.testing.assert_array_equal(pipeline[-1].coef_, direct.coef_)
+    with pytest.raises(TypeError, match="takes qid and sample_weight, got weight"):
+        ranker.set_fit_request(weight=True)

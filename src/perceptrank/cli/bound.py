@@ -77,7 +77,7 @@ def bound(
     rows = []
     for name, learner in learners.items():
         trace = result.traces[name]
-        rows.append(facts.row(name, learner, float(trace.losses(measure).sum())))
+        rows.append(facts.row(name, learner, float(trace.cumulative_loss(measure)[-1])))
     n_queries = len(next(iter(result.traces.values())))
     if plot is not None:
         losses = {name: trace.cumulative_loss(measure) for name, trace in result.traces.items()}
@@ -138,6 +138,8 @@ class _Facts:
         self.radius, self.diameter = pr.theory.radius(stream), pr.theory.diameter(stream, measure)
         self.weight_ratio = pr.theory.bounds.weight_ratio(measure, stream)
         self.longest = max(int((block.offsets[1:] - block.offsets[:-1]).max()) for block in stream)
+        # Those of the paper are for queries of equal weight.
+        self.weighted = any(block.weights is not None and (block.weights != 1.0).any() for block in stream)
 
     def comparators(self, learner: "Learner") -> "list[Comparator]":
         """The best fixed ranker for the learner's constant, and the one that ranks all documents alike."""
@@ -181,7 +183,7 @@ class _Facts:
         }
 
     def _paper(self) -> float | None:
-        if not self.best.separable or not math.isfinite(self.weight_ratio):
+        if not self.best.separable or self.weighted or not math.isfinite(self.weight_ratio):
             return None
         cutoff = pr.parse(self.measure).cutoff
         return pr.theory.bounds.slam_as_in_the_paper(
@@ -192,7 +194,7 @@ class _Facts:
         )
 
     def _lower(self) -> float | None:
-        if not self.best.separable or 4 * self.radius**2 < 2 * self.best.upper**2:
+        if not self.best.separable or self.weighted or 4 * self.radius**2 < 2 * self.best.upper**2:
             return None
         return pr.theory.bounds.lower(radius=self.radius, margin=self.best.upper, measure=self.measure)
 

@@ -7,15 +7,24 @@ from perceptrank.kernels.arrays import Floats
 _DRAWN_AT_ONCE = 10**7
 
 
-def resampled_means(values: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
-    """Return bootstrap means of each row, over columns drawn with replacement: resamples x rows."""
+def resampled_means(
+    values: Floats, n_resamples: int, rng: np.random.Generator, weights: Floats | None = None
+) -> Floats:
+    """Return bootstrap means of each row, over columns drawn with replacement: resamples x rows.
+
+    Weights, if there are any, are those of the columns in each mean; all must be positive.
+    """
     n = values.shape[1]
     means = np.empty((n_resamples, len(values)))
     at_once = max(1, min(100, _DRAWN_AT_ONCE // n))
     for start in range(0, n_resamples, at_once):
         size = min(at_once, n_resamples - start)
         counts = np.stack([np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(size)])
-        means[start : start + size] = counts @ values.T / n
+        if weights is None:
+            means[start : start + size] = counts @ values.T / n
+        else:
+            weighted = counts * weights
+            means[start : start + size] = weighted @ values.T / weighted.sum(axis=1, keepdims=True)
     return means
 
 

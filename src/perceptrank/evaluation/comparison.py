@@ -87,7 +87,8 @@ class Comparison:
         of a query cancels in differences. The intervals of the differences to the best learner are simultaneous: all of
         them cover with the given confidence, for any number of learners and whichever is the best. The randomness is
         that of the queries alone, each ranked by the learner as it was in that round; other orders of the stream are
-        not considered. Coverage is approximate, and better with more queries.
+        not considered. Coverage is approximate, and better with more queries. If queries have weights, means are
+        weighted, and the number of queries is the effective one: the squared sum of weights over the sum of squares.
 
         Parameters
         ----------
@@ -118,12 +119,16 @@ class Comparison:
         chosen = self.measures[0] if measure is None else parse(measure)
         names = list(self.traces)
         values = np.array([self.traces[name].values(chosen) for name in names])
-        values = values[:, ~np.isnan(values).any(axis=0)]
+        counted, weights = ~np.isnan(values).any(axis=0), self.traces[names[0]].weights
+        if weights is not None:
+            counted &= weights > 0
+            weights = weights[counted]
+        values = values[:, counted]
         if values.shape[1] == 0:
             raise ValueError(f"no query counts for {chosen}: it leaves out all of them")
-        n = values.shape[1]
-        means = values.mean(axis=1)
-        drawn = resampled_means(values, n_resamples, np.random.default_rng(seed))
+        n = values.shape[1] if weights is None else float(weights.sum() ** 2 / (weights @ weights))
+        means = np.average(values, axis=1, weights=weights) if weights is not None else values.mean(axis=1)
+        drawn = resampled_means(values, n_resamples, np.random.default_rng(seed), weights)
         tail = (1 - confidence) / 2
         lows, highs = np.quantile(drawn, [tail, 1 - tail], axis=0)
         best = int(np.argmax(means))

@@ -24,7 +24,7 @@ def evaluate(ranker: Ranker, stream: Blocks, measures: Iterable[MeasureLike] | M
     Returns
     -------
     Trace
-        One value per query and measure; its masses are 0.
+        One value per query and measure; its masses are 0. Weights of queries are those of its means.
 
     Raises
     ------
@@ -41,6 +41,6 @@ def evaluate(ranker: Ranker, stream: Blocks, measures: Iterable[MeasureLike] | M
         if len(scores) != block.n_documents:
             raise ValueError(f"the ranker must score each of {block.n_documents} documents, got {len(scores)} scores")
         values = {one: one.per_query(scores, block.relevance, block.offsets, n_queries) for one in chosen}
-        traces.append(Trace(values, np.zeros(len(block))))
+        traces.append(Trace(values, np.zeros(len(block)), block.weights))
         n_queries += len(block)
     return Trace.concatenate(traces)

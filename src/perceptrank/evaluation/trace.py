@@ -22,6 +22,7 @@ from perceptrank.stream.frames import make_frame
 from perceptrank.stream.validation import Setting, check_positive_whole
 
 _MASSES = "masses"
+_WEIGHTS = "weights"
 _LIMIT_PER_BYTE = 100  # an honest trace may be compressed a thousandfold, but then it is small
 _LEAST_LIMIT = 256 * 2**20
 _DAMAGE = (ValueError, TypeError, EOFError, RuntimeError, OverflowError, struct.error, zlib.error, zipfile.BadZipFile)
@@ -35,13 +36,16 @@ class Trace:
     values : mapping of Measure to array of shape (rounds,)
         NaN where the measure leaves a query out.
     masses : array of shape (rounds,)
-        Size of each update: V_t in the theory, the number of mistakes for the classification perceptron; 0 without an
-        update.
+        Size of each update: V_t in the theory, the number of mistakes for the classification perceptron, both times the
+        weight of the query; 0 without an update.
+    weights : array of shape (rounds,), optional
+        Weights of the queries, those of all means and of cumulative losses; without them, all are 1.
     """
 
-    def __init__(self, values: Mapping[Measure, Floats], masses: Floats) -> None:
+    def __init__(self, values: Mapping[Measure, Floats], masses: Floats, weights: Floats | None = None) -> None:
         self._values = dict(values)
         self.masses = masses
+        self.weights = weights
 
     @property
     def measures(self) -> list[Measure]:
@@ -58,7 +62,8 @@ class Trace:
 
     def __getitem__(self, rounds: slice) -> "Trace":
         """Select rounds."""
-        return Trace({measure: values[rounds] for measure, values in self._values.items()}, self.masses[rounds])
+        values = {measure: values[rounds] for measure, values in self._values.items()}
+        return Trace(values, self.masses[rounds], None if self.weights is None else self.weights[rounds])
 
     def __repr__(self) -> str:
         means = ", ".join(f"{measure} {self.mean(measure):.4f}" for measure in self._values)
@@ -97,8 +102,13 @@ class Trace:
         return self._values[wanted].copy()
 
     def mean(self, measure: MeasureLike) -> float:
-        """Return the mean over all rounds that the measure does not leave out; NaN if there are none."""
+        """Return the mean over all rounds that the measure does not leave out, by their weights; NaN if there are none.
+
+        Without weights it is the mean as it is, with weights the sum of weight times value over the sum of weights.
+        """
         values = self.values(measure)
+        if self.weights is not None:
+            return _last(running_means(values, self.weights))
         counted = values[~np.isnan(values)]
         return float(counted.mean()) if len(counted) else float("nan")
 
@@ -108,29 +118,36 @@ class Trace:
 
     def running_mean(self, measure: MeasureLike) -> Floats:
         """Return the mean over the rounds so far, after every round; NaN while the measure has left out all queries."""
-        return running_means(self.values(measure))
+        return running_means(self.values(measure), self.weights)
 
     def window_mean(self, measure: MeasureLike, size: int) -> Floats:
         """Return the mean over the last `size` rounds, or over all so far if there are fewer, after every round."""
         check_positive_whole("size", size)
         values = self.values(measure)
-        counts = np.concatenate([[0], np.cumsum(~np.isnan(values))])
-        sums = np.concatenate([[0.0], np.cumsum(np.nan_to_num(values))])
+        weights = np.ones(len(values)) if self.weights is None else self.weights
+        counted = ~np.isnan(values) & (weights > 0)
+        counts = np.concatenate([[0], np.cumsum(counted)])
+        wholes = np.concatenate([[0.0], np.cumsum(np.where(counted, weights, 0.0))])
+        sums = np.concatenate([[0.0], np.cumsum(weights * np.nan_to_num(values))])
         ends = np.arange(1, len(values) + 1)
         starts = np.maximum(0, ends - size)
-        count = counts[ends] - counts[starts]
-        return np.where(count > 0, (sums[ends] - sums[starts]) / np.maximum(count, 1), np.nan)
+        whole = np.where(counts[ends] > counts[starts], wholes[ends] - wholes[starts], np.nan)
+        means: Floats = (sums[ends] - sums[starts]) / np.where(whole > 0, whole, np.nan)
+        return means
 
     def losses(self, measure: MeasureLike) -> Floats:
         """Return 1 minus the measure for every round; 0 where the measure leaves a query out."""
         return np.nan_to_num(1 - self.values(measure))
 
     def cumulative_loss(self, measure: MeasureLike) -> Floats:
-        """Return the sum of the losses so far, after every round; the theorems bound it."""
-        return np.cumsum(self.losses(measure))
+        """Return the sum of the losses so far, times the queries' weights, after every round; the theorems bound it."""
+        losses = self.losses(measure)
+        return np.cumsum(losses if self.weights is None else self.weights * losses)
 
     def to_frame(self, library: str = "pandas") -> Any:
         """Convert to a data frame with one row per round: `round` (from 1), the measures by name, and `mass`.
+
+        A trace with weights has them in a column `weight`.
 
         Parameters
         ----------
@@ -148,13 +165,15 @@ class Trace:
         """
         columns: dict[str, Any] = {"round": np.arange(1, len(self) + 1)}
         columns |= {str(measure): self.values(measure) for measure in self._values}
-        return make_frame(columns | {"mass": self.masses}, library)
+        columns |= {"mass": self.masses} | ({} if self.weights is None else {"weight": self.weights})
+        return make_frame(columns, library)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace to an .npz file, atomically; `Trace.load` reads it."""
         arrays: dict[str, Any] = {str(measure): values for measure, values in self._values.items()}
         with replaced_file(path) as file:
-            np.savez_compressed(file, **arrays | {_MASSES: self.masses})
+            arrays |= {_MASSES: self.masses} | ({} if self.weights is None else {_WEIGHTS: self.weights})
+            np.savez_compressed(file, **arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, max_bytes: int | None = None) -> "Trace":
@@ -183,7 +202,7 @@ class Trace:
             limit = max_bytes or max(_LEAST_LIMIT, _LIMIT_PER_BYTE * os.fstat(file.fileno()).st_size)
             try:
                 arrays = _read_arrays(path, file, limit)
-                masses = arrays.pop(_MASSES)
+                masses, weights = arrays.pop(_MASSES), arrays.pop(_WEIGHTS, None)
                 values = {parse(name): array for name, array in arrays.items()}
             except FormatError:
                 raise
@@ -193,9 +212,11 @@ class Trace:
                 if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # not about the content
                     raise
                 raise FileFormatError(path, f" is not a trace, or is damaged: {error}") from None
-        if any(len(one) != len(masses) for one in values.values()):
+        if any(len(one) != len(masses) for one in [*values.values(), *([] if weights is None else [weights])]):
             raise FileFormatError(path, " is not a trace: its arrays differ in length")
-        return cls(values, masses)
+        if weights is not None and not (np.isfinite(weights) & (weights >= 0)).all():
+            raise FileFormatError(path, " is not a trace: its weights must be finite and not negative")
+        return cls(values, masses, weights)
 
     def plot(self, path: str | Path, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> None:
         """Plot the running means.
@@ -243,14 +264,29 @@ class Trace:
         if any(part.measures != parts[0].measures for part in parts):
             raise ValueError("traces must record the same measures")
         values = {one: np.concatenate([part._values[one] for part in parts]) for one in parts[0]._values}
-        return cls(values, np.concatenate([part.masses for part in parts]))
+        weights = None
+        if any(part.weights is not None for part in parts):
+            weights = np.concatenate([np.ones(len(one)) if one.weights is None else one.weights for one in parts])
+        return cls(values, np.concatenate([part.masses for part in parts]), weights)
 
 
-def running_means(values: Floats) -> Floats:
-    """Return the means along the last axis over the rounds so far, ignoring NaN; NaN before the first value."""
+def running_means(values: Floats, weights: Floats | None = None) -> Floats:
+    """Return the means along the last axis over the rounds so far, ignoring NaN; NaN before the first value.
+
+    Weights, if there are any, are those of the rounds; one of weight 0 does not count.
+    """
+    if weights is not None:
+        wholes = np.cumsum(np.where(np.isnan(values), 0.0, weights), axis=-1)
+        weighted = np.cumsum(weights * np.nan_to_num(values), axis=-1)
+        means: Floats = weighted / np.where(wholes > 0, wholes, np.nan)
+        return means
     counts = np.cumsum(~np.isnan(values), axis=-1)
     sums = np.cumsum(np.nan_to_num(values), axis=-1)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _last(values: Floats) -> float:
+    return float(values[-1]) if len(values) else float("nan")
 
 
 def _read_arrays(path: str | os.PathLike[str], file: IO[bytes], max_bytes: int) -> dict[str, Floats]:

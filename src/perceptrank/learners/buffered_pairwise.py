@@ -73,7 +73,7 @@ def buffered_pairwise_pass(
                     kept[place, k] = X[i, k]
             moved = 1.0 if n_moved > 0 else 0.0
             masses[q] += moved
-            if not count_round(moved, state):
+            if not count_round(moved, state, 1.0):
                 return q
     return len(offsets) - 1
 
@@ -112,6 +112,7 @@ class BufferedPairwise(CompiledLearner):
     """
 
     algorithm = "buffered-pairwise"
+    without_weights = "its buffer is a sample in which all documents count alike"
     fixed = ("buffer_size",)
     cost = "s m d"
     takes = "documents"

@@ -124,6 +124,7 @@ class CategoryRanking(CompiledLearner):
 
     algorithm = "category-ranking"
     accepts_sparse = True
+    accepts_weights = True
     fixed = STARTS
     cost = "m d + m²"
     depends_on_rate = False

@@ -46,6 +46,9 @@ def committee_pass(
         combine(weights, members, successes, current[0], mean)
         if not score_rows(X, start, stop, mean, predicted[start:]) or not are_valid(relevance, start, stop):
             return q
+        weight = record[1][q]
+        if weight == 0.0:
+            continue
         n = list_pairs(relevance, start, stop, pairs)
         n_moved = 0
         for p in range(n):
@@ -54,13 +57,15 @@ def committee_pass(
             pairs[chosen, 0], pairs[chosen, 1] = pairs[p, 0], pairs[p, 1]
             lead = lead_of(X, i, j, weights, step)
             if lead > 0.0:
-                current[0] += 1.0
+                current[0] += weight
                 continue
             if math.isnan(lead):
                 return q
             offer(weights, current[0], members, successes)
             current[0] = 0.0
             n_moved += 1
+            for k in range(len(weights)):
+                step[k] *= weight
             adapt(step, squares)
             for k in range(len(weights)):
                 weights[k] += learning_rate * step[k]
@@ -116,7 +121,7 @@ class CommitteePerceptron(CompiledLearner):
     The pairs of a query are learned in random order. A pair of grades R_i > R_j with w . (x_i - x_j) <= 0 moves the
     current hypothesis, w += learning_rate (x_i - x_j); before that, it is offered to a committee of those with the most
     successes in a row. Rankings are by the mean of the committee and the current hypothesis, weighted by successes. A
-    query takes memory for all its pairs.
+    query takes memory for all its pairs. The weight of a query multiplies its steps, and the successes of its pairs.
 
     Parameters
     ----------
@@ -140,6 +145,7 @@ class CommitteePerceptron(CompiledLearner):
     """
 
     algorithm = "committee"
+    accepts_weights = True
     fixed = ("n_members",)
     cost = "m² d"
     takes = "pairs"

@@ -28,6 +28,8 @@ class CompiledLearner(Learner):
         if there are any; returns how many queries were learned before an invalid value.
     accepts_sparse : bool
         True if its pass reads features by `open_query` and `close_query` alone: it then takes sparse ones as well.
+    accepts_weights : bool
+        True if its pass closes each query by `close_query`: weights of queries then scale its steps.
     rows : (int, int, int)
         How many rows of floats, of integers (one place per document, and two over) and of vectors (one place per
         feature) the pass uses.

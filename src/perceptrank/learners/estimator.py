@@ -16,7 +16,7 @@ from perceptrank.learners.state import State
 from perceptrank.measures import Measure, MeasureLike
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.validation import as_any_features, check_positive_whole
+from perceptrank.stream.validation import as_any_features, as_numbers, check_positive_whole
 
 LARGEST_SINGLE_QUERY = 1000  # rows of `fit` that may be meant to be one
 
@@ -61,6 +61,7 @@ class Estimator(Parameterized):
         *,
         qid: npt.ArrayLike | None = None,
         group: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
         n_passes: int = 1,
         seed: int = 0,
     ) -> Self:
@@ -74,18 +75,22 @@ class Estimator(Parameterized):
             Grades.
         qid, group : array, optional
             Query of each document, or number of documents of each query. Without them, all documents are one query.
+        sample_weight : array of shape (documents,), optional
+            Weight of each document's query, the same for all documents of a query.
         n_passes : int
             Number of passes: the first in the given order of queries, each further one in a new random order.
         seed : int
             Seed of these orders.
         """
-        stream = self._as_stream(X, y, qid, group)
+        stream = self._as_stream(X, y, qid, group, sample_weight)
         if qid is None and group is None and len(stream) == 1 and stream.n_documents > LARGEST_SINGLE_QUERY:
             warnings.warn(
                 f"without qid or group, all {stream.n_documents} rows are the documents of one query",
                 UserWarning,
                 stacklevel=2,
             )
+        if stream.weights is not None and not stream.weights.any():
+            raise ValueError("all weights are zero: there is no query to learn from")
         check_positive_whole("n_passes", n_passes)
         rng = np.random.default_rng(seed)
         learned = type(self)(**self.get_params(deep=False))
@@ -102,6 +107,7 @@ class Estimator(Parameterized):
         *,
         qid: npt.ArrayLike | None = None,
         group: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn from more data, as `learn` does, without a trace.
 
@@ -113,8 +119,10 @@ class Estimator(Parameterized):
             Grades.
         qid, group : array, optional
             Query of each document, or number of documents of each query. Without them, all documents are one query.
+        sample_weight : array of shape (documents,), optional
+            Weight of each document's query, the same for all documents of a query.
         """
-        self.learn(self._as_stream(X, y, qid, group), measures=[])
+        self.learn(self._as_stream(X, y, qid, group, sample_weight), measures=[])
         return self
 
     def score(
@@ -124,6 +132,7 @@ class Estimator(Parameterized):
         *,
         qid: npt.ArrayLike | None = None,
         group: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> float:
         """Return the mean of the learner's measure over the queries of held-out data.
 
@@ -135,6 +144,8 @@ class Estimator(Parameterized):
             Grades.
         qid, group : array, optional
             Query of each document, or number of documents of each query; one of them is needed.
+        sample_weight : array of shape (documents,), optional
+            Weight of each document's query, the same for all documents of a query: that of the query in the mean.
         """
         if not isinstance(X, QueryStream) and qid is None and group is None:
             self._check_features(self._state, as_any_features(X).shape[1], None)
@@ -142,7 +153,7 @@ class Estimator(Parameterized):
                 "score needs qid (the query of each row) or group (the number of rows of each query): "
                 "a ranking is measured query by query"
             )
-        stream = self._as_stream(X, y, qid, group)
+        stream = self._as_stream(X, y, qid, group, sample_weight)
         if len(stream) == 0:
             raise ValueError("the stream has no queries")
         measure = self._own_measure()
@@ -150,6 +161,7 @@ class Estimator(Parameterized):
         return Trace(
             {measure: measure.per_query(self.scores(stream), stream.relevance, stream.offsets)},
             np.zeros(len(stream)),
+            stream.weights,
         ).mean(measure)
 
     def _as_stream(
@@ -158,16 +170,20 @@ class Estimator(Parameterized):
         y: npt.ArrayLike | None,
         qid: npt.ArrayLike | None,
         group: npt.ArrayLike | None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> QueryStream:
         if isinstance(X, QueryStream):
-            if y is not None or qid is not None or group is not None:
-                raise ValueError("a QueryStream holds grades and queries already: give it alone")
+            if y is not None or qid is not None or group is not None or sample_weight is not None:
+                raise ValueError("a QueryStream holds grades, queries and their weights already: give it alone")
             return X
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: one grade per document"
             )
-        return QueryStream.from_arrays(X, y, qid=qid, group=group, missing="keep")
+        weights = None if sample_weight is None else as_numbers("sample_weight", sample_weight)
+        if weights is not None and weights.shape != (n := np.asarray(y).shape[:1]):
+            raise ValueError(f"sample_weight must have one number per document, shape {n}, got {weights.shape}")
+        return QueryStream.from_arrays(X, y, qid=qid, group=group, weights=weights, missing="keep")
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags
@@ -194,27 +210,31 @@ class Estimator(Parameterized):
         request = MetadataRequest(owner=type(self).__name__)
         for method in ("fit", "partial_fit", "predict", "score"):
             getattr(request, method).add_request(param="qid", alias=True)
-        request.score.add_request(param="sample_weight", alias=None)  # pipelines always offer it
+            if method != "predict":
+                getattr(request, method).add_request(param="sample_weight", alias=None)
         return request
 
-    def set_fit_request(self, *, qid: bool | str | None) -> Self:
-        """Say whether, or under which name, `fit` is given `qid` by scikit-learn's metadata routing."""
-        return self._request("fit", qid)
+    def set_fit_request(self, **asked: bool | str | None) -> Self:
+        """Say whether, or under which name, `fit` is given `qid` and `sample_weight` by metadata routing."""
+        return self._request("fit", asked)
 
-    def set_partial_fit_request(self, *, qid: bool | str | None) -> Self:
-        """Say whether, or under which name, `partial_fit` is given `qid` by scikit-learn's metadata routing."""
-        return self._request("partial_fit", qid)
+    def set_partial_fit_request(self, **asked: bool | str | None) -> Self:
+        """Say whether, or under which name, `partial_fit` is given `qid` and `sample_weight` by metadata routing."""
+        return self._request("partial_fit", asked)
 
     def set_predict_request(self, *, qid: bool | str | None) -> Self:
         """Say whether, or under which name, `predict` is given `qid` by scikit-learn's metadata routing."""
-        return self._request("predict", qid)
+        return self._request("predict", {"qid": qid})
 
-    def set_score_request(self, *, qid: bool | str | None) -> Self:
-        """Say whether, or under which name, `score` is given `qid` by scikit-learn's metadata routing."""
-        return self._request("score", qid)
+    def set_score_request(self, **asked: bool | str | None) -> Self:
+        """Say whether, or under which name, `score` is given `qid` and `sample_weight` by metadata routing."""
+        return self._request("score", asked)
 
-    def _request(self, method: str, alias: bool | str | None) -> Self:
+    def _request(self, method: str, asked: dict[str, bool | str | None]) -> Self:
         request = self.get_metadata_routing()
-        getattr(request, method).add_request(param="qid", alias=alias)
+        for name, alias in asked.items():
+            if name not in ("qid", "sample_weight"):
+                raise TypeError(f"set_{method}_request takes qid and sample_weight, got {name}")
+            getattr(request, method).add_request(param=name, alias=alias)
         self._metadata_request = request
         return self

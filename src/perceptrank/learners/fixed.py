@@ -9,7 +9,7 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.linear_ranker import named, transformed
 from perceptrank.learners.starting import InitialWeights
 from perceptrank.learners.state import State
-from perceptrank.learners.tally import ROUNDS
+from perceptrank.learners.tally import LARGEST_WEIGHT, ROUND_WEIGHT, ROUNDS
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError
 from perceptrank.transforms.parsing import make_transforms
@@ -45,6 +45,7 @@ class FixedRanker(Learner):
     algorithm = "fixed"
     cost = "m d"
     accepts_sparse = True
+    accepts_weights = True
     learns = False
     depends_on_rate = False
     depends_on_scale = False
@@ -75,8 +76,10 @@ class FixedRanker(Learner):
         if not valid.all():
             return int(np.searchsorted(offsets, np.argmin(valid), side="right")) - 1
         predicted[:] = self._scores(state, X, None)
+        state.tally[ROUNDS] += np.count_nonzero(masses)
+        state.tally[ROUND_WEIGHT] += masses.sum()
+        state.tally[LARGEST_WEIGHT] = max(state.tally[LARGEST_WEIGHT], masses.max())
         masses[:] = 0.0
-        state.tally[ROUNDS] += len(masses)
         return len(masses)
 
 

@@ -11,6 +11,7 @@ from perceptrank.learners.state import State
 from perceptrank.learners.tally import (
     CURRENT_LOSS,
     LARGEST_REACH,
+    LARGEST_WEIGHT,
     MASS,
     MEAN_LOSS,
     ROUNDS,
@@ -48,6 +49,7 @@ class Guaranteed:
         radius: float | None = None,
         margin: float | None = None,
         comparator: AnyComparator | None = None,
+        largest_weight: float = 1.0,
     ) -> float:
         """Return the upper bound on the loss by the learner's theorem, see `perceptrank.theory.Theorem`.
 
@@ -65,11 +67,20 @@ class Guaranteed:
             Margin of a separable stream; give this or `comparator`.
         comparator : Comparator or (norm, loss), optional
             Norm and cumulative surrogate of some fixed ranker.
+        largest_weight : float, positive
+            Largest weight of a query; the bound is then that of the sum of losses times weights, and so must be the
+            comparator's loss.
         """
         self._check_comparator(comparator)
         start, product = self._start_beside(comparator)
         return self._own_theorem().bound(
-            diameter=diameter, radius=radius, margin=margin, comparator=comparator, start=start, product=product
+            diameter=diameter,
+            radius=radius,
+            margin=margin,
+            comparator=comparator,
+            start=start,
+            product=product,
+            largest_weight=largest_weight,
         )
 
     def certificate(
@@ -90,7 +101,8 @@ class Guaranteed:
           `ListwisePerceptron` with `average`.
 
         S, the weight moved in all rounds, is at least the cumulative loss of rankings by the current weights. The
-        bounds apply to transformed features, and to settings that have not changed since learning began.
+        bounds apply to transformed features, and to settings that have not changed since learning began. If queries
+        have weights, S, the losses and the longest step are weighted, and a comparator's loss must be.
 
         Parameters
         ----------
@@ -122,13 +134,20 @@ class Guaranteed:
         else:
             bound = comparator[1] + comparator[0] * way / rate
             promises = [Promise("a posteriori", f"L + U {shown} / rate", bound, mass), steps]
+        weighted, largest = not state.has_equal_weights, float(tally[LARGEST_WEIGHT])
         if diameter is not None or radius is not None:
+            given["largest_weight"] = largest if weighted else 1.0
             bound = promised.bound(diameter=diameter, radius=radius, **given)
-            promises.append(Promise("a priori", formula, bound, mass))
+            size = "R²" if promised.size == "radius" else "D²"
+            shown = f"{formula}, {largest:g} {size} being {size}" if weighted else formula
+            promises.append(Promise("a priori", shown, bound, mass))
         mean, current, used = (float(tally[place]) for place in (MEAN_LOSS, CURRENT_LOSS, USED_LOSS))
         if self.theorem.extra:
             formula = "min(3 current + 2, (3 mean + 1) / 2)"
-            promises.append(Promise("safe averaging", formula, bounds.safe_averaging(mean, current), used, "loss"))
+            if weighted:
+                formula = f"min(3 current + {2 * largest:g}, 3/2 mean + {largest:g})"
+            bound = bounds.safe_averaging(mean, current, largest_weight=largest if weighted else None)
+            promises.append(Promise("safe averaging", formula, bound, used, "loss"))
         return Certificate(
             self.algorithm,
             int(tally[ROUNDS]),

@@ -30,6 +30,7 @@ from perceptrank.stream.validation import (
     are_finite,
     as_grades,
     bad_feature,
+    check_not_negative,
     find_bad_feature,
     read_only,
     warn_renamed,
@@ -40,6 +41,7 @@ from perceptrank.transforms.parsing import make_transforms, sparse_transforms
 from perceptrank.transforms.transform import TransformLike
 
 LARGEST_RATIO = 1e4  # of the spreads of features
+LARGEST_QUERY_WEIGHT = 1e100  # beyond, sums of weighted iterates could overflow
 _SEEN = 1000
 _FEWEST = 10
 
@@ -68,6 +70,8 @@ class Learner(SavedRanker):
         True if features of a larger scale count for more, so that those of very different scales need transforms.
     accepts_sparse : bool
         True if it learns from sparse features.
+    accepts_weights : bool
+        True if the weights of queries scale what it learns from them; if not, all must be 1.
     learns : bool
         False of a ranker that stays as it is; it needs settings, and is not among `perceptrank.algorithms`.
     wraps : bool
@@ -81,6 +85,8 @@ class Learner(SavedRanker):
     depends_on_rate: ClassVar[bool] = True
     depends_on_scale: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = False
+    accepts_weights: ClassVar[bool] = False
+    without_weights: ClassVar[str] = "its rule has no weights of queries"  # why, if it does not accept them
     learns: ClassVar[bool] = True
     wraps: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
@@ -119,7 +125,8 @@ class Learner(SavedRanker):
         """Rank and learn the queries of a block of validated arrays; X is sparse if the state is.
 
         Returns the number of queries before an invalid value or an overflow. Writes the scores that queries were ranked
-        by to `predicted` and the weight moved in each to `masses`.
+        by to `predicted`. `masses` has the weight of each query, and gets the mass that was moved times that weight; a
+        query of weight 0 is ranked, and changes nothing.
         """
 
     def _is_finished(self) -> bool:
@@ -145,7 +152,8 @@ class Learner(SavedRanker):
         Parameters
         ----------
         stream : QueryStream or iterable of blocks
-            The queries, in the order of learning.
+            The queries, in the order of learning. If they have weights, these scale what is learned from each query
+            (docs/learners.md says how), and the trace's means are weighted.
         measures : str, Measure or list of them, optional
             Measures to record; by default the measure that is learned, or NDCG@10.
 
@@ -201,10 +209,29 @@ class Learner(SavedRanker):
         return self.depends_on_scale and not state.transforms
 
     def _learn_block(self, state: State, block: QueryStream, recorded: list[Measure]) -> Trace:
-        first, predicted, masses = state.queries, np.empty(block.n_documents), np.empty(len(block))
+        first, predicted, weights = state.queries, np.empty(block.n_documents), block.weights
+        masses = np.ones(len(block)) if weights is None else weights.copy()
+        if weights is not None:
+            self._check_weights(state, weights)
         self._learn_arrays(state, block.X, block.relevance, block.offsets, predicted, masses)
         values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
-        return Trace(values, masses)
+        return Trace(values, masses, weights)
+
+    def _check_weights(self, state: State, weights: Floats) -> None:
+        """Raise if queries of these weights, finite and not negative, cannot be learned from."""
+        if (weights == 1.0).all():
+            return
+        if not self.accepts_weights:
+            raise ValueError(
+                f"{self.name} takes no weights of queries, as {self.without_weights}: all must be 1, got "
+                f"{weights[weights != 1.0][0]}; with_weights(None) leaves those of a stream out"
+            )
+        bad = (weights > LARGEST_QUERY_WEIGHT) | ((weights < 1 / LARGEST_QUERY_WEIGHT) & (weights != 0.0))
+        if bad.any():
+            smallest = 1 / LARGEST_QUERY_WEIGHT
+            raise ValueError(
+                f"weights must be 0, or from {smallest:g} to {LARGEST_QUERY_WEIGHT:g}, got {weights[bad][0]}"
+            )
 
     def _learn_transforms(self, state: State, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
         names = state.feature_names
@@ -226,7 +253,8 @@ class Learner(SavedRanker):
                 raise bad or bad_feature(X[rows], 0, None)
             raise AdvisingValueError(
                 f"scores or weights overflow at query number {state.queries + done}, counted from the first that was "
-                "ever learned: the features or the learning rate are too large; scale the features, for example with ",
+                "ever learned: the features, the learning rate or the weights of queries are too large; scale the "
+                "features, for example with ",
                 Setting("transforms", "running"),
             )
         state.queries += done
@@ -298,7 +326,7 @@ class Learner(SavedRanker):
         twin._state = self._state.copy()
         return twin
 
-    def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> bool:
+    def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike, weight: float = 1.0) -> bool:
         """Learn from one query; return whether there was an update.
 
         An error or an interrupt leaves the learner as it was before the call.
@@ -309,6 +337,8 @@ class Learner(SavedRanker):
             The documents.
         relevance : array of shape (documents,)
             Their grades.
+        weight : float
+            Weight of the query, which scales what is learned from it; with 0, nothing is.
         """
         X, relevance = self._as_query(X, relevance)
         features, names = as_named_features(X)
@@ -319,12 +349,18 @@ class Learner(SavedRanker):
             grades = as_grades(relevance, m)
         if m == 0:
             raise ValueError("a query must have at least one document, got none")
-        return self._advance(self._learn_query, features, names, grades)
+        return self._advance(self._learn_query, features, names, grades, weight)
 
-    def _learn_query(self, state: State, X: AnyFeatures, names: tuple[str, ...] | None, grades: Floats) -> bool:
+    def _learn_query(
+        self, state: State, X: AnyFeatures, names: tuple[str, ...] | None, grades: Floats, weight: float
+    ) -> bool:
         self._check_features(state, X.shape[1], names)
         state.feature_names, state.n_inputs = names or state.feature_names, X.shape[1]
         predicted, masses = np.empty(len(grades)), np.empty(1)
+        masses[0] = 1.0  # `np.ones` takes a microsecond longer
+        if weight != 1.0:
+            masses[0] = check_not_negative("weight", weight)
+            self._check_weights(state, masses)
         self._learn_arrays(state, read_only(X), read_only(grades), one_query(len(grades)), predicted, masses)
         return bool(masses[0] > 0.0)
 

@@ -99,6 +99,7 @@ class OnlineListNet(CompiledLearner):
 
     algorithm = "listnet"
     accepts_sparse = True
+    accepts_weights = True
     fixed = STARTS
     cost = "m d"
     theorem = theorems.gradient_descent()

@@ -86,6 +86,7 @@ class MinimaxPerceptron(CompiledLearner):
 
     algorithm = "minimax"
     accepts_sparse = True
+    accepts_weights = True
     fixed = STARTS
     cost = "m (d + g)"
     depends_on_rate = False

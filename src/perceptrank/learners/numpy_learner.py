@@ -27,6 +27,8 @@ class NumpyLearner(Learner):
     ----------
     returns : "coefficients" or "step"
         What `update` returns: a coefficient per document, or a step per feature.
+    accepts_weights : bool
+        True, unless a subclass says otherwise: steps are multiplied by the weights of their queries.
 
     A subclass has an `algorithm` name and `update`. It has learning rate, averaging, transforms, AdaGrad, model files,
     traces, `learn_one` and scikit-learn's protocol from here; see docs/learners.md. A constructor of its own stores its
@@ -59,6 +61,7 @@ class NumpyLearner(Learner):
 
     cost: ClassVar[str] = "that of its rule"
     returns: ClassVar[str] = "coefficients"
+    accepts_weights: ClassVar[bool] = True
 
     def __init__(self, learning_rate: float = 1.0, *, average: bool = False, transforms: TransformLike = None) -> None:
         self.learning_rate = learning_rate
@@ -114,20 +117,23 @@ class NumpyLearner(Learner):
             finite &= score_rows(documents, 0, len(documents), self._coefficients(state), predicted[rows])
             if not finite:
                 return q
+            weight, mass = float(masses[q]), 0.0
+            if weight == 0.0:
+                continue
             taught = self.update(read_only(scores), read_only(documents), read_only(grades))
-            step = None if taught is None else self._as_step(taught, documents)
-            masses[q] = 0.0
+            step = None if taught is None else weight * self._as_step(taught, documents)
             if step is not None and step.any():
-                masses[q] = 1.0
+                mass = 1.0
                 length = float(squared_norm(step))
                 if not length <= LARGEST_SQUARED_NORM:
                     return q
-                reach = adapt_step(step, squares) if len(squares) else length
-                tally[SQUARED_REACH] += reach
+                reach = (adapt_step(step, squares) if len(squares) else length) / weight
+                tally[SQUARED_REACH] += weight * reach
                 tally[SQUARED_STEPS] += length
                 tally[LARGEST_REACH] = max(tally[LARGEST_REACH], reach)
                 weights += float(self.learning_rate) * step
-            if not count_round(masses[q], state.core):
+            masses[q] = weight * mass
+            if not count_round(mass, state.core, weight):
                 return q
         return len(offsets) - 1
 

@@ -39,6 +39,9 @@ def opauc_pass(
         start, stop = offsets[q], offsets[q + 1]
         if not open_query(averaging, block, q, state, mean, scores, record) or not are_valid(relevance, start, stop):
             return q
+        weight = masses[q]
+        if weight == 0.0:
+            continue
         masses[q] = 0.0
         for i in range(start, stop):
             for k in range(d):
@@ -57,19 +60,20 @@ def opauc_pass(
                     for j in range(d):
                         covered += moments[other, k, j] * weights[j]
                     step[k] = decay * weights[k] - sign * apart[k] + apart[k] * lead + covered / counts[other]
+                    step[k] *= weight
                 adapt(step, squares)
                 for k in range(d):
                     weights[k] -= learning_rate * step[k]
-            counts[own] += 1.0
+            counts[own] += weight
             for k in range(d):
                 apart[k] = X[i, k] - centers[own, k]
-                centers[own, k] += apart[k] / counts[own]
+                centers[own, k] += weight * apart[k] / counts[own]
             for k in range(d):
                 for j in range(d):
-                    moments[own, k, j] += apart[k] * (X[i, j] - centers[own, j])
+                    moments[own, k, j] += weight * apart[k] * (X[i, j] - centers[own, j])
             moved = 1.0 if counts[other] > 0.0 else 0.0
-            masses[q] += moved
-            if not count_round(moved, state):
+            masses[q] += weight * moved
+            if not count_round(moved, state, weight):
                 return q
     return len(offsets) - 1
 
@@ -80,7 +84,8 @@ class Opauc(CompiledLearner):
     The pairs of a document x with all of the other class enter through that class's mean c and covariance S: for a
     relevant x, w -= learning_rate (decay w - (x - c) + (x - c)(x - c)^T w + S w); for an irrelevant one, the
     second term has the opposite sign. Learns from documents one by one, across queries; a document is relevant if its
-    grade is positive. Time and memory are quadratic in the number of features.
+    grade is positive. Weights of queries are those of their documents in means, covariances and steps. Time and memory
+    are quadratic in the number of features.
 
     Parameters
     ----------
@@ -103,6 +108,7 @@ class Opauc(CompiledLearner):
     """
 
     algorithm = "opauc"
+    accepts_weights = True
     cost = "m d²"
     takes = "documents"
     kernel = opauc_pass

@@ -14,10 +14,13 @@ from perceptrank.learners.rounds import adapt, are_valid, open_query, take_step
 from perceptrank.learners.tally import (
     LARGEST_REACH,
     LARGEST_SQUARED_NORM,
+    LARGEST_WEIGHT,
     MASS,
+    ROUND_WEIGHT,
     ROUNDS,
     SQUARED_REACH,
     SQUARED_STEPS,
+    UPDATE_WEIGHT,
     UPDATES,
     Block,
     Iterates,
@@ -46,6 +49,9 @@ def perceptron_pass(rule: PerceptronRule, block: Block, state: Iterates, record:
         start, stop = offsets[q], offsets[q + 1]
         if not open_query(averaging, block, q, state, mean, scores, record) or not are_valid(relevance, start, stop):
             return q
+        weight = masses[q]
+        if weight == 0.0:
+            continue
         for j in range(len(weights)):
             before[j], total_before[j] = weights[j], total[j]
         rounds, updates, largest = tally[ROUNDS], tally[UPDATES], tally[LARGEST_REACH]
@@ -57,27 +63,30 @@ def perceptron_pass(rule: PerceptronRule, block: Block, state: Iterates, record:
             finite = math.isfinite(score)
             if finite and label * score <= 0.0:
                 for j in range(len(weights)):
-                    step[j] = -label * X[i, j]
+                    step[j] = -label * X[i, j] * weight
                 length = squared_norm(step)
                 adapt(step, squares)
                 finite = length <= LARGEST_SQUARED_NORM and take_step(weights, step, learning_rate)
                 tally[UPDATES] += 1.0
                 tally[SQUARED_REACH] += length
                 tally[SQUARED_STEPS] += length
-                tally[LARGEST_REACH] = max(tally[LARGEST_REACH], length)
+                tally[LARGEST_REACH] = max(tally[LARGEST_REACH], length / weight)
             if not finite:
                 break
             tally[ROUNDS] += 1.0
             for j in range(len(weights)):
-                total[j] += weights[j]
+                total[j] += weight * weights[j]
         if not finite:
             for j in range(len(weights)):
                 weights[j], total[j] = before[j], total_before[j]
             tally[ROUNDS], tally[UPDATES], tally[LARGEST_REACH] = rounds, updates, largest
             tally[SQUARED_REACH], tally[SQUARED_STEPS] = reach, steps
             return q
-        masses[q] = tally[UPDATES] - updates
+        masses[q] = weight * (tally[UPDATES] - updates)
         tally[MASS] += masses[q]
+        tally[UPDATE_WEIGHT] += masses[q]
+        tally[ROUND_WEIGHT] += weight * (stop - start)
+        tally[LARGEST_WEIGHT] = max(tally[LARGEST_WEIGHT], weight)
     return len(offsets) - 1
 
 
@@ -111,6 +120,7 @@ class Perceptron(CompiledLearner):
     """
 
     algorithm = "perceptron"
+    accepts_weights = True
     cost = "m d"
     takes = "documents"
     depends_on_rate = False
@@ -138,12 +148,13 @@ class Perceptron(CompiledLearner):
         y: npt.ArrayLike | None,
         qid: npt.ArrayLike | None,
         group: npt.ArrayLike | None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> QueryStream:
         if y is not None and not isinstance(X, QueryStream):
             y = _as_grades(y)
             if qid is None and group is None and y.ndim == 1 and y.size:
                 group = np.ones(len(y), dtype=np.int64)
-        return super()._as_stream(X, y, qid, group)
+        return super()._as_stream(X, y, qid, group, sample_weight)
 
     def classify(self, X: npt.ArrayLike) -> Ints:
         """Return labels -1 and 1, one per row."""

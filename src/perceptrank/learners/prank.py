@@ -66,7 +66,7 @@ def prank_pass(
                     weights[k] += step * X[i, k] / n_members
             moved = 1.0 if n_wrong > 0 else 0.0
             masses[q] += moved
-            if not count_round(moved, state):
+            if not count_round(moved, state, 1.0):
                 return q
     return len(offsets) - 1
 
@@ -101,6 +101,7 @@ class PRank(CompiledLearner):
     """
 
     algorithm = "prank"
+    without_weights = "its thresholds stay in order only if all steps have the same length"
     fixed: ClassVar[tuple[str, ...]] = ("n_grades",)
     cost = "m (d + g)"
     takes = "documents"

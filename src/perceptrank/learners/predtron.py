@@ -110,6 +110,7 @@ class Predtron(CompiledLearner):
 
     algorithm = "predtron"
     accepts_sparse = True
+    accepts_weights = True
     fixed = STARTS
     cost = "m (d + log m)"
     depends_on_rate = False

@@ -92,6 +92,7 @@ class RankNet(CompiledLearner):
 
     algorithm = "ranknet"
     accepts_sparse = True
+    accepts_weights = True
     fixed = STARTS
     cost = "m d + m²"
     theorem = theorems.gradient_descent()

@@ -48,21 +48,21 @@ def ridge_pass(rule: RidgeRule, block: Block, state: Iterates, extra: Moments, r
         n_relevant = read_grades(relevance, start, stop - start, False, targets)
         if n_relevant < 0:
             return q
-        mass = 0.0
-        if grades_differ(targets, stop - start, n_relevant):
-            mass = 1.0
+        mass, weight = 0.0, record[1][q]
+        if weight > 0.0 and grades_differ(targets, stop - start, n_relevant):
+            mass, root = 1.0, math.sqrt(weight)
             center_targets(of_gains, stop - start, targets)
-            if not add_squares(X, start, stop, center, step, sums, counts):
+            if not add_squares(weight, X, start, stop, center, step, sums, counts):
                 return q
             for k in range(len(weights)):
                 if counts[k] > 0.0:
                     update_unit(penalty, k, sums[k] / counts[k], units, products, inverse, step)
             for first in range(start, stop, CHUNK):
                 n = min(CHUNK, stop - first)
-                read_rows(X, first, n, start, center, units, rows)
+                read_rows(root, X, first, n, start, center, units, rows)
                 for i in range(n):
                     for k in range(len(weights)):
-                        products[k] += targets[first - start + i] * rows[i, k]
+                        products[k] += root * targets[first - start + i] * rows[i, k]
                 multiply(inverse, n, rows, images)
                 decorrelate(n, rows, images, small)
                 subtract_squares(inverse, n, images)
@@ -89,7 +89,7 @@ def center_targets(of_gains: bool, m: int, targets: Floats) -> None:
 
 @helper
 def add_squares(
-    X: Features, start: int, stop: int, center: Floats, squares: Floats, sums: Floats, counts: Floats
+    weight: float, X: Features, start: int, stop: int, center: Floats, squares: Floats, sums: Floats, counts: Floats
 ) -> bool:
     """Make center the mean of the query's rows minus its first row, and count its squares; False if too large.
 
@@ -109,8 +109,8 @@ def add_squares(
             squares[k] += apart * apart
     total = 0.0
     for k in range(len(center)):
-        sums[k] += squares[k]
-        counts[k] += float(stop - start) if squares[k] > 0.0 else 0.0
+        sums[k] += weight * squares[k]
+        counts[k] += weight * float(stop - start) if squares[k] > 0.0 else 0.0
         total += sums[k]
     return total <= LARGEST_SQUARED_NORM
 
@@ -133,12 +133,14 @@ def update_unit(
 
 
 @helper
-def read_rows(X: Features, first: int, n: int, start: int, center: Floats, units: Floats, rows: FloatRows) -> None:
-    """Write n documents from number `first` on, centred and in units; features that never varied become 0."""
+def read_rows(
+    root: float, X: Features, first: int, n: int, start: int, center: Floats, units: Floats, rows: FloatRows
+) -> None:
+    """Write n documents from number `first` on, centred, in units and times `root`; what never varied becomes 0."""
     for i in range(n):
         for k in range(len(center)):
             apart = (np.float64(X[first + i, k]) - np.float64(X[start, k])) - center[k]
-            rows[i, k] = apart / units[k] if units[k] > 0.0 else 0.0
+            rows[i, k] = root * apart / units[k] if units[k] > 0.0 else 0.0
 
 
 class OnlineRidge(CompiledLearner):
@@ -147,7 +149,8 @@ class OnlineRidge(CompiledLearner):
     Minimises the sum of (y_i - w . z_i)^2 over all documents of all queries so far whose grades differ, plus penalty
     times the sum of (u_k w_k)^2, z and y being the deviations of features and targets from their means in the query.
     For a query of m documents that is the sum of ((y_i - y_j) - w . (x_i - x_j))^2 over its pairs, each with the weight
-    1 / m: least squares over all pairs, in which a query counts as much as it has documents.
+    1 / m: least squares over all pairs, in which a query counts as much as it has documents. With weights of queries,
+    the squares are weighted, and a document counts as many as its query's weight.
 
     The penalty is a number of documents: u_k is the unit of feature k, its deviation within the first query in which
     it varies, doubled whenever its mean variance over all queries in which it varies has come to be above 2 u_k^2. So
@@ -175,6 +178,7 @@ class OnlineRidge(CompiledLearner):
     """
 
     algorithm = "ridge"
+    accepts_weights = True
     depends_on_scale = False
     fixed = ("penalty", "target")
     never_negative = "units", "sums", "counts"

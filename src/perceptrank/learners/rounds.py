@@ -21,14 +21,17 @@ from perceptrank.learners.sparse_rounds import close_sparse, open_sparse
 from perceptrank.learners.tally import (
     LARGEST_REACH,
     LARGEST_SQUARED_NORM,
+    LARGEST_WEIGHT,
     MASS,
     N_FREE,
     NEGATIVE,
     POSITIVE,
+    ROUND_WEIGHT,
     ROUNDS,
     SMALLEST_ROOT,
     SQUARED_REACH,
     SQUARED_STEPS,
+    UPDATE_WEIGHT,
     UPDATES,
     ZERO,
     Block,
@@ -46,9 +49,9 @@ def open_dense(
     weights, total, tally = state[0], state[1], state[2]
     predicted, _ = record
     start, stop = offsets[q], offsets[q + 1]
-    by_mean = averaging and tally[ROUNDS] > 0.0
+    by_mean = averaging and tally[ROUND_WEIGHT] > 0.0
     if by_mean:
-        share = 1.0 / tally[ROUNDS]
+        share = 1.0 / tally[ROUND_WEIGHT]
         for j in range(len(mean)):
             mean[j] = total[j] * share
         finite = score_rows_twice(X, start, stop, weights, scores, mean, predicted)
@@ -74,7 +77,7 @@ def close_dense(
     state: Iterates,
     record: Record,
 ) -> bool:
-    """Move the weights against the coefficients if mass > 0, and count the round.
+    """Move the weights against the coefficients, times the weight of the query, if mass > 0, and count the round.
 
     Returns False, before anything but AdaGrad's squares has changed, if mass is negative or a step or weight too large.
     An adapted step has the reach of its product with the step before it was adapted, so that a relative margin is in
@@ -82,8 +85,11 @@ def close_dense(
     """
     X, _, offsets, _ = block
     weights, total, tally, squares = state[0], state[1], state[2], state[3]
+    weight = record[1][q]
     if mass < 0.0:
         return False
+    if weight == 0.0:
+        return True
     if mass > 0.0:
         start = offsets[q]
         n_moved = start - start
@@ -99,23 +105,32 @@ def close_dense(
             reach = 0.0
             for j in range(len(step)):
                 reach += (step[j] / mass) * (step[j] / mass)
-        if not (reach <= LARGEST_SQUARED_NORM and length <= LARGEST_SQUARED_NORM):
+        reach *= weight
+        length *= weight * weight
+        if not (weight * reach <= LARGEST_SQUARED_NORM and length <= LARGEST_SQUARED_NORM):
             return False
+        rate = learning_rate * weight
         if len(squares) > 0:
-            reach = adapt(step, squares) / mass / mass
-        if not take_step(weights, step, learning_rate):
+            rate = learning_rate
+            for j in range(len(step)):
+                step[j] *= weight
+            reach = adapt(step, squares) / mass / mass / weight
+        if not take_step(weights, step, rate):
             return False
         if len(state) > N_FREE:
             project(weights, state[-1])
         tally[UPDATES] += 1.0
-        tally[MASS] += mass
-        tally[SQUARED_REACH] += reach
+        tally[UPDATE_WEIGHT] += weight
+        tally[MASS] += weight * mass
+        tally[SQUARED_REACH] += weight * reach
         tally[SQUARED_STEPS] += length
         tally[LARGEST_REACH] = reach if reach > tally[LARGEST_REACH] else tally[LARGEST_REACH]
     tally[ROUNDS] += 1.0
+    tally[ROUND_WEIGHT] += weight
+    tally[LARGEST_WEIGHT] = weight if weight > tally[LARGEST_WEIGHT] else tally[LARGEST_WEIGHT]
     for j in range(len(weights)):
-        total[j] += weights[j]
-    record[1][q] = mass
+        total[j] += weight * weights[j]
+    record[1][q] = weight * mass
     return True
 
 
@@ -179,7 +194,7 @@ def margin_now(absolute: float, relative: float, learning_rate: float, state: It
     """Return the margin of this round: `relative` times the mean reach of past steps if that is set, else absolute."""
     tally = state[2]
     if relative > 0.0 and tally[UPDATES] > 0.0:
-        return relative * (learning_rate * (tally[SQUARED_REACH] / tally[UPDATES]))
+        return relative * (learning_rate * (tally[SQUARED_REACH] / tally[UPDATE_WEIGHT]))
     return absolute
 
 
@@ -207,20 +222,24 @@ def lead_of(X: Features, i: int, j: int, weights: Floats, x: Floats) -> float:
 
 
 @compiled
-def count_round(mass: float, state: Iterates) -> bool:
-    """Count a round that moved this mass; return whether the weights are within bounds."""
+def count_round(mass: float, state: Iterates, weight: float = 1.0) -> bool:
+    """Count a round of a query of this weight that moved this mass; return whether the weights are within bounds."""
     weights, total, tally, _ = state
     tally[ROUNDS] += 1.0
+    tally[ROUND_WEIGHT] += weight
+    tally[LARGEST_WEIGHT] = weight if weight > tally[LARGEST_WEIGHT] else tally[LARGEST_WEIGHT]
     if mass > 0.0:
         tally[UPDATES] += 1.0
-        tally[MASS] += mass
+        tally[UPDATE_WEIGHT] += weight
+        tally[MASS] += weight * mass
     for k in range(len(weights)):
-        total[k] += weights[k]
+        total[k] += weight * weights[k]
     return squared_norm(weights) <= LARGEST_SQUARED_NORM
 
 
 @helper
 def close_round(q: int, mass: float, state: Iterates, record: Record) -> bool:
     """Count query q as a round that moved this mass; return whether the weights are within bounds."""
-    record[1][q] = mass
-    return count_round(mass, state)
+    weight = record[1][q]
+    record[1][q] = weight * mass
+    return weight == 0.0 or count_round(mass, state, weight)

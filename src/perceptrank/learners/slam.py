@@ -105,6 +105,7 @@ class SlamPerceptron(CompiledLearner):
 
     algorithm = "slam"
     accepts_sparse = True
+    accepts_weights = True
     fixed = STARTS
     cost = "m (d + g)"
     kernel = slam_pass

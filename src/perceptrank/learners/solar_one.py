@@ -25,6 +25,9 @@ def solar_one_pass(rule: SolarOneRule, block: Block, state: Iterates, record: Re
         start, stop = offsets[q], offsets[q + 1]
         if not open_query(averaging, block, q, state, mean, scores, record) or not are_valid(relevance, start, stop):
             return q
+        weight = record[1][q]
+        if weight == 0.0:
+            continue
         n_moved = 0
         for i in range(start, stop):
             for j in range(start, stop):
@@ -38,7 +41,7 @@ def solar_one_pass(rule: SolarOneRule, block: Block, state: Iterates, record: Re
                 length = squared_norm(x)
                 if length > 0.0:
                     n_moved += 1
-                    rate = min(limit, loss / length)
+                    rate = min(weight * limit, loss / length)
                     for k in range(len(x)):
                         weights[k] += rate * x[k]
         if not close_round(q, float(n_moved), state, record):
@@ -50,7 +53,7 @@ class SolarI(CompiledLearner):
     """Passive-aggressive updates, pair by pair: the smallest step to a margin of 1, up to a limit.
 
     With x = x_i - x_j for grades R_i > R_j and loss = max(0, 1 - w . x), w += min(limit, loss / |x|^2) x. Learns from
-    all pairs of a list, in the order of its documents.
+    all pairs of a list, in the order of its documents. The weight of a query multiplies its limit.
 
     Parameters
     ----------
@@ -71,6 +74,7 @@ class SolarI(CompiledLearner):
     """
 
     algorithm = "solar-1"
+    accepts_weights = True
     cost = "m² d"
     takes = "pairs"
     depends_on_rate = False

@@ -32,6 +32,9 @@ def solar_two_pass(
         start, stop = offsets[q], offsets[q + 1]
         if not open_query(averaging, block, q, state, mean, scores, record) or not are_valid(relevance, start, stop):
             return q
+        weight = record[1][q]
+        if weight == 0.0:
+            continue
         n_moved = 0
         for i in range(start, stop):
             for j in range(start, stop):
@@ -40,7 +43,7 @@ def solar_two_pass(
                 loss = 1.0 - lead_of(X, i, j, weights, x)
                 if math.isnan(loss):
                     return q
-                if loss > 0.0 and learn_pair(regularization, loss, x, spread, weights, covariance):
+                if loss > 0.0 and learn_pair(regularization / weight, loss, x, spread, weights, covariance):
                     n_moved += 1
         if not close_round(q, float(n_moved), state, record):
             return q
@@ -82,7 +85,7 @@ class SolarII(CompiledLearner):
 
     With x = x_i - x_j for grades R_i > R_j, loss = max(0, 1 - w . x) > 0 and b = 1 / (x^T S x + regularization):
     w += loss b S x and S -= b S x x^T S, S being the identity initially. Learns from all pairs of a list, in the
-    order of its documents.
+    order of its documents. The weight of a query divides its regularization.
 
     Parameters
     ----------
@@ -105,6 +108,7 @@ class SolarII(CompiledLearner):
     """
 
     algorithm = "solar-2"
+    accepts_weights = True
     fixed = ("covariance",)
     cost = "m² d, full: m² d²"
     takes = "pairs"

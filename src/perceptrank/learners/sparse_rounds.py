@@ -3,7 +3,8 @@
 A table holds two numbers for each feature, side by side so that both come with one access to memory: its weight w, and
 its lag. The mean of the iterates after each of T rounds is kept without touching a feature that does not occur: with
 d_t the change of w in round t, the sum of these iterates is T times the first w plus the sum of (T + 1 - t) d_t, so
-their mean is w - lag / T with the lag being the sum of (t - 1) d_t, wherever w started.
+their mean is w - lag / T with the lag being the sum of (t - 1) d_t, wherever w started. With weights of queries, the
+sum of the weights of all rounds takes the place of T, and that of the rounds before t the place of t - 1.
 
 The sum over the non-zeros of a document is taken in this order, so that results are the same on every machine: terms
 0, 4, 8, … are added up one after the other, so are terms 1, 5, 9, …, and so on; the four sums are added as (first +
@@ -19,14 +20,17 @@ from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.learners.tally import (
     LARGEST_REACH,
     LARGEST_SQUARED_NORM,
+    LARGEST_WEIGHT,
     MASS,
     N_FREE,
     NEGATIVE,
     POSITIVE,
+    ROUND_WEIGHT,
     ROUNDS,
     SMALLEST_ROOT,
     SQUARED_REACH,
     SQUARED_STEPS,
+    UPDATE_WEIGHT,
     UPDATES,
     ZERO,
     Record,
@@ -92,7 +96,7 @@ def open_sparse(
     _, kept = room
     predicted, _ = record
     start, stop, n = offsets[q], offsets[q + 1], len(relevance)
-    share = 1.0 / tally[ROUNDS] if averaging and tally[ROUNDS] > 0.0 else 0.0
+    share = 1.0 / tally[ROUND_WEIGHT] if averaging and tally[ROUND_WEIGHT] > 0.0 else 0.0
     zero = 0.0
     for i in range(start, stop):
         score, lag = score_row_by_table(X, i, table)
@@ -127,41 +131,50 @@ def close_sparse(
     state: SparseIterates,
     record: Record,
 ) -> bool:
-    """Move the weights against the coefficients if mass > 0, and count the round; see `close_dense`.
+    """Move the weights against the coefficients, times the weight of the query, if mass > 0, and count the round.
 
-    If it returns False, the table is not that of any moment. `moved` is not used.
+    See `close_dense`. If it returns False, the table is not that of any moment. `moved` is not used.
     """
     X, _, offsets, _ = block
     table, room, tally, squares = state[0], state[1], state[2], state[3]
     touched, kept = room
+    weight = record[1][q]
     if mass < 0.0:
         return False
+    if weight == 0.0:
+        return True
     if mass > 0.0:
-        start, stop, before = offsets[q], offsets[q + 1], tally[ROUNDS]
+        start, stop, before = offsets[q], offsets[q + 1], tally[ROUND_WEIGHT]
         if len(squares) > 0:
             n = gather_step(X, start, stop, coefficients, step, touched)
-            length, product, largest = take_adapted(step, touched, kept, n, table, squares, learning_rate, before)
+            length, product, largest = take_adapted(
+                weight, step, touched, kept, n, table, squares, learning_rate, before
+            )
+            reach = product / mass / mass / weight
         else:
             length, largest, is_accurate = take_at_once(
-                X, start, stop, coefficients, kept, table, learning_rate, before
+                X, start, stop, coefficients, kept, table, learning_rate * weight, before
             )
             if not is_accurate:
                 length = squared_step(X, start, stop, coefficients, table, kept)
-            product = length
+            reach = weight * (length / mass / mass)
+            length *= weight * weight
         if not (largest <= LARGEST_SQUARED_NORM and length <= LARGEST_SQUARED_NORM):
             return False
-        reach = product / mass / mass
-        if not reach <= LARGEST_SQUARED_NORM:
+        if not weight * reach <= LARGEST_SQUARED_NORM:
             return False
         if len(state) > N_FREE:
             project_moved(X, start, stop, coefficients, table, state[-1], before)
         tally[UPDATES] += 1.0
-        tally[MASS] += mass
-        tally[SQUARED_REACH] += reach
+        tally[UPDATE_WEIGHT] += weight
+        tally[MASS] += weight * mass
+        tally[SQUARED_REACH] += weight * reach
         tally[SQUARED_STEPS] += length
         tally[LARGEST_REACH] = reach if reach > tally[LARGEST_REACH] else tally[LARGEST_REACH]
     tally[ROUNDS] += 1.0
-    record[1][q] = mass
+    tally[ROUND_WEIGHT] += weight
+    tally[LARGEST_WEIGHT] = weight if weight > tally[LARGEST_WEIGHT] else tally[LARGEST_WEIGHT]
+    record[1][q] = weight * mass
     return True
 
 
@@ -181,8 +194,8 @@ def take_at_once(
     Returns the squared length of the step per learning_rate, the largest square of a weight, and whether the length is
     accurate. The squared length is the change of the weights' own, plus twice the inner product of the step with the
     weights before it: that is the sum of coefficients times scores. Little of these terms is left, and `squared_step`
-    is to be used, where weights are much larger than the step, or documents have much in common. `before` is the number
-    of rounds before this one.
+    is to be used, where weights are much larger than the step, or documents have much in common. `before` is the sum of
+    the weights of queries before this one.
     """
     values, indices, starts = X
     growth, product, largest, size = 0.0, 0.0, 0.0, 0.0
@@ -253,7 +266,7 @@ def project_moved(
     """Make weights that were moved, and do not have their signs, 0; see `rounds.project`.
 
     A lag is kept from the wrong side of 0, where rounding may have left it: the mean of weights of one sign has it too.
-    `before` is the number of rounds before this one.
+    `before` is the sum of the weights of queries before this one.
     """
     _, indices, starts = X
     for i in range(start, stop):
@@ -292,6 +305,7 @@ def gather_step(X: SparseArrays, start: int, stop: int, coefficients: Floats, st
 
 @helper
 def take_adapted(
+    weight: float,
     step: Floats,
     touched: Ints,
     sums: Floats,
@@ -301,14 +315,14 @@ def take_adapted(
     learning_rate: float,
     before: float,
 ) -> tuple[float, float, float]:
-    """Take a step, adapted as `rounds.adapt` does it, and make it zeros again.
+    """Take a step times the weight of a query, adapted as `rounds.adapt` does it, and make it zeros again.
 
     Returns the squared length of the step, its product with the adapted one, and the largest growth of a weight's
     square.
     """
     length, product, largest = 0.0, 0.0, 0.0
     for p in range(n):
-        sums[p] = step[touched[p]]
+        sums[p] = weight * step[touched[p]]
         step[touched[p]] = 0.0  # so is the sum of a feature that comes again
         length += sums[p] * sums[p]
     if len(squares) == 1:

@@ -11,12 +11,15 @@ from perceptrank.learners.starting import NO_SIGNS, check_signs
 from perceptrank.learners.tally import (
     CURRENT_LOSS,
     LARGEST_REACH,
+    LARGEST_WEIGHT,
     MASS,
     MEAN_LOSS,
+    ROUND_WEIGHT,
     ROUNDS,
     SQUARED_REACH,
     SQUARED_STEPS,
     TALLY_LENGTH,
+    UPDATE_WEIGHT,
     UPDATES,
     USED_LOSS,
     Iterates,
@@ -37,6 +40,8 @@ _SUMS = {
     "largest_squared_reach": LARGEST_REACH,
 }
 _LOSSES = {"mean_loss": MEAN_LOSS, "current_loss": CURRENT_LOSS, "used_loss": USED_LOSS}  # left out while 0
+# Left out while all weights of queries are 1, as earlier versions know none.
+_WEIGHTS = {"weight_of_rounds": ROUND_WEIGHT, "weight_of_updates": UPDATE_WEIGHT, "largest_weight": LARGEST_WEIGHT}
 
 
 class State:
@@ -137,8 +142,8 @@ class State:
 
     @property
     def total(self) -> Floats:
-        """The sum of all iterates after the first; a copy if the state is sparse."""
-        return self.tally[ROUNDS] * self.weights - self.table[LAG::WIDTH] if self.is_sparse else self.core[1]
+        """The sum of all iterates after the first, times the weights of queries; a copy if the state is sparse."""
+        return self.tally[ROUND_WEIGHT] * self.weights - self.table[LAG::WIDTH] if self.is_sparse else self.core[1]
 
     @property
     def takes_sparse(self) -> bool:
@@ -146,8 +151,8 @@ class State:
         return self.is_sparse and not any(transform.makes_sparse for transform in self.transforms)
 
     def mean(self) -> Floats:
-        """Return the mean of all iterates after the first; raise if there are none."""
-        share = 1.0 / self.tally[ROUNDS]
+        """Return the mean of all iterates after the first, weighted as their queries; raise if there are none."""
+        share = 1.0 / self.tally[ROUND_WEIGHT]
         return self.weights - self.table[LAG::WIDTH] * share if self.is_sparse else self.total * share
 
     @property
@@ -185,6 +190,8 @@ class State:
         counts = {name: int(self.tally[place]) for name, place in _COUNTS.items()}
         sums = {name: float(self.tally[place]) for name, place in _SUMS.items()}
         sums |= {name: float(self.tally[place]) for name, place in _LOSSES.items() if self.tally[place] > 0}
+        if not self.has_equal_weights:
+            sums |= {name: float(self.tally[place]) for name, place in _WEIGHTS.items()}
         plain: dict[str, Any] = {**counts, **sums}
         if self.is_sparse:
             plain |= {"weights": _non_zeros(self.weights), "lags": _non_zeros(self.table[LAG::WIDTH])}
@@ -208,11 +215,31 @@ class State:
             values[...] = read(name, plain[name], values.size).reshape(values.shape)
         for name, place in _COUNTS.items():
             self.tally[place] = whole_number(name, plain[name])
-        sums = _SUMS | {name: place for name, place in _LOSSES.items() if name in plain}
+        self.tally[ROUND_WEIGHT], self.tally[UPDATE_WEIGHT] = self.tally[ROUNDS], self.tally[UPDATES]
+        self.tally[LARGEST_WEIGHT] = 1.0 if self.tally[ROUNDS] > 0 else 0.0
+        weighted = any(name in plain for name in _WEIGHTS)
+        sums = _SUMS | (_WEIGHTS if weighted else {}) | {name: _LOSSES[name] for name in _LOSSES if name in plain}
         for name, place in sums.items():
             self.tally[place] = finite_numbers(name, [plain[name]], 1)[0]
             if self.tally[place] < 0:
                 raise ValueError(f"{name} must not be negative, got {plain[name]}")
+        self._check_weights()
+
+    def _check_weights(self) -> None:
+        """Raise if the sums of weights of queries, read from a file, are none that rounds can have."""
+        rounds, updates, largest = (self.tally[place] for place in (ROUNDS, UPDATES, LARGEST_WEIGHT))
+        weight, moved = self.tally[ROUND_WEIGHT], self.tally[UPDATE_WEIGHT]
+        if (weight > 0) != (rounds > 0) or (moved > 0) != (updates > 0) or (largest > 0) != (rounds > 0):
+            raise ValueError(
+                "weight_of_rounds, weight_of_updates and largest_weight must be positive if there are rounds or "
+                f"updates, and only then, got {weight}, {moved} and {largest}"
+            )
+
+    @property
+    def has_equal_weights(self) -> bool:
+        """True if all rounds so far were queries of weight 1."""
+        sums_are_counts = (self.tally[[ROUND_WEIGHT, UPDATE_WEIGHT]] == self.tally[[ROUNDS, UPDATES]]).all()
+        return bool(sums_are_counts and self.tally[LARGEST_WEIGHT] <= 1.0)
 
 
 def width_of(plain: dict[str, Any]) -> int:

@@ -188,6 +188,7 @@ class StructuredNdcg(CompiledLearner):
 
     algorithm = "structured-ndcg"
     accepts_sparse = True
+    accepts_weights = True
     fixed = STARTS
     cost = "m d + m³"
     kernel = structured_ndcg_pass

@@ -126,6 +126,7 @@ class SvmMap(CompiledLearner):
 
     algorithm = "svm-map"
     accepts_sparse = True
+    accepts_weights = True
     fixed = STARTS
     cost = "m d + m²"
     kernel = svm_map_pass

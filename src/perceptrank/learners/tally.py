@@ -4,10 +4,12 @@ from typing import TypeAlias
 
 from perceptrank.kernels.arrays import Features, Floats, Ints, SparseArrays
 
-# Entries of the tally. A reach is a squared length of a step per weight moved. The losses are those of rankings by the
-# mean of all iterates, by the current ones, and by the one of them that ranked: see `safe_averaging`.
+# Entries of the tally. A reach is a squared length of a step per weight moved, times the weight of the query. The
+# losses are those of rankings by the mean of all iterates, by the current ones, and by the one of them that ranked: see
+# `safe_averaging`. Sums are over rounds, each times the weight of its query. The last three are the sum of these
+# weights in all rounds and in those with an update, and the largest; a query of weight 0 is no round.
 ROUNDS, UPDATES, MASS, SQUARED_REACH, SQUARED_STEPS, LARGEST_REACH = range(6)
-MEAN_LOSS, CURRENT_LOSS, USED_LOSS, TALLY_LENGTH = range(6, 10)
+MEAN_LOSS, CURRENT_LOSS, USED_LOSS, ROUND_WEIGHT, UPDATE_WEIGHT, LARGEST_WEIGHT, TALLY_LENGTH = range(6, 13)
 
 # Signs that weights keep.
 FREE, POSITIVE, NEGATIVE, ZERO = 0.0, 1.0, -1.0, 2.0
@@ -24,7 +26,7 @@ Block: TypeAlias = tuple[Features, Floats, Ints, Floats]  # X, relevance, offset
 # are is known when a pass is compiled, so that it costs passes over free weights nothing.
 Iterates: TypeAlias = tuple[Floats, ...]
 # Scores that queries were ranked by before they were learned, and masses moved. If there is room for more scores than
-# there are documents, those by the current weights follow.
+# there are documents, those by the current weights follow. Until a query is closed, its mass is the query's weight.
 Record: TypeAlias = tuple[Floats, Floats]
 SparseBlock: TypeAlias = tuple[SparseArrays, Floats, Ints, Floats]  # the same with sparse X
 

@@ -97,6 +97,7 @@ class TopPush(CompiledLearner):
 
     algorithm = "toppush"
     accepts_sparse = True
+    accepts_weights = True
     fixed = STARTS
     cost = "m d"
     kernel = toppush_pass

@@ -97,6 +97,7 @@ class UnevenMargins(CompiledLearner):
 
     algorithm = "uneven-margins"
     accepts_sparse = True
+    accepts_weights = True
     fixed = STARTS
     cost = "m d + m²"
     kernel = uneven_margins_pass

@@ -174,8 +174,10 @@ def listwise(
     return promised.bound(diameter=diameter, margin=margin, comparator=comparator)
 
 
-def safe_averaging(mean_loss: float, current_loss: float) -> float:
+def safe_averaging(mean_loss: float, current_loss: float, *, largest_weight: float | None = None) -> float:
     """Bound the loss of safe averaging: min(3 current_loss + 2, (3 mean_loss + 1) / 2).
+
+    With weights of queries of at most c, all losses are weighted sums: min(3 current_loss + 2 c, 3/2 mean_loss + c).
 
     Parameters
     ----------
@@ -183,15 +185,18 @@ def safe_averaging(mean_loss: float, current_loss: float) -> float:
         Cumulative loss of ranking all queries by the mean of the iterates so far.
     current_loss : float, not negative
         The same by the current weights; the theorems about these bound it.
+    largest_weight : float, positive, optional
+        Largest weight of a query, if not all are 1.
 
     >>> safe_averaging(mean_loss=3691.0, current_loss=1.5)
     6.5
     """
-    by_current = (1 + MEAN_FACTOR) * check_not_negative("current_loss", current_loss) + HEAD_START + 1
-    by_mean = (1 + 1 / MEAN_FACTOR) * check_not_negative("mean_loss", mean_loss) + max(
-        0.0, 1 - HEAD_START / MEAN_FACTOR
-    )
-    return min(by_current, by_mean)
+    by_current = (1 + MEAN_FACTOR) * check_not_negative("current_loss", current_loss)
+    by_mean = (1 + 1 / MEAN_FACTOR) * check_not_negative("mean_loss", mean_loss)
+    if largest_weight is not None:
+        largest = check_positive("largest_weight", largest_weight)
+        return min(by_current + (HEAD_START + 1) * largest, by_mean + largest)
+    return min(by_current + HEAD_START + 1, by_mean + max(0.0, 1 - HEAD_START / MEAN_FACTOR))
 
 
 def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin: float = 1.0, margin: float) -> float:
@@ -220,21 +225,23 @@ def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin:
     return promised.bound(diameter=diameter, margin=margin)
 
 
-def leader(*, n_learners: int, best_loss: float) -> float:
-    """Bound the loss of a tournament with strategy "leader": N L* + N - 1.
+def leader(*, n_learners: int, best_loss: float, largest_weight: float = 1.0) -> float:
+    """Bound the loss of a tournament with strategy "leader": N L* + (N - 1) times the largest weight of a query.
 
     Parameters
     ----------
     n_learners : int
         N.
     best_loss : float, not negative
-        L*, the smallest cumulative loss of a learner, 1 - measure summed over queries.
+        L*, the smallest cumulative loss of a learner, 1 - measure summed over queries, times their weights.
+    largest_weight : float, positive
+        Largest weight of a query.
 
     >>> leader(n_learners=3, best_loss=10.0)
     32.0
     """
     n = check_positive_whole("n_learners", n_learners)
-    return n * check_not_negative("best_loss", best_loss) + n - 1
+    return n * check_not_negative("best_loss", best_loss) + (n - 1) * check_positive("largest_weight", largest_weight)
 
 
 def hedge(*, n_learners: int, n_queries: int) -> float:
@@ -249,6 +256,7 @@ def hedge(*, n_learners: int, n_queries: int) -> float:
         N.
     n_queries : int
         T, the number of queries with a value of the measure: those with a relevant document, if others are left out.
+        Weights of queries, at most 1, leave the bound as it is; those of weight 0 are left out.
 
     >>> round(hedge(n_learners=4, n_queries=1000), 2)
     53.07
@@ -257,7 +265,7 @@ def hedge(*, n_learners: int, n_queries: int) -> float:
     return math.sqrt(2 * check_positive_whole("n_queries", n_queries) * log) + math.sqrt(log / 8)
 
 
-def ridge(*, n_features: int, n_documents: int, penalty: float, largest_loss: float, n_doublings: int = 0) -> float:
+def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: float, n_doublings: int = 0) -> float:
     """Bound the regret of online ridge regression in its own loss, against every fixed ranker u and u's penalty.
 
     E^2 (d ln(1 + 2 n / penalty) + 2 k ln 2). The loss of a query is the sum of the squared differences between scores
@@ -268,12 +276,12 @@ def ridge(*, n_features: int, n_documents: int, penalty: float, largest_loss: fl
     ----------
     n_features : int
         d, the number of features.
-    n_documents : int
-        n, the number of documents learned from.
+    n_documents : float
+        n, the number of documents learned from; with weights of queries, the sum of the weights of these documents.
     penalty : float, positive
         The learner's penalty.
     largest_loss : float, not negative
-        E^2, the largest loss of a query.
+        E^2, the largest loss of a query, times its weight.
     n_doublings : int
         k, how often a unit was doubled, in sum over features.
 
@@ -281,7 +289,7 @@ def ridge(*, n_features: int, n_documents: int, penalty: float, largest_loss: fl
     95.9
     """
     size = check_positive_whole("n_features", n_features) * math.log1p(
-        2 * check_positive_whole("n_documents", n_documents) / check_positive("penalty", penalty)
+        2 * check_positive("n_documents", n_documents) / check_positive("penalty", penalty)
     )
     doublings = check_not_negative("n_doublings", n_doublings)
     return check_not_negative("largest_loss", largest_loss) * (size + 2 * doublings * math.log(2))

@@ -22,13 +22,14 @@ from perceptrank.theory.surrogates import LEVEL_PAIR, MAX_PAIR, SLAM, parse_lear
 from perceptrank.theory.theorem import SURROGATES, Comparator
 
 _ROUNDING = 1e-13  # relative error of a plane's height
+_NO_WEIGHTS: Floats = read_only(np.empty(0))
 _KINDS = dict(zip(SURROGATES, (SLAM, MAX_PAIR, LEVEL_PAIR), strict=True))
 
 
 def cumulative_surrogate(
     ranker: npt.ArrayLike, stream: Blocks, measure: MeasureLike = "ndcg", *, surrogate: str = "slam"
 ) -> float:
-    """Return the sum of a fixed ranker's surrogates with margin 1 over all queries of a stream.
+    """Return the sum of a fixed ranker's surrogates with margin 1 over all queries of a stream, times their weights.
 
     SLAM weights are in the worst order inside each relevance class, so the sum is an upper bound of the L of the
     theorems for every `class_order` and whatever rounds had an update.
@@ -63,6 +64,8 @@ def comparator(
     max_passes: int = 300,
 ) -> Comparator:
     """Minimise the cumulative surrogate of a ranker plus penalty times its squared norm.
+
+    Queries count by their weights, if the stream has any.
 
     A bound L + U sqrt(C L) + U^2 C is at most 3/2 (L + C U^2), so with C as the penalty the minimiser gives the
     smallest bound, up to that factor. The problem is convex and not smooth. A bundle method solves it: each pass adds a
@@ -154,6 +157,7 @@ def _value_and_gradient(ranker: Floats, stream: Blocks, measure: MeasureLike, su
                 discounts(longest),
                 read_only(ranker),
                 gradient,
+                _NO_WEIGHTS if block.weights is None else block.weights,
                 *borrow_scratch(longest, len(ranker), *ROWS, 0)[:2],
             )
     if not np.isfinite(value):

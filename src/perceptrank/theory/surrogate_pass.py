@@ -50,6 +50,7 @@ def surrogate_pass(
     discounts: Floats,
     weights: Floats,
     gradient: Floats,
+    query_weights: Floats,
     floats: FloatRows,
     ints: IntRows,
 ) -> float:
@@ -57,7 +58,8 @@ def surrogate_pass(
 
     In each relevance class the documents of the smallest scores have the largest weights. That is a maximum of convex
     functions of the ranker, hence convex, and at least as large as with any other order inside the classes. Adds a
-    subgradient to `gradient`; NaN if a score is infinite or a grade invalid.
+    subgradient to `gradient`; NaN if a score is infinite or a grade invalid. The weights of queries, of each term of
+    the sum, are all 1 if there are none.
     """
     scores, grades, coefficients, levels, best_below = floats[0], floats[1], floats[2], floats[3], floats[4]
     weight_at, keys, chosen_keys = floats[5], floats[6], floats[7]
@@ -77,18 +79,24 @@ def surrogate_pass(
             continue
         for i in range(m):
             coefficients[i] = 0.0
+        value = 0.0
         if kind == SLAM:
             for i in range(m):
                 keys[i] = -scores[i]
             order_ideally(keys, level_of, first, n_relevant, ideal, chosen_keys, chosen, order, buckets, spare)
             find_rivals(scores, m, n_levels, level_of, best_below, rival)
             lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
-            total += add_hinges(n_relevant, scores, level_of, best_below, rival, ideal, weight_at, coefficients)
+            value = add_hinges(n_relevant, scores, level_of, best_below, rival, ideal, weight_at, coefficients)
         else:
             per_level = 1.0 if kind == LEVEL_PAIR else 0.0
             raise_lower_grades(per_level, scores, m, n_levels, level_of, weight_at, keys)
             find_rivals(keys, m, n_levels, level_of, best_below, rival)
-            total += move_widest_pair(1.0 - per_level, m, keys, level_of, best_below, rival, coefficients)[1]
+            value = move_widest_pair(1.0 - per_level, m, keys, level_of, best_below, rival, coefficients)[1]
+        if len(query_weights) > 0:
+            value *= query_weights[q]
+            for i in range(m):
+                coefficients[i] *= query_weights[q]
+        total += value
         n_moved = start - start
         for i in range(m):
             moved[n_moved] = i

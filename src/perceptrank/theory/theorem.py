@@ -63,6 +63,7 @@ class Theorem:
         C = factor * size^2 + offset.
     multiple, extra : float
         The loss is at most multiple * (L + U sqrt(C L) + U^2 C) + extra; other than 1 and 0 for safe averaging only.
+        With weights of queries, the largest of them multiplies factor and extra.
     size : "diameter" or "radius"
         D, the largest distance of two differently graded documents of a query (or the bound 2R if D is unknown), or R,
         the largest norm of a document.
@@ -96,15 +97,18 @@ class Theorem:
     def __str__(self) -> str:
         return self.statement
 
-    def constant(self, *, diameter: float | None = None, radius: float | None = None) -> float:
-        """Return C for a stream of this diameter or radius."""
+    def constant(
+        self, *, diameter: float | None = None, radius: float | None = None, largest_weight: float = 1.0
+    ) -> float:
+        """Return C for a stream of this diameter or radius, and of queries of at most this weight."""
         if self.symbol is None:
             raise ValueError(f"there is no constant to compute in: {self.statement}")
         for name, value in (("diameter", diameter), ("radius", radius)):
             if value is not None:
                 check_not_negative(name, value)
         with np.errstate(over="ignore", under="ignore"):
-            return float(self.factor * self._size_of(diameter, radius) ** 2 + self.offset)
+            largest = np.float64(check_positive("largest_weight", largest_weight))
+            return float(largest * (self.factor * self._size_of(diameter, radius) ** 2) + self.offset)
 
     def _size_of(self, diameter: float | None, radius: float | None) -> np.float64:
         """Return D, or 2R if it is unknown; or R."""
@@ -125,6 +129,7 @@ class Theorem:
         comparator: AnyComparator | None = None,
         start: float = 0.0,
         product: float | None = None,
+        largest_weight: float = 1.0,
     ) -> float:
         """Return the bound on the learner's loss, given the margin of a separable stream or a comparator.
 
@@ -141,14 +146,16 @@ class Theorem:
         product : float, optional
             Inner product of the comparator and these weights, divided by the learning rate; if it is not known, the
             bound is that of the worst.
+        largest_weight : float, positive
+            Largest weight of a query; the losses of learner and comparator are then weighted sums.
         """
-        constant = self.constant(diameter=diameter, radius=radius)
+        constant = self.constant(diameter=diameter, radius=radius, largest_weight=largest_weight)
         current = from_constant(constant, margin, comparator, start, product)
         if margin is not None and start == 0.0 and not 1e-280 < constant < 1e280:
             with np.errstate(over="ignore", under="ignore"):  # D² may not be a number, but the square of D / margin
                 ratio, gamma = self._size_of(diameter, radius) / margin, np.float64(margin)
-                current = float(self.factor * ratio**2 + self.offset / gamma / gamma)
-        return self.multiple * current + self.extra
+                current = float(largest_weight * (self.factor * ratio**2) + self.offset / gamma / gamma)
+        return self.multiple * current + self.extra * largest_weight
 
     @property
     def of_current(self) -> "Theorem":

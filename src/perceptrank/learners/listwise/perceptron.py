@@ -14,7 +14,7 @@ from perceptrank.learners.listwise import places, uniform
 from perceptrank.learners.listwise.safe_averaging import ROWS, is_mean_safe, safe_pass
 from perceptrank.learners.starting import STARTS, Features, InitialWeights
 from perceptrank.learners.state import State
-from perceptrank.learners.tally import CURRENT_LOSS, MEAN_LOSS, USED_LOSS
+from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS
 from perceptrank.measures import MeasureLike
 from perceptrank.measures.discounts import discounts
 from perceptrank.stream.sparse import AnyFeatures
@@ -95,6 +95,7 @@ class ListwisePerceptron(CompiledLearner):
 
     algorithm = "listwise"
     accepts_sparse = True
+    accepts_weights = True
     fixed = STARTS
     cost = "m (d + log m + g)"
     depends_on_rate = False
@@ -150,7 +151,8 @@ class ListwisePerceptron(CompiledLearner):
     def mean_loss(self) -> float:
         """Cumulative loss, 1 - measure with ties in the worst order, of ranking by the mean of all iterates.
 
-        The three losses count queries learned with `average`, and none from before a model file of an earlier version.
+        The three losses count queries learned with `average`, times their weights, and none from before a model file of
+        an earlier version.
         """
         return float(self._learned().tally[MEAN_LOSS])
 
@@ -169,14 +171,13 @@ class ListwisePerceptron(CompiledLearner):
     ) -> int:
         if not self.average:
             return super()._pass(state, X, relevance, offsets, predicted, masses)
-        scores = np.empty(2 * len(relevance))
+        scores, weights, largest = np.empty(2 * len(relevance)), masses.copy(), state.tally[LARGEST_WEIGHT]
         done = super()._pass(state, X, relevance, offsets, scores, masses)
         if done == len(masses):
             longest = len(relevance) if done == 1 else int(np.diff(offsets).max())
             floats, ints, _ = borrow_scratch(longest, 0, *ROWS, 0)
-            safe_pass(
-                self._judge, (relevance, offsets, discounts(longest)), scores, state.tally, predicted, floats, ints
-            )
+            judged = relevance, offsets, discounts(longest)
+            safe_pass(self._judge, judged, weights, largest, scores, state.tally, predicted, floats, ints)
         return done
 
     def _kernel(self) -> tuple[Callable[..., int], tuple[int, int, int]]:

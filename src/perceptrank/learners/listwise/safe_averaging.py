@@ -3,7 +3,8 @@
 Two cumulative losses of the measure that is learned are kept: of ranking by the mean of all iterates, L_mean, and by
 the current weights, L_current. The next query is ranked by the mean while L_mean <= 2 L_current + 1, else by the
 current weights. Whatever the stream, the loss of the rankings that were used is then at most the smaller of
-3 L_current + 2 and (3 L_mean + 1) / 2: Theorem H of docs/theory.md.
+3 L_current + 2 and (3 L_mean + 1) / 2: Theorem H of docs/theory.md. With weights of queries, losses are weighted, and
+the largest weight so far takes the place of 1 in the condition.
 
 A pass hands out the scores of both rankings, as neither depends on which of them is used; they are judged after it, by
 a kernel of its own. What is counted is the number of documents above each one with a gain: that takes whole vectors at
@@ -16,7 +17,7 @@ from perceptrank.kernels.arrays import FloatRows, Floats, IntRows, Ints
 from perceptrank.kernels.compiled import compiled, helper, helper_sums
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.learners.tally import CURRENT_LOSS, MEAN_LOSS, USED_LOSS
+from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS
 from perceptrank.measures.gains import gain_of, gain_shift
 from perceptrank.theory.theorems import HEAD_START, MEAN_FACTOR
 
@@ -30,17 +31,25 @@ Judged: TypeAlias = tuple[Floats, Ints, Floats]
 
 def is_mean_safe(tally: Floats) -> bool:
     """Tell whether the next query is ranked by the mean of all iterates."""
-    return bool(tally[MEAN_LOSS] <= MEAN_FACTOR * tally[CURRENT_LOSS] + HEAD_START)
+    return bool(tally[MEAN_LOSS] <= MEAN_FACTOR * tally[CURRENT_LOSS] + HEAD_START * tally[LARGEST_WEIGHT])
 
 
 @compiled
 def safe_pass(
-    judge: Judge, block: Judged, scores: Floats, tally: Floats, predicted: Floats, floats: FloatRows, ints: IntRows
+    judge: Judge,
+    block: Judged,
+    weights: Floats,
+    largest: float,
+    scores: Floats,
+    tally: Floats,
+    predicted: Floats,
+    floats: FloatRows,
+    ints: IntRows,
 ) -> None:
     """Choose the scores that queries are ranked by, those by the mean or those by the current weights that follow them.
 
-    Counts the losses of both rankings and of the one that is used. Ties are in the worst order. A query whose grades
-    are all equal has no loss.
+    Counts the losses of both rankings and of the one that is used, times the weights of queries; `largest` is the
+    largest of these before the block. Ties are in the worst order. A query whose grades are all equal has no loss.
     """
     binary, cutoff, gain = judge
     relevance, offsets, discounts = block
@@ -49,7 +58,8 @@ def safe_pass(
     for q in range(len(offsets) - 1):
         start, m = offsets[q], offsets[q + 1] - offsets[q]
         by_mean, by_current = scores[start : start + m], scores[len(relevance) + start : len(relevance) + start + m]
-        safe = tally[MEAN_LOSS] <= MEAN_FACTOR * tally[CURRENT_LOSS] + HEAD_START
+        safe = tally[MEAN_LOSS] <= MEAN_FACTOR * tally[CURRENT_LOSS] + HEAD_START * largest
+        largest = weights[q] if weights[q] > largest else largest
         read_grades(relevance, start, m, binary, grades)
         n_levels = find_levels(grades, m, levels, first, level_of)
         if n_levels > 1:
@@ -83,9 +93,9 @@ def safe_pass(
                     for p in range(first[level], first[level + 1]):
                         ideal[p] = level_gains[level]
                 current, mean = missed_gains(k, ideal, ranked, ranked_by_mean, discounts)
-            tally[CURRENT_LOSS] += current
-            tally[MEAN_LOSS] += mean
-            tally[USED_LOSS] += mean if safe else current
+            tally[CURRENT_LOSS] += weights[q] * current
+            tally[MEAN_LOSS] += weights[q] * mean
+            tally[USED_LOSS] += weights[q] * (mean if safe else current)
         for i in range(m):
             predicted[start + i] = by_mean[i] if safe else by_current[i]
 

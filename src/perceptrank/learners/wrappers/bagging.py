@@ -46,7 +46,8 @@ class Bagging(Wrapper, Ensemble):
     """Train copies of a learner on bootstrap samples of the queries; rank with the mean of their weights.
 
     Each member learns every query k times, with k drawn from the Poisson distribution of mean 1: in the limit, a sample
-    with replacement. The mean reduces the variance of learners that a single noisy query can move far.
+    with replacement. The mean reduces the variance of learners that a single noisy query can move far. Each of the k
+    times has the weight of the query.
 
     Parameters
     ----------
@@ -146,13 +147,16 @@ class Bagging(Wrapper, Ensemble):
         repeats = draw_repeats(int(self.seed), state.queries, n, len(members))
         mass = np.empty(1)
         for q in range(n):
-            start, stop = offsets[q], offsets[q + 1]
+            start, stop, weight = offsets[q], offsets[q + 1], float(masses[q])
             if not self._score_query(state, X, start, stop, predicted):
                 return q
+            if weight == 0.0:
+                continue
             query = X[start:stop], relevance[start:stop], one_query(int(stop - start)), np.empty(stop - start), mass
             moved = 0.0
             for member, times in zip(members, repeats[q], strict=True):
                 for _ in range(times):
+                    mass[0] = weight
                     if not member._pass(member._state, *query):
                         return q
                     member._state.queries += 1
@@ -160,7 +164,7 @@ class Bagging(Wrapper, Ensemble):
             if not state.is_sparse:
                 self._average_members(state)
             masses[q] = moved / len(members)
-            if not count_round(masses[q], state.core):
+            if not count_round(masses[q] / weight, state.core, weight):
                 return q
         if state.is_sparse:
             self._average_members(state)

@@ -37,7 +37,7 @@ def sum_pass(
         start, stop = offsets[q], offsets[q + 1]
         for i in range(start, stop):
             predicted[i] = 0.0
-        masses[q] = 0.0
+        weight, mass = masses[q], 0.0
         for member in range(n_members):
             unit = spreads[member] / counts[member] if counts[member] > 0.0 else 1.0
             for i in range(start, stop):
@@ -46,10 +46,11 @@ def sum_pass(
             if not spread < math.inf:
                 return q
             if spread > 0.0:
-                spreads[member] += spread
-                counts[member] += 1.0
-            masses[q] += moved[member, q] / n_members
-        if not count_round(masses[q], state):
+                spreads[member] += weight * spread
+                counts[member] += weight
+            mass += moved[member, q] / n_members
+        masses[q] = mass
+        if weight > 0.0 and not count_round(mass / weight, state, weight):
             return q
     return len(offsets) - 1
 
@@ -72,7 +73,7 @@ class Sum(Ensemble):
     All learners rank and learn every query. The score of a document is the sum of the learners' scores, each divided by
     the learner's spread: the mean, over all queries so far in which its scores were not all equal, of the standard
     deviation of the scores that it gave to the documents of the query before it learned from it. Before there is such
-    a query, the divisor is 1.
+    a query, the divisor is 1. Weights of queries are those of this mean.
 
     Learners of different kinds make different mistakes, some of which cancel.
 
@@ -139,7 +140,7 @@ class Sum(Ensemble):
         self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         n, n_members = len(offsets) - 1, len(state.members)
-        scores, moved = np.empty((n_members, len(relevance))), np.empty((n_members, n))
+        scores, moved = np.empty((n_members, len(relevance))), np.tile(masses, (n_members, 1))
         done = self._learn_in_members(state, X, relevance, offsets, scores, moved)
         if done < n:
             return done
@@ -194,4 +195,4 @@ def units_of(state: State) -> Floats:
     if not state.has_begun:
         return np.ones(len(state.members))
     spreads, counts = state.more["spreads"], state.more["counts"]
-    return np.where(counts > 0, spreads / np.maximum(counts, 1), 1.0)
+    return np.where(counts > 0, spreads / np.where(counts > 0, counts, 1.0), 1.0)

@@ -33,7 +33,9 @@ class Tournament(Ensemble):
     exponential weights: the expected loss after T queries is at most that of the best of N learners plus
     sqrt(2 T ln N) + sqrt(ln N / 8), for every stream (`perceptrank.theory.bounds.hedge`).
 
-    It replaces tuning, for example of a learning rate or of the transform.
+    It replaces tuning, for example of a learning rate or of the transform. With weights of queries, sums and losses are
+    weighted: plus N - 1 times the largest weight, for the leader; "hedge" takes weights up to 1, which leave its bound
+    as it is.
 
     Parameters
     ----------
@@ -168,6 +170,14 @@ class Tournament(Ensemble):
 
     # Learning
 
+    def _check_weights(self, state: State, weights: Floats) -> None:
+        super()._check_weights(state, weights)
+        if self.strategy == "hedge" and (weights > 1.0).any():
+            raise ValueError(
+                "weights must be at most 1 for strategy='hedge', whose draws are made for losses from 0 to 1, got "
+                f"{weights.max()}; divide all by the largest"
+            )
+
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return {"sums": np.zeros(len(self._state.members)), "judged": np.zeros(1)}
@@ -179,15 +189,17 @@ class Tournament(Ensemble):
         n, first, members = len(offsets) - 1, state.queries, state.members
         judge = parse(self.measure)
         judge.check_grades(relevance)
-        scores, moved = np.empty((len(members), len(relevance))), np.empty((len(members), n))
+        weights = masses.copy()
+        scores, moved = np.empty((len(members), len(relevance))), np.tile(masses, (len(members), 1))
         done = self._learn_in_members(state, X, relevance, offsets, scores, moved)
         if done < n:
             return done
         values = np.empty((len(members), n))
         for place, found in enumerate(scores):
             values[place] = judge.per_query(found, relevance, offsets, first)
-        counts = state.more["judged"][0] + np.cumsum(np.concatenate([[0], ~np.isnan(values[0])]))
-        sums = np.cumsum(np.column_stack([state.more["sums"], np.nan_to_num(values)]), axis=1)
+        counted = ~np.isnan(values[0]) & (weights > 0.0)
+        counts = state.more["judged"][0] + np.cumsum(np.concatenate([[0], counted]))
+        sums = np.cumsum(np.column_stack([state.more["sums"], weights * np.nan_to_num(values)]), axis=1)
         chosen = self._choices(sums[:, :-1], counts[:-1], np.arange(first, first + n))
         state.more["sums"][:], state.more["judged"][0] = sums[:, -1], counts[-1]
         predicted[:] = scores[np.repeat(chosen, np.diff(offsets)), np.arange(len(relevance))]

@@ -130,6 +130,10 @@ class Wrapper(Composite):
         assert state.inner is not None
         return state.inner._accepts_sparse(state.inner._state)
 
+    def _check_weights(self, state: State, weights: Floats) -> None:
+        assert state.inner is not None
+        state.inner._check_weights(state.inner._state, weights)
+
     def _own_measure(self) -> Measure:
         return self._copy._own_measure()
 
@@ -142,8 +146,9 @@ class Wrapper(Composite):
         y: npt.ArrayLike | None,
         qid: npt.ArrayLike | None,
         group: npt.ArrayLike | None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> QueryStream:
-        return self._copy._as_stream(X, y, qid, group)
+        return self._copy._as_stream(X, y, qid, group, sample_weight)
 
 
 def _can_continue(learner: Any, other: Learner) -> bool:
@@ -196,10 +201,17 @@ class Ensemble(Composite):
     def _accepts_sparse(self, state: State) -> bool:
         return all(one._accepts_sparse(one._state) for one in state.members)
 
+    def _check_weights(self, state: State, weights: Floats) -> None:
+        for one in state.members:
+            one._check_weights(one._state, weights)
+
     def _learn_in_members(
         self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, scores: Floats, moved: Floats
     ) -> int:
-        """Let every member learn a block, each with a row of scores and of masses; return as `_pass` does."""
+        """Let every member learn a block, each with a row of scores and of masses; return as `_pass` does.
+
+        Masses are the weights of queries before, as for `_pass`.
+        """
         n = len(offsets) - 1
         for place, member in enumerate(state.members):
             scaled = member._learn_transforms(member._state, X, offsets)
