@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from perceptrank.evaluation.bootstrap import resampled_means, simultaneous_half_widths
+from perceptrank.evaluation.bootstrap import FEWEST_QUERIES, resampled_means, simultaneous_half_widths
 from perceptrank.evaluation.plots import draw_running_means
 from perceptrank.evaluation.protocols import OnlineRanker
 from perceptrank.evaluation.trace import Trace
@@ -17,8 +17,6 @@ from perceptrank.measures import Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.validation import check_choice, check_positive_whole
-
-_MIN_QUERIES = 30
 
 
 class Standing(NamedTuple):
@@ -129,7 +127,7 @@ class Comparison:
         best = int(np.argmax(means))
         behind = means[best] - means
         half_widths = simultaneous_half_widths(drawn, means, best, confidence) * np.sqrt(n / max(1, n - 1))
-        if n < _MIN_QUERIES:
+        if n < FEWEST_QUERIES:
             lows, highs, half_widths = (np.full(len(means), np.nan) for _ in range(3))
         order = np.lexsort((np.arange(len(names)), -means))
         return [
