@@ -56,7 +56,7 @@ class Intervals(NamedTuple):
 
     low: Floats
     high: Floats
-    critical: float  # half-width in standard errors, of those that are resampled
+    critical: Floats  # half-width in standard errors, NaN of those that are not resampled
 
 
 def simultaneous_intervals(samples: Sequence[Floats], *, confidence: float, n_resamples: int, seed: int) -> Intervals:
@@ -70,20 +70,19 @@ def simultaneous_intervals(samples: Sequence[Floats], *, confidence: float, n_re
     values has no interval, NaN.
     """
     n_columns = samples[0].shape[1]
-    low, high = np.full((2, len(samples), n_columns), np.nan)
+    low, high, critical = np.full((3, len(samples), n_columns), np.nan)
     counts = np.array([np.count_nonzero(~np.isnan(sample), axis=0) for sample in samples])
     n_not_zero = np.array([np.count_nonzero(np.nan_to_num(sample), axis=0) for sample in samples])
     enough = counts >= FEWEST_QUERIES
     rare = enough & (n_not_zero < _FEWEST_NOT_ZERO)
     usual = enough & ~rare
     error_rate = (1 - confidence) / max(1, int(enough.sum()))
-    critical = np.nan
     largest = np.zeros(n_resamples)
     for s, sample in enumerate(samples):
         if usual[s].any():
             np.maximum(largest, _largest_deviations(sample[:, usual[s]], n_resamples, seed + s), out=largest)
     if usual.any():
-        critical = float(np.quantile(largest, 1 - error_rate * usual.sum(), method="higher"))
+        critical[usual] = np.quantile(largest, 1 - error_rate * usual.sum(), method="higher")
     for s, sample in enumerate(samples):
         for k in np.flatnonzero(enough[s]):
             column = sample[:, k][~np.isnan(sample[:, k])]
@@ -91,7 +90,7 @@ def simultaneous_intervals(samples: Sequence[Floats], *, confidence: float, n_re
                 most = min(1.0, _poisson_limit(int(n_not_zero[s, k]), error_rate) / len(column))
                 low[s, k], high[s, k] = -most, most
             else:
-                half = critical * column.std(ddof=1) / np.sqrt(len(column))
+                half = critical[s, k] * column.std(ddof=1) / np.sqrt(len(column))
                 low[s, k], high[s, k] = column.mean() - half, column.mean() + half
     return Intervals(low, high, critical)
 

@@ -4,7 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -274,15 +274,7 @@ def compare(
 def _named(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]) -> dict[str, OnlineRanker]:
     if isinstance(learners, OnlineRanker):
         raise TypeError("learners must be a list or a dict of learners, got one learner")
-    if isinstance(learners, Mapping):
-        named = dict(learners)
-    else:
-        given = list(learners)
-        kinds = [getattr(one, "name", type(one).__name__) for one in given]
-        named = {}
-        for k, (kind, learner) in enumerate(zip(kinds, given, strict=True)):
-            number = kinds[: k + 1].count(kind)
-            named[f"{kind} {number}" if kinds.count(kind) > 1 else kind] = learner
+    named = dict(learners) if isinstance(learners, Mapping) else numbered_names(learners)
     if not named:
         raise ValueError("learners must name at least one learner, got none")
     for name, learner in named.items():
@@ -290,4 +282,15 @@ def _named(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]) -> dic
             raise TypeError(f"learners must be learners, got {type(learner).__name__} for {name!r}")
     if len({id(learner) for learner in named.values()}) < len(named):
         raise ValueError("learners must be distinct objects: one was given twice")
+    return named
+
+
+def numbered_names(rankers: Iterable[Any]) -> dict[str, Any]:
+    """Name rankers by their algorithms, numbered where one occurs more than once."""
+    given = list(rankers)
+    kinds = [getattr(one, "name", type(one).__name__) for one in given]
+    named = {}
+    for k, (kind, ranker) in enumerate(zip(kinds, given, strict=True)):
+        number = kinds[: k + 1].count(kind)
+        named[f"{kind} {number}" if kinds.count(kind) > 1 else kind] = ranker
     return named
