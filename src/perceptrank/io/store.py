@@ -22,6 +22,8 @@ from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import AdvisingExistsError, Setting, read_only
 
+_ARRAYS = ("X", "relevance", "offsets", "qids", "comments", "docids", "weights")
+
 
 def open_store(path: PathLike, *, comments: bool = False) -> "Store":
     """Open a store; its arrays are memory-mapped.
@@ -140,23 +142,28 @@ class Store(QueryStream):
         names = self._manifest["feature_names"]
         self.feature_names = None if names is None else tuple(names)
         self._first_queries: Ints = np.cumsum([0] + [one["queries"] for one in self._manifest["segments"]])
-        for name in ("X", "relevance", "offsets", "qids", "comments"):
+        for name in _ARRAYS:
             self.__dict__.pop(name, None)
 
     def __getattr__(self, name: str) -> Any:
         """Concatenate the arrays of the whole stream on first access."""
-        if name not in ("X", "relevance", "offsets", "qids", "comments"):
+        if name not in _ARRAYS:
             raise AttributeError(f"'Store' object has no attribute {name!r}")
         if self.n_segments == 1:
             whole = self._segments[0]
-            self._set(whole.X, whole.relevance, whole.offsets, whole.qids, self.feature_names, whole.comments)
+            self._take_over(whole)
         elif name == "X":
             vars(self)["X"] = read_only(self._copy_features(0, self.n_queries))
         else:  # without copying the features
             whole = _without_features(self._parts(0, self.n_queries))
-            self._set(whole.X, whole.relevance, whole.offsets, whole.qids, self.feature_names, whole.comments)
+            self._take_over(whole)
             del self.X
         return self.__dict__[name]
+
+    def _take_over(self, whole: QueryStream) -> None:
+        """Make the arrays of another stream those of this one."""
+        arrays = whole.X, whole.relevance, whole.offsets, whole.qids
+        self._set(*arrays, self.feature_names, whole.comments, whole.docids, whole.weights)
 
     def _parts(self, start: int, stop: int) -> Iterator[QueryStream]:
         """Yield the queries of a range segment by segment, without keeping them mapped."""
@@ -257,9 +264,7 @@ class Store(QueryStream):
                 return next(self._parts(start, stop))
             whole = _without_features(self._parts(start, stop))
             X = self._copy_features(start, stop)
-            return QueryStream._trusted(
-                X, whole.relevance, whole.offsets, whole.qids, self.feature_names, whole.comments
-            )
+            return whole._replaced(X=X, feature_names=self.feature_names)
         return super().__getitem__(index)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -337,6 +342,8 @@ def _without_features(parts: Iterator[QueryStream]) -> QueryStream:
             np.array(part.qids),
             None,
             part.comments,
+            part.docids,
+            None if part.weights is None else np.array(part.weights),
         )
         for part in parts
     )

@@ -20,7 +20,9 @@ VERSION, SPARSE_VERSION = 1, 2  # dense stores have the version that every reade
 MANIFEST = "manifest.json"
 OWN_FILE = re.compile(r"(?:(\d{8})\.[a-z_A-Z]+\.npy|\.perceptrank-.*)")  # the latter: a manifest not yet complete
 
-KINDS = ("X", "values", "indices", "starts", "relevance", "offsets", "qids", "comments", "comment_lengths")
+# Texts, and the file that says where each begins.
+PAIRED = {"comments": "comment_lengths", "docids": "docid_starts"}
+KINDS = ("X", "values", "indices", "starts", "relevance", "offsets", "qids", *PAIRED, *PAIRED.values(), "weights")
 FEATURES = ("X",)
 SPARSE_FEATURES = ("values", "indices", "starts")
 
@@ -104,8 +106,9 @@ def _check_segment(folder: Path, manifest: dict[str, Any], segment: dict[str, An
         raise ValueError(f"segment {segment['name']} lacks files")
     if manifest.get("sparse"):
         whole_number("nonzeros", segment["nonzeros"])
-    if ("comments" in segment["files"]) != ("comment_lengths" in segment["files"]):
-        raise ValueError(f"segment {segment['name']} has comments without their lengths, or lengths without comments")
+    for kind, bounds in PAIRED.items():
+        if (kind in segment["files"]) != (bounds in segment["files"]):
+            raise ValueError(f"segment {segment['name']} has {kind} without {bounds}, or {bounds} without {kind}")
     for kind, expected in segment["files"].items():
         if kind not in KINDS or (kind in FEATURES + SPARSE_FEATURES and kind not in feature_kinds(manifest)):
             raise ValueError(f"segment {segment['name']} has an unknown file, {kind!r}")
@@ -129,13 +132,15 @@ def array_of(manifest: dict[str, Any], segment: dict[str, Any], kind: str) -> tu
         return np.dtype(manifest["dtype"]), (n_documents, manifest["n_features"])
     if kind in ("values", "indices"):
         return np.dtype(manifest["dtype"] if kind == "values" else np.int32), (segment["nonzeros"],)
-    if kind == "starts":
+    if kind in ("starts", "docid_starts"):
         return np.dtype(np.int64), (n_documents + 1,)
     if kind == "qids":
         return np.dtype(segment["qids"]), (n_queries,)
     if kind == "offsets":
         return np.dtype(np.int64), (n_queries + 1,)
-    if kind == "comments":
+    if kind == "weights":
+        return np.dtype(np.float64), (n_queries,)
+    if kind in PAIRED:
         return np.dtype(np.uint8), (max(0, segment["files"][kind]["bytes"] - HEADER_BYTES),)
     return np.dtype(np.int64 if kind == "comment_lengths" else np.float64), (n_documents,)
 

@@ -29,6 +29,7 @@ from perceptrank.kernels.arrays import Ints
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, dense
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import AdvisingValueError, Setting
 
 _MAX_COUNTED_GRADES = 64
@@ -73,7 +74,7 @@ def _write_segment(
     files: dict[str, NpyFile] = {}
     qids: list[npt.NDArray[Any]] = []
     grades: dict[float, int] | None = {}
-    n_documents = n_nonzeros = 0
+    n_documents = n_nonzeros = n_docid_bytes = 0
     with ExitStack() as stack:
 
         def opened(kind: str, dtype: npt.DTypeLike, *row_shape: int) -> NpyFile:
@@ -97,6 +98,11 @@ def _write_segment(
                 if block.comments is not None and "comments" not in files:
                     opened("comments", np.uint8)
                     opened("comment_lengths", np.int64).append(np.zeros(n_documents, np.int64))
+                if block.docids is not None and "docids" not in files:
+                    opened("docids", np.uint8)
+                    opened("docid_starts", np.int64).append(np.zeros(n_documents + 1, np.int64))
+                if block.weights is not None and "weights" not in files:
+                    opened("weights", np.float64).append(np.ones(sum(map(len, qids))))
                 n_nonzeros = _append_features(files, block.X, n_nonzeros)
                 files["relevance"].append(block.relevance)
                 files["offsets"].append(block.offsets[1:] + n_documents)
@@ -105,6 +111,10 @@ def _write_segment(
                 n_documents += block.n_documents
                 if "comments" in files:
                     _append_comments(files, block)
+                if "docids" in files:
+                    n_docid_bytes = _append_docids(files, block, n_docid_bytes)
+                if "weights" in files:
+                    files["weights"].append(np.ones(len(block)) if block.weights is None else block.weights)
                 if progress is not None:
                     progress(n_documents)
         assert head is not None
@@ -172,6 +182,15 @@ def _append_comments(files: dict[str, NpyFile], block: QueryStream) -> None:
     files["comment_lengths"].append(np.array([len(text) for text in texts], dtype=np.int64))
 
 
+def _append_docids(files: dict[str, NpyFile], block: QueryStream, n_bytes: int) -> int:
+    """Append ids of documents, after so many bytes of them; return how many there are now."""
+    docids = Texts.empty(block.n_documents) if block.docids is None else block.docids
+    first, last = int(docids.starts[0]), int(docids.starts[-1])
+    files["docids"].append(docids.content[first:last])
+    files["docid_starts"].append(docids.starts[1:] + (n_bytes - first))
+    return n_bytes + last - first
+
+
 def _as_storable(qids: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Concatenate query ids as dates, numbers or text; raise `ValueError` for other types."""
     if {block.dtype.kind for block in qids} == {"M"}:
@@ -216,10 +235,36 @@ def map_segment(folder: Path, manifest: dict[str, Any], number: int, with_commen
         )
     elif with_comments and any("comments" in other["files"] for other in manifest["segments"]):
         comments = np.full(n, "", object)
+    docids = weights = None
+    if "docids" in segment["files"]:
+        path = segment_file(folder, segment["name"], "docid_starts")
+        docids = _checked_docids(path, mapped("docids"), mapped("docid_starts"))
+    elif any("docids" in other["files"] for other in manifest["segments"]):
+        docids = Texts.empty(n)
+    if "weights" in segment["files"]:
+        weights = mapped("weights")
+        if not (np.isfinite(weights) & (weights >= 0)).all():
+            path = segment_file(folder, segment["name"], "weights")
+            raise FileFormatError(path, " is damaged: weights must be finite and not negative")
+    elif any("weights" in other["files"] for other in manifest["segments"]):
+        weights = np.ones(segment["queries"])
     names = manifest["feature_names"]
     return QueryStream._trusted(
-        X, mapped("relevance"), offsets, mapped("qids"), None if names is None else tuple(names), comments
+        X,
+        mapped("relevance"),
+        offsets,
+        mapped("qids"),
+        None if names is None else tuple(names),
+        comments,
+        docids,
+        weights,
     )
+
+
+def _checked_docids(path: Path, content: npt.NDArray[Any], starts: Ints) -> Texts:
+    if starts[0] != 0 or starts[-1] != len(content) or (starts[1:] < starts[:-1]).any():
+        raise FileFormatError(path, f" is damaged: starts of ids must rise from 0 to {len(content)}")
+    return Texts._trusted(content, starts)
 
 
 def _split_comments(path: Path, text: npt.NDArray[Any], lengths: Ints) -> npt.NDArray[Any]:

@@ -8,5 +8,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "query_stream": ["Query", "QueryStream"],
         "blocks": ["Scan"],
         "sparse": ["SparseFeatures"],
+        "texts": ["Texts"],
     },
 )

@@ -18,6 +18,8 @@ class FrameColumns(NamedTuple):
     qid: npt.NDArray[Any]
     feature_names: list[str] | None
     comments: list[str] | None
+    docids: list[Any] | None
+    weights: npt.NDArray[Any] | None
 
 
 def make_frame(columns: Mapping[str, Any], library: str) -> Any:
@@ -33,7 +35,7 @@ def make_frame(columns: Mapping[str, Any], library: str) -> Any:
 def feature_columns(feature_names: tuple[str, ...] | None, n_features: int) -> tuple[str, ...]:
     """Return the column names of features; raise `ValueError` if they clash."""
     names = feature_names or tuple(f"f{j + 1}" for j in range(n_features))
-    taken = {"qid", "relevance", "comment"} & set(names)
+    taken = {"qid", "relevance", "comment", "docid", "query_weight"} & set(names)
     if taken or len(set(names)) < len(names):
         raise ValueError(f"feature names must be distinct, and not {sorted(taken)}, to be names of columns")
     return names
@@ -49,8 +51,12 @@ def split_frame(frame: Any, qid: str, relevance: str, features: Sequence[str] | 
     missing = [name for name in [qid, relevance, *(features or [])] if name not in columns]
     if missing:
         raise ValueError(f"the frame has no column {', '.join(map(repr, missing))}; it has {columns}")
-    comments = _text_column(frame, "comment") if "comment" not in (features or ()) else None
-    reserved = (qid, relevance) if comments is None else (qid, relevance, "comment")
+    free = [name for name in ("comment", "docid", "query_weight") if name not in (qid, relevance, *(features or ()))]
+    comments = _text_column(frame, "comment") if "comment" in free else None
+    docids = frame["docid"].to_list() if "docid" in free and "docid" in columns else None
+    weights = frame["query_weight"].to_numpy() if "query_weight" in free and "query_weight" in columns else None
+    taken = zip(("comment", "docid", "query_weight"), (comments, docids, weights), strict=True)
+    reserved = {qid, relevance, *(name for name, values in taken if values is not None)}
     chosen = [name for name in columns if name not in reserved] if features is None else list(features)
     if not chosen:
         raise ValueError(f"the frame has no feature columns, only {columns}")
@@ -61,6 +67,8 @@ def split_frame(frame: Any, qid: str, relevance: str, features: Sequence[str] | 
         frame[qid].to_numpy(),
         None if lists is not None else [str(name) for name in chosen],
         comments,
+        docids,
+        weights,
     )
 
 

@@ -14,12 +14,15 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.frames import feature_columns, make_frame, split_frame
 from perceptrank.stream.grouping import as_sizes, group_rows
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, concatenate_features, dense
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import (
     as_any_features,
     as_comments,
+    as_document_ids,
     as_grades,
     as_names,
     as_offsets,
+    as_query_weights,
     check_choice,
     check_finite,
     column_names,
@@ -28,11 +31,17 @@ from perceptrank.stream.validation import (
 
 BLOCK_BYTES = 16 * 2**20
 MISSING = ("error", "keep")
-_ARRAYS = frozenset(("X", "relevance", "offsets", "qids", "comments"))
+_ARRAYS = frozenset(("X", "relevance", "offsets", "qids", "comments", "docids", "weights"))
 
 
-class Query(NamedTuple):
-    """The judged documents of one query.
+class _JudgedDocuments(NamedTuple):
+    X: AnyFeatures
+    relevance: Floats
+    qid: Hashable
+
+
+class Query(_JudgedDocuments):
+    """The judged documents of one query; as a tuple, ``(X, relevance, qid)``.
 
     Attributes
     ----------
@@ -41,11 +50,22 @@ class Query(NamedTuple):
         Grades.
     qid : hashable
         Identifier of the query.
+    docids : Texts or None
+        Identifiers of the documents.
+    weight : float
+        Weight of the query.
     """
 
-    X: AnyFeatures
-    relevance: Floats
-    qid: Hashable
+    docids: Texts | None
+    weight: float
+
+    def __new__(
+        cls, X: AnyFeatures, relevance: Floats, qid: Hashable, docids: Texts | None = None, weight: float = 1.0
+    ) -> "Query":
+        """Hold the arrays of a query."""
+        query = super().__new__(cls, X, relevance, qid)
+        query.docids, query.weight = docids, weight
+        return query
 
 
 class QueryStream:
@@ -69,7 +89,12 @@ class QueryStream:
     feature_names : sequence of str, optional
         One name per column of `X`.
     comments : sequence of str, optional
-        One text per document, such as its name.
+        One text per document, such as a note.
+    docids : sequence of str, optional
+        One identifier per document; whole numbers become text.
+    weights : array of shape (queries,), optional
+        Weight of each query, finite and not negative: it scales the step of learners, and the query's share of means.
+        May also be given for each document, the same for all documents of a query.
     missing : {"error", "keep"}
         What to do with features that are NaN: refuse them, or keep them for a learner whose first transform is
         `Missing`.
@@ -94,6 +119,8 @@ class QueryStream:
     qids: npt.NDArray[Any]
     feature_names: tuple[str, ...] | None
     comments: npt.NDArray[Any] | None
+    docids: Texts | None
+    weights: Floats | None
 
     def __init__(
         self,
@@ -104,6 +131,8 @@ class QueryStream:
         qids: npt.ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
+        docids: Sequence[str] | npt.NDArray[Any] | None = None,
+        weights: npt.ArrayLike | None = None,
         missing: Literal["error", "keep"] = "error",
     ) -> None:
         check_choice("missing", missing, MISSING)
@@ -118,7 +147,16 @@ class QueryStream:
         identifiers = np.arange(n_queries) if qids is None else np.asarray(qids)
         if identifiers.shape != (n_queries,):
             raise ValueError(f"qids must name each of the {n_queries} queries, got shape {identifiers.shape}")
-        self._set(features, grades, bounds, identifiers, names, as_comments(comments, len(features)))
+        self._set(
+            features,
+            grades,
+            bounds,
+            identifiers,
+            names,
+            as_comments(comments, len(features)),
+            as_document_ids(docids, len(features)),
+            as_query_weights(weights, bounds, identifiers),
+        )
 
     def _set(
         self,
@@ -128,6 +166,8 @@ class QueryStream:
         qids: npt.NDArray[Any],
         feature_names: tuple[str, ...] | None,
         comments: npt.NDArray[Any] | None,
+        docids: Texts | None,
+        weights: Floats | None,
     ) -> None:
         vars(self).update(
             X=read_only(X),
@@ -136,6 +176,8 @@ class QueryStream:
             qids=read_only(qids),
             feature_names=feature_names,
             comments=None if comments is None else read_only(comments),
+            docids=docids,
+            weights=None if weights is None else read_only(weights),
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -153,10 +195,12 @@ class QueryStream:
         qids: npt.NDArray[Any],
         feature_names: tuple[str, ...] | None,
         comments: npt.NDArray[Any] | None = None,
+        docids: Texts | None = None,
+        weights: Floats | None = None,
     ) -> "QueryStream":
         """Construct a stream from validated arrays."""
         stream = cls.__new__(cls)
-        stream._set(X, relevance, offsets, qids, feature_names, comments)
+        stream._set(X, relevance, offsets, qids, feature_names, comments, docids, weights)
         return stream
 
     @classmethod
@@ -169,6 +213,8 @@ class QueryStream:
         group: npt.ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
+        docids: Sequence[str] | npt.NDArray[Any] | None = None,
+        weights: npt.ArrayLike | None = None,
         missing: Literal["error", "keep"] = "error",
     ) -> "QueryStream":
         """Build a stream from arrays with one row per document.
@@ -187,7 +233,12 @@ class QueryStream:
         feature_names : sequence of str, optional
             One name per column; default the column names of `X` if it is a data frame.
         comments : sequence of str, optional
-            One text per document, such as its name.
+            One text per document, such as a note.
+        docids : sequence of str, optional
+            One identifier per document; whole numbers become text.
+        weights : array of shape (queries,) or (documents,), optional
+            Weight of each query, finite and not negative, in the order of their first rows; or of each document, the
+            same for all documents of a query.
         missing : {"error", "keep"}
             What to do with features that are NaN: refuse them, or keep them.
 
@@ -210,15 +261,33 @@ class QueryStream:
             sizes = np.array([len(features)]) if group is None else as_sizes(group, len(features))
             offsets = np.concatenate([[0], np.cumsum(sizes)])
             return QueryStream(
-                features, grades, offsets, feature_names=feature_names, comments=comments, missing=missing
+                features,
+                grades,
+                offsets,
+                feature_names=feature_names,
+                comments=comments,
+                docids=docids,
+                weights=weights,
+                missing=missing,
             )
         rows, offsets, qids = group_rows(qid, len(features))
-        texts = as_comments(comments, len(features))
+        texts, names = as_comments(comments, len(features)), as_document_ids(docids, len(features))
         if rows is not None:
             features, grades = features[rows], grades[rows]
             texts = None if texts is None else texts[rows]
+            names = None if names is None else names[rows]
+            if weights is not None and np.shape(weights) == (len(rows),) != (len(offsets) - 1,):
+                weights = np.asarray(weights)[rows]
         return QueryStream(
-            features, grades, offsets, qids=qids, feature_names=feature_names, comments=texts, missing=missing
+            features,
+            grades,
+            offsets,
+            qids=qids,
+            feature_names=feature_names,
+            comments=texts,
+            docids=names,
+            weights=weights,
+            missing=missing,
         )
 
     @classmethod
@@ -233,7 +302,8 @@ class QueryStream:
     ) -> "QueryStream":
         """Build a stream from a pandas or polars data frame with one row per document.
 
-        A column of text called ``comment`` becomes the stream's comments.
+        Columns called ``docid`` and ``query_weight`` become the documents' ids and the queries' weights, a column of
+        text called ``comment`` the comments, unless they are among `features`.
 
         Parameters
         ----------
@@ -261,14 +331,16 @@ class QueryStream:
             qid=columns.qid,
             feature_names=columns.feature_names,
             comments=columns.comments,
+            docids=columns.docids,
+            weights=columns.weights,
             missing=missing,
         )
 
     def to_frame(self, library: str = "pandas") -> Any:
         """Convert to a data frame with one row per document.
 
-        The columns are `qid`, `relevance`, the features by name (``f1``, ``f2``, … without names), and `comment` if the
-        stream has comments. Sparse features become dense.
+        The columns are `qid`, `relevance`, the features by name (``f1``, ``f2``, … without names), and `docid`,
+        `query_weight` and `comment` if the stream has them. Sparse features become dense.
 
         Parameters
         ----------
@@ -290,6 +362,10 @@ class QueryStream:
         names = feature_columns(self.feature_names, self.n_features)
         X = dense(self.X)
         columns |= {name: X[:, j] for j, name in enumerate(names)}
+        if self.docids is not None:
+            columns["docid"] = self.docids.tolist()
+        if self.weights is not None:
+            columns["query_weight"] = np.repeat(self.weights, np.diff(self.offsets))
         if self.comments is not None:
             columns["comment"] = self.comments.tolist()
         return make_frame(columns, library)
@@ -330,6 +406,8 @@ class QueryStream:
             np.concatenate([part.qids for part in parts]),
             first.feature_names,
             _concatenate_comments(parts),
+            _concatenate_docids(parts),
+            _concatenate_weights(parts),
         )
 
     @property
@@ -377,7 +455,13 @@ class QueryStream:
             q = range(self.n_queries)[index]
             rows = slice(self.offsets[q], self.offsets[q + 1])
             qid = self.qids[q]
-            return Query(self.X[rows], self.relevance[rows], qid.item() if isinstance(qid, np.generic) else qid)
+            return Query(
+                self.X[rows],
+                self.relevance[rows],
+                qid.item() if isinstance(qid, np.generic) else qid,
+                None if self.docids is None else self.docids[rows],
+                1.0 if self.weights is None else float(self.weights[q]),
+            )
         if isinstance(index, slice) and index.step in (None, 1):
             start, stop, _ = index.indices(self.n_queries)
             stop = max(start, stop)
@@ -389,6 +473,8 @@ class QueryStream:
                 self.qids[start:stop],
                 self.feature_names,
                 None if self.comments is None else self.comments[rows],
+                None if self.docids is None else self.docids[rows],
+                None if self.weights is None else self.weights[start:stop],
             )
         chosen = np.asarray(index) if not isinstance(index, slice) else index
         if not isinstance(chosen, slice) and (chosen.ndim != 1 or chosen.dtype.kind not in "iub"):
@@ -403,9 +489,15 @@ class QueryStream:
         if rng is not None:
             inside = np.lexsort((rng.random(len(rows)), np.repeat(np.arange(len(queries)), sizes)))
             rows = rows[inside]
-        comments = None if self.comments is None else self.comments[rows]
         return QueryStream._trusted(
-            self.X[rows], self.relevance[rows], offsets, self.qids[queries], self.feature_names, comments
+            self.X[rows],
+            self.relevance[rows],
+            offsets,
+            self.qids[queries],
+            self.feature_names,
+            None if self.comments is None else self.comments[rows],
+            None if self.docids is None else self.docids[rows],
+            None if self.weights is None else self.weights[queries],
         )
 
     def __add__(self, other: "QueryStream") -> "QueryStream":
@@ -524,7 +616,47 @@ class QueryStream:
         names = self.feature_names if X.shape[1] == self.n_features else None
         if feature_names is not None:
             names = as_names(feature_names, X.shape[1])
-        return QueryStream._trusted(X, self.relevance, self.offsets, self.qids, names, self.comments)
+        return self._replaced(X=X, feature_names=names)
+
+    def with_weights(self, weights: npt.ArrayLike | None) -> "QueryStream":
+        """Replace the weights of the queries.
+
+        Parameters
+        ----------
+        weights : array of shape (queries,), or None
+            Finite and not negative; None for a stream without weights.
+
+        Returns
+        -------
+        QueryStream
+
+        Raises
+        ------
+        ValueError
+            If there is not one valid weight per query.
+
+        Examples
+        --------
+        >>> stream = QueryStream.from_arrays(np.eye(4), [1, 0, 2, 0], group=[2, 2])
+        >>> stream.with_weights([0.5, 2.0])[1].weight
+        2.0
+        """
+        return self._replaced(weights=as_query_weights(weights, self.offsets, self.qids))
+
+    def _replaced(self, **arrays: Any) -> "QueryStream":
+        """Copy the stream with other arrays, which fit."""
+        kept = (
+            self.X,
+            self.relevance,
+            self.offsets,
+            self.qids,
+            self.feature_names,
+            self.comments,
+            self.docids,
+            self.weights,
+        )
+        names = ("X", "relevance", "offsets", "qids", "feature_names", "comments", "docids", "weights")
+        return QueryStream._trusted(**(dict(zip(names, kept, strict=True)) | arrays))
 
 
 def _concatenate_comments(parts: list[QueryStream]) -> npt.NDArray[Any] | None:
@@ -533,3 +665,15 @@ def _concatenate_comments(parts: list[QueryStream]) -> npt.NDArray[Any] | None:
     return np.concatenate(
         [np.full(part.n_documents, "", object) if part.comments is None else part.comments for part in parts]
     )
+
+
+def _concatenate_docids(parts: list[QueryStream]) -> Texts | None:
+    if all(part.docids is None for part in parts):
+        return None
+    return Texts.concatenate([Texts.empty(part.n_documents) if part.docids is None else part.docids for part in parts])
+
+
+def _concatenate_weights(parts: list[QueryStream]) -> Floats | None:
+    if all(part.weights is None for part in parts):
+        return None
+    return np.concatenate([np.ones(len(part)) if part.weights is None else part.weights for part in parts])

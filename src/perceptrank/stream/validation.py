@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, is_scipy
+from perceptrank.stream.texts import Texts
 
 _CHECKED_ROWS_BYTES = 2**20
 _NOT_CALLERS = (__name__.partition(".")[0], "abc")  # the latter makes classes of abstract ones
@@ -297,6 +298,53 @@ def as_comments(comments: Any, n_documents: int) -> npt.NDArray[Any] | None:
         if not isinstance(one, str):
             raise ValueError(f"comments must be text, got {one!r} at document {i}")
     return texts
+
+
+def as_document_ids(docids: Any, n_documents: int) -> Texts | None:
+    """Convert identifiers of documents to texts; whole numbers become text."""
+    if docids is None:
+        return None
+    if isinstance(docids, Texts):
+        names = docids
+    else:
+        listed = docids.tolist() if hasattr(docids, "tolist") else list(docids)
+        for i, one in enumerate(listed):
+            if not isinstance(one, (str, int)) or isinstance(one, bool):
+                raise ValueError(f"docids must be text or whole numbers, got {one!r} at document {i}")
+        names = Texts(map(str, listed))
+    if len(names) != n_documents:
+        raise ValueError(f"docids must have one id per document ({n_documents}), got {len(names)}")
+    return names
+
+
+def as_query_weights(weights: Any, offsets: Ints, qids: npt.NDArray[Any]) -> Floats | None:
+    """Convert weights of queries, or of documents that are the same within each query, to one per query."""
+    if weights is None:
+        return None
+    try:
+        numbers = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"weights must be numbers, got {weights!r}") from None
+    n_queries, n_documents = len(offsets) - 1, int(offsets[-1])
+    if numbers.shape not in ((n_queries,), (n_documents,)):
+        shape = f"one number per query ({n_queries}) or per document ({n_documents})"
+        raise ValueError(f"weights must have {shape}, got shape {numbers.shape}")
+    valid = np.isfinite(numbers) & (numbers >= 0)
+    if not valid.all():
+        i = int(np.flatnonzero(~valid)[0])
+        what = "query" if len(numbers) == n_queries else "document"
+        raise ValueError(f"weights must be finite and not negative, got {numbers[i]} for {what} {i}")
+    if len(numbers) == n_queries:
+        return numbers
+    each = numbers[offsets[:-1]]
+    differs = numbers != np.repeat(each, np.diff(offsets))
+    if differs.any():
+        row = int(np.flatnonzero(differs)[0])
+        q = int(np.searchsorted(offsets, row, side="right")) - 1
+        name = qids[q].item() if isinstance(qids[q], np.generic) else qids[q]
+        pair = f"{each[q]} and {numbers[row]}"
+        raise ValueError(f"weights must be the same for all documents of a query, got {pair} in query {name!r}")
+    return each
 
 
 def as_identifiers(qid: Any) -> npt.NDArray[Any]:

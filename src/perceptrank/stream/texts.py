@@ -1,0 +1,128 @@
+"""Many short texts as one array of bytes: the ids of documents, at a few bytes each, sliced without copies."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.kernels.arrays import Bytes, Ints
+
+
+class Texts(Sequence[str]):
+    """A read-only sequence of texts.
+
+    It behaves as an array of one dimension: numbers select a text, slices, arrays of numbers and arrays of booleans
+    select several, ``==`` compares one by one, and NumPy converts it to an array of objects.
+
+    Parameters
+    ----------
+    texts : iterable of str
+
+    Examples
+    --------
+    >>> names = Texts(["a", "bc", "d"])
+    >>> names[1], names[1:].tolist(), names == ["a", "b", "d"]
+    ('bc', ['bc', 'd'], array([ True, False,  True]))
+    """
+
+    content: Bytes
+    starts: Ints
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        encoded = [text.encode("utf-8", "surrogateescape") for text in texts]
+        starts = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(one) for one in encoded], out=starts[1:])
+        self._set(np.frombuffer(b"".join(encoded), np.uint8), starts)
+
+    def _set(self, content: Bytes, starts: Ints) -> None:
+        self.content, self.starts = content.view(), starts.view()
+        self.content.flags.writeable = self.starts.flags.writeable = False
+
+    @classmethod
+    def _trusted(cls, content: Bytes, starts: Ints) -> "Texts":
+        """Take UTF-8 bytes as they are: text i is ``content[starts[i] : starts[i + 1]]``."""
+        texts = cls.__new__(cls)
+        texts._set(content, starts)
+        return texts
+
+    @classmethod
+    def empty(cls, n: int) -> "Texts":
+        """Return so many empty texts."""
+        return cls._trusted(np.zeros(0, np.uint8), np.zeros(n + 1, np.int64))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence["Texts"]) -> "Texts":
+        """Concatenate sequences of texts."""
+        firsts = np.cumsum([0] + [int(part.starts[-1] - part.starts[0]) for part in parts])
+        starts = [part.starts[:-1] + (first - part.starts[0]) for part, first in zip(parts, firsts, strict=False)]
+        content = [part.content[part.starts[0] : part.starts[-1]] for part in parts]
+        return cls._trusted(np.concatenate([np.zeros(0, np.uint8), *content]), np.concatenate([*starts, firsts[-1:]]))
+
+    @property
+    def lengths(self) -> Ints:
+        """Number of bytes of each text."""
+        return np.diff(self.starts)
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes of the texts and of their bounds."""
+        return int(self.starts[-1] - self.starts[0]) + self.starts.nbytes
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: "slice | npt.ArrayLike") -> "Texts": ...
+    def __getitem__(self, index: Any) -> "str | Texts":
+        """Select a text by its number, or several by a slice or an array of numbers or booleans."""
+        if isinstance(index, (int, np.integer)):
+            i = range(len(self))[index]
+            return self.content[self.starts[i] : self.starts[i + 1]].tobytes().decode("utf-8", "surrogateescape")
+        if isinstance(index, slice) and index.step in (None, 1):
+            start, stop, _ = index.indices(len(self))
+            return self._trusted(self.content, self.starts[start : max(start, stop) + 1])
+        chosen = np.arange(len(self))[index]
+        lengths = self.lengths[chosen]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(starts[-1]) + np.repeat(self.starts[:-1][chosen] - starts[:-1], lengths)
+        return self._trusted(self.content[places], starts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[str]:
+        """Return the texts as a list."""
+        first = int(self.starts[0])
+        content = self.content[first : int(self.starts[-1])].tobytes()
+        bounds = (self.starts - first).tolist()
+        if content.isascii():  # characters are bytes: decode all at once
+            text = content.decode("ascii")
+            return [text[start:stop] for start, stop in pairwise(bounds)]
+        spans = pairwise(bounds)
+        return [content[start:stop].decode("utf-8", "surrogateescape") for start, stop in spans]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Convert to an array of objects, or of another dtype."""
+        if copy is False:
+            raise ValueError("texts cannot become an array without a copy")
+        texts = np.empty(len(self), object)
+        texts[:] = self.tolist()
+        return texts if dtype is None else texts.astype(dtype)
+
+    def __eq__(self, other: object) -> Any:
+        """Compare text by text, as arrays do."""
+        if isinstance(other, str):
+            return np.array([one == other for one in self.tolist()], bool)
+        if not isinstance(other, Iterable):
+            return NotImplemented
+        return np.asarray(self) == np.asarray(other if isinstance(other, Texts) else list(other), object)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self[:3].tolist())) + (", …" if len(self) > 3 else "")
+        return f"Texts([{shown}], {len(self)} texts)"
