@@ -17,7 +17,7 @@ FEWEST_QUERIES = 30
 _DRAWN_AT_ONCE = 10**7
 _FEWEST_NOT_ZERO = 10
 _ENOUGH_NOT_ZERO = 100
-_LARGEST_RESAMPLE = 2**15
+_LARGEST_RESAMPLE, _LARGEST_OF_MANY = 2**15, 2**12
 
 
 def resampled_means(values: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
@@ -78,9 +78,11 @@ def simultaneous_intervals(samples: Sequence[Floats], *, confidence: float, n_re
     usual = enough & ~rare
     error_rate = (1 - confidence) / max(1, int(enough.sum()))
     largest = np.zeros(n_resamples)
+    most_rows = max(_LARGEST_OF_MANY, _LARGEST_RESAMPLE // len(samples))
     for s, sample in enumerate(samples):
         if usual[s].any():
-            np.maximum(largest, _largest_deviations(sample[:, usual[s]], n_resamples, seed + s), out=largest)
+            drawn = _largest_deviations(sample[:, usual[s]], most_rows, n_resamples, seed + s)
+            np.maximum(largest, drawn, out=largest)
     if usual.any():
         critical[usual] = np.quantile(largest, 1 - error_rate * usual.sum(), method="higher")
     for s, sample in enumerate(samples):
@@ -95,14 +97,14 @@ def simultaneous_intervals(samples: Sequence[Floats], *, confidence: float, n_re
     return Intervals(low, high, critical)
 
 
-def _largest_deviations(values: Floats, n_resamples: int, seed: int) -> Floats:
+def _largest_deviations(values: Floats, most_rows: int, n_resamples: int, seed: int) -> Floats:
     """Return, for each resample, the largest studentised deviation of a column's mean from that of the values.
 
     Resamples are smaller than a sample that is large, which hardly changes the distribution of studentised means.
     """
     n = len(values)
     rarest = int(np.count_nonzero(np.nan_to_num(values), axis=0).min())
-    size = n if n <= _LARGEST_RESAMPLE or rarest * _LARGEST_RESAMPLE < n * _ENOUGH_NOT_ZERO else _LARGEST_RESAMPLE
+    size = n if n <= most_rows or rarest * most_rows < n * _ENOUGH_NOT_ZERO else most_rows
     centred = np.ascontiguousarray(values - np.nanmean(values, axis=0))
     largest = np.empty(n_resamples)
 

@@ -1,6 +1,7 @@
 """Hold-out evaluation."""
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, overload
 
 import numpy as np
@@ -12,6 +13,7 @@ from perceptrank.evaluation.slices import By, LabelCollector
 from perceptrank.evaluation.trace import Trace
 from perceptrank.evaluation.worst import WorstQueries
 from perceptrank.kernels.arrays import Floats
+from perceptrank.kernels.processors import n_processors
 from perceptrank.measures import Measure, MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
@@ -114,15 +116,20 @@ def evaluate(
     qids: list[Any] = []
     sizes = []
     n_queries = n_rows = 0
-    for whole in as_blocks(stream, required=True):
-        for block in whole.blocks(BLOCK_BYTES):
-            scores = {name: one.scores(block) for name, one in rankers.items()}
-            values = {name: _values(one, block, chosen, n_queries) for name, one in scores.items()}
-            for name, found in values.items():
-                traces[name].append(Trace(found, np.zeros(len(block))))
+
+    def rank(one: _NamedRanker, block: QueryStream) -> tuple[Floats, dict[Measure, Floats]]:
+        scores = one.scores(block)
+        return scores, _values(scores, block, chosen, n_queries)
+
+    with ThreadPoolExecutor(min(len(rankers), n_processors())) as pool:
+        for block in (block for whole in as_blocks(stream, required=True) for block in whole.blocks(BLOCK_BYTES)):
+            done = {name: pool.submit(rank, one, block) for name, one in rankers.items()}
+            found = {name: one.result() for name, one in done.items()}
+            for name, (_, values) in found.items():
+                traces[name].append(Trace(values, np.zeros(len(block))))
             for (name, measure), worst_of in kept.items() if worst else ():
-                both = values[incumbent][measure], values[name][measure]
-                worst_of.add(block, (n_queries, n_rows), both, (scores[incumbent], scores[name]))
+                old, new = found[incumbent], found[name]
+                worst_of.add(block, (n_queries, n_rows), (old[1][measure], new[1][measure]), (old[0], new[0]))
             if labels is not None:
                 labels.add(block)
             qids.append(block.qids)
