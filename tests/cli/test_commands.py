@@ -646,3 +646,21 @@ def test_all_learners_are_compared_as_far_as_settings_suit_them(run, tmp_path):
     )
     assert "warning: prank did not come to the end" in printed.stderr
     assert "slam" in printed.stdout
+
+
+def test_rank_names_documents_and_writes_json(run, stream, tmp_path):
+    qids = [f"red shoes {q}" for q in range(len(stream))]
+    docids = [f"d {row}" for row in range(stream.n_documents)]
+    named = pr.QueryStream(stream.X, stream.relevance, stream.offsets, qids=qids, docids=docids)
+    pr.write_store(named, tmp_path / "s.store")
+    run("learn", tmp_path / "s.store", "--save", tmp_path / "m.json")
+    refused = run("rank", tmp_path / "m.json", tmp_path / "s.store", code=1).stderr
+    assert "cannot hold the query id 'red shoes 0', which has spaces; --json can" in refused
+    lines = run("rank", tmp_path / "m.json", tmp_path / "s.store", "--json", "--top", 3).stdout.splitlines()
+    found = [json.loads(line) for line in lines]
+    ranker = pr.load(tmp_path / "m.json")
+    assert [one["qid"] for one in found] == qids
+    for one, query in zip(found, named, strict=True):
+        order = ranker.rank(query.X)[:3]
+        assert [document["docid"] for document in one["documents"]] == [query.docids[row] for row in order]
+        assert [document["score"] for document in one["documents"]] == ranker.predict(query.X)[order].tolist()

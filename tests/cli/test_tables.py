@@ -40,12 +40,12 @@ JOINED = ["judgements.csv", "--features", "features.jsonl", "--float64"]
 
 def test_convert_joins_and_says_what_it_took(run, folder):
     result = run("convert", *JOINED, "out.store")
-    store = pr.open_store("out.store", comments=True)
+    store = pr.open_store("out.store")
     assert np.array_equal(store.X, STREAM.X)
     assert np.array_equal(store.relevance, STREAM.relevance)
     assert store.feature_names == tuple(NAMES)
     assert store.qids.tolist()[:2] == [f"query-{qid}" for qid in STREAM.qids[:2]]
-    assert store.comments.tolist()[:3] == ["d0", "d1", "d2"]
+    assert store.docids.tolist()[:3] == ["d0", "d1", "d2"]
     assert result.stderr.splitlines() == [
         "judgements.csv (csv): query from 'Query Text' (guessed), document from 'Doc ID' (guessed), "
         "grade from 'Rating' (guessed)",

@@ -48,7 +48,7 @@ def check(stream):
     assert stream.relevance.tolist() == [2, 0, 1]
     assert stream.offsets.tolist() == [0, 2, 3]
     assert stream.qids.tolist() == ["red shoes", "hats"]
-    assert stream.comments.tolist() == ["a", "b", "c"]
+    assert stream.docids.tolist() == ["a", "b", "c"]
     assert stream.feature_names == ("title_bm25", "price")
 
 
@@ -141,14 +141,14 @@ def test_columns_by_name_and_those_that_are_no_features(tmp_path):
     np.testing.assert_array_equal(stream.X, [[0.5, 1], [1.5, 0]])
     assert stream.qids.tolist() == ["1"]
     assert stream.relevance.tolist() == [0, 1]
-    assert stream.comments.tolist() == ["d1", "d2"]
+    assert stream.docids.tolist() == ["d1", "d2"]
     assert found[0].ignored == ("query", "label", "id", "words")
     assert "ignored: 'query', 'label', 'id', 'words'" in str(found[0])
     stream = pr.read_table(path, qid="query", relevance="label", docid="id", features=["x", "grade"])
     assert stream.feature_names == ("x", "grade")
     assert stream.qids.tolist() == ["one"]
     assert stream.relevance.tolist() == [2, 0]
-    assert stream.comments.tolist() == ["17", "18"]
+    assert stream.docids.tolist() == ["17", "18"]
     assert pr.read_table(path, features="x").n_features == 1
 
 
@@ -222,7 +222,7 @@ def test_logs_of_elasticsearch_and_opensearch(shape, tmp_path):
     np.testing.assert_array_equal(stream.X, [[1.5, 2], [0.5, np.nan], [np.nan, 4]])
     assert stream.feature_names == ("title", "body")
     assert stream.relevance.tolist() == [2, 0, 1]
-    assert stream.comments.tolist() == ["1", "2", "3"]
+    assert stream.docids.tolist() == ["1", "2", "3"]
     with pytest.warns(UserWarning, match="left out"):
         zero = pr.read_table(judgements, logs, missing="zero")
     np.testing.assert_array_equal(zero.X, [[1.5, 2], [0.5, 0], [0, 4]])
@@ -240,7 +240,7 @@ def test_several_logs_in_a_hit_and_fields_of_the_document(tmp_path):
     stream = pr.read_table(path, docid="sku", relevance="stars")
     assert stream.feature_names == ("main.a", "other.a")
     assert stream.relevance.tolist() == [3]
-    assert stream.comments.tolist() == ["s1"]
+    assert stream.docids.tolist() == ["s1"]
     assert stream.qids.tolist() == ["7"]
 
 
@@ -299,7 +299,7 @@ def test_files_of_trec(tmp_path):
     assert stream.feature_names == ("score", "rank")
     np.testing.assert_array_equal(stream.X, [[12.5, 1], [11, 2], [7, 1], [6, 2]])
     assert stream.relevance.tolist() == [0, 1, 0, 2]
-    assert stream.comments.tolist() == ["FR2", "FR1", "FR3", "FR1"]
+    assert stream.docids.tolist() == ["FR2", "FR1", "FR3", "FR1"]
     unnamed = [write(tmp_path, path.stem, path.read_bytes()) for path in (qrels, run)]
     with pytest.warns(UserWarning, match="left out"):
         assert_same(pr.read_table(*unnamed), stream)
@@ -317,7 +317,7 @@ def test_a_join_of_tables_with_their_own_names_and_other_order(tmp_path):
     rows = [{"qid": 8, "document": 1, "x": 1}, {"qid": 7, "document": 2.0, "x": 2}, {"qid": 7, "document": "1", "x": 3}]
     stream = pr.read_table(judgements, write_lines(tmp_path, "f.jsonl", rows))
     assert stream.qids.tolist() == ["8", "7"]
-    assert stream.comments.tolist() == ["1", "2", "1"]
+    assert stream.docids.tolist() == ["1", "2", "1"]
     assert stream.relevance.tolist() == [1, 0, 2]
     assert stream.X.ravel().tolist() == [1, 2, 3]
     assert_same(pr.read_table(judgements, tmp_path / "f.jsonl", qid="qid", docid="docid"), stream)
@@ -333,7 +333,7 @@ def test_names_of_features_are_the_union(tmp_path):
     assert stream.feature_names == ("a", "b", "c")
     nan = np.nan
     np.testing.assert_array_equal(stream.X, [[1, nan, nan], [nan, 2, nan], [4, nan, 3]])
-    assert stream.comments is None
+    assert stream.docids is None
     assert_same(whole(pr.scan_table([one, other], missing="keep")), stream)
     with pytest.raises(pr.FormatError, match=r"2.csv:2:1: feature 'b' is missing"):
         pr.read_table([write_lines(tmp_path, "3.jsonl", [{"qid": 1, "grade": 1, "a": 1, "b": 2, "c": 3}]), other])
@@ -378,7 +378,7 @@ def test_what_other_programs_write_is_read(rows, tmp_path_factory):
         if path.name == "pandas.csv" and "\r" in "".join(qids + docids):
             continue  # pandas leaves a carriage return without quotes
         stream = pr.read_table(path)
-        assert stream.comments.tolist() == [docids[i] for i in order], path.name
+        assert stream.docids.tolist() == [docids[i] for i in order], path.name
         assert np.repeat(stream.qids, np.diff(stream.offsets)).tolist() == [qids[i] for i in order], path.name
         if path.name != "pandas.jsonl":  # which rounds to 15 decimals
             assert stream.X[:, 0].tolist() == [np.float32(values[i]) for i in order]
@@ -419,7 +419,7 @@ def test_queries_that_come_back(tmp_path):
     path = write(tmp_path, "a.csv", "qid,docid,grade,x\na,1,1,1\nb,2,1,2\n\na,3,0,3\n")
     stream = pr.read_table(path)
     assert stream.qids.tolist() == ["a", "b"]
-    assert stream.comments.tolist() == ["1", "3", "2"]
+    assert stream.docids.tolist() == ["1", "3", "2"]
     assert stream.X.ravel().tolist() == [1, 3, 2]
     with pytest.raises(
         pr.FormatError, match=r"a.csv:5:1: the documents of query 'a' are not adjacent; read_table groups"

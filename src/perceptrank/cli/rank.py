@@ -1,9 +1,10 @@
 """The command `rank`."""
 
-import re
+import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from perceptrank.kernels.arrays import Floats
     from perceptrank.stream.query_stream import QueryStream
 
-_DOCID = re.compile(r"docid\s*=\s*(\S+)")
-
 
 def rank(
     *,
@@ -27,11 +26,12 @@ def rank(
     out: Annotated[Path | None, typer.Option(help="File to write; by default standard output."), Writes()] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Only so many documents of each query.")] = None,
     tag: Annotated[str, typer.Option(help="Name of the run, the last column.")] = "perceptrank",
+    as_json: Annotated[bool, typer.Option("--json", help="JSON lines, one per query, instead of a TREC run.")] = False,
     reading: Reading,
 ) -> None:
-    """Rank documents with a model, as a TREC run: query, Q0, document, rank, score, tag.
+    """Rank documents with a model, as a TREC run: query, Q0, document, rank, score, tag; or as JSON lines.
 
-    A document is called by its comment (LETOR's docid, else the first word), else by its number in the query.
+    A document is called by its id, else by the first word of its comment, else by its number in the query.
 
     Example: perceptrank rank model.json test.txt.gz --top 10 --out run.txt
     """
@@ -44,7 +44,9 @@ def rank(
     def write(file: IO[bytes]) -> None:
         with ProgressBar("ranking") as bar:
             for block in replace(reading, comments=True).blocks(bar):
-                file.write(_lines(block, ranker.scores(block), tag, top).encode())
+                scores = ranker.scores(block)
+                lines = _json_lines(block, scores, top) if as_json else _trec_lines(block, scores, tag, top)
+                file.write("".join(lines).encode("utf-8", "surrogateescape"))
 
     if out is None:
         write(standard_output())
@@ -53,29 +55,36 @@ def rank(
             write(file)
 
 
-def _lines(block: "QueryStream", scores: "Floats", tag: str, top: int | None) -> str:
-    lines = []
+def _trec_lines(block: "QueryStream", scores: "Floats", tag: str, top: int | None) -> Iterator[str]:
+    for qid, documents in _ranked(block, scores, top):
+        for place, (docid, score) in enumerate(documents, start=1):
+            for what, one in (("query id", str(qid)), ("document id", docid)):
+                if any(character.isspace() for character in one):
+                    raise ValueError(f"a TREC run cannot hold the {what} {one!r}, which has spaces; --json can")
+            yield f"{qid} Q0 {docid} {place} {score!r} {tag}\n"
+
+
+def _json_lines(block: "QueryStream", scores: "Floats", top: int | None) -> Iterator[str]:
+    for qid, documents in _ranked(block, scores, top):
+        listed = [{"docid": docid, "score": score} for docid, score in documents]
+        yield json.dumps({"qid": qid, "documents": listed}, ensure_ascii=False) + "\n"
+
+
+def _ranked(block: "QueryStream", scores: "Floats", top: int | None) -> Iterator[tuple[Any, list[tuple[str, float]]]]:
+    """Yield each query with its best documents and their scores."""
     names = _names(block)
     for q, qid in enumerate(block.qids.tolist()):
-        if any(one.isspace() for one in str(qid)):
-            raise ValueError(f"a TREC run cannot hold the query id {qid!r}, which has spaces")
         start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
         order = start + (-scores[start:stop]).argsort(kind="stable")[:top]
-        lines += [
-            f"{qid} Q0 {names[row]} {place} {float(scores[row])!r} {tag}\n"
-            for place, row in enumerate(order.tolist(), start=1)
-        ]
-    return "".join(lines)
+        yield qid, [(names[row], float(scores[row])) for row in order.tolist()]
 
 
 def _names(block: "QueryStream") -> list[str]:
-    """Name documents by comment (LETOR's docid, or the first word), else by number in the query."""
+    """Name documents by their id, else by the first word of their comment, else by number in the query."""
     numbers = [number for length in block.offsets[1:] - block.offsets[:-1] for number in range(1, length + 1)]
-    if block.comments is None:
-        return [str(number) for number in numbers]
-    names = []
-    for number, comment in zip(numbers, block.comments, strict=True):
-        docid = _DOCID.search(comment)
-        words = comment.split()
-        names.append(docid[1] if docid else words[0] if words else str(number))
-    return names
+    docids = [""] * block.n_documents if block.docids is None else block.docids.tolist()
+    comments = [""] * block.n_documents if block.comments is None else block.comments.tolist()
+    return [
+        docid or next(iter(comment.split()), str(number))
+        for docid, comment, number in zip(docids, comments, numbers, strict=True)
+    ]

@@ -1,6 +1,6 @@
 """Assemble blocks of whole queries from pieces that may split a query."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,18 +10,25 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, concatenate_features
+from perceptrank.stream.texts import Texts
+from perceptrank.stream.validation import as_query_weights
 
 _LONGEST_PADDED = 64
 
 
 class Piece(NamedTuple):
-    """Consecutive documents; ``starts`` and ``qids`` have the row and the id where each query begins."""
+    """Consecutive documents; ``starts`` and ``qids`` have the row and the id where each query begins.
+
+    ``weights`` are those of the documents' queries, one per document.
+    """
 
     X: AnyFeatures
     relevance: Floats
     comments: npt.NDArray[Any] | None
     starts: list[int]
     qids: list[Any]
+    docids: Texts | None = None
+    weights: Floats | None = None
 
 
 class RepeatedQueryError(ValueError):
@@ -107,15 +114,19 @@ class BlockAssembler:
         relevance = np.concatenate([piece.relevance for piece in self._pieces])
         texts = [piece.comments for piece in self._pieces if piece.comments is not None]
         comments: npt.NDArray[Any] | None = np.concatenate(texts) if len(texts) == len(self._pieces) else None
+        docids = joined_docids(self._pieces)
+        weights = joined_weights(self._pieces)
         n_queries = len(self._starts) - (n_rows < self.n_rows)
         offsets: Ints = np.array([*self._starts[:n_queries], n_rows], dtype=np.int64)
         stream = QueryStream._trusted(
             X[:n_rows],
             relevance[:n_rows],
             offsets,
-            as_id_array(self._qids[:n_queries]),
+            qids := as_id_array(self._qids[:n_queries]),
             self.feature_names,
             None if comments is None else comments[:n_rows],
+            None if docids is None else docids[:n_rows],
+            as_query_weights(None if weights is None else weights[:n_rows], offsets, qids),
         )
         left = Piece(
             concatenate_features([X[n_rows:]]),
@@ -123,11 +134,27 @@ class BlockAssembler:
             None if comments is None else comments[n_rows:].copy(),
             [],
             [],
+            None if docids is None else Texts.concatenate([docids[n_rows:]]),
+            None if weights is None else weights[n_rows:].copy(),
         )
         self._pieces = [left]
         self.n_rows, self._n_bytes = len(left.X), left.X.nbytes
         self._starts, self._qids = [0] if len(left.X) else [], self._qids[n_queries:]
         return stream
+
+
+def joined_docids(pieces: Sequence[Piece]) -> Texts | None:
+    """Concatenate the ids of documents; those of pieces that have none are empty."""
+    if all(piece.docids is None for piece in pieces):
+        return None
+    return Texts.concatenate([Texts.empty(len(one.X)) if one.docids is None else one.docids for one in pieces])
+
+
+def joined_weights(pieces: Sequence[Piece]) -> Floats | None:
+    """Concatenate the weights of the documents' queries; those of pieces that have none are 1."""
+    if all(piece.weights is None for piece in pieces):
+        return None
+    return np.concatenate([np.ones(len(one.X)) if one.weights is None else one.weights for one in pieces])
 
 
 def as_id_array(qids: list[Any]) -> npt.NDArray[Any]:

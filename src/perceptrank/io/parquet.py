@@ -11,9 +11,18 @@ from typing import Any, Literal
 import numpy as np
 
 from perceptrank.io.atomic import replaced_file
-from perceptrank.io.block_assembly import BlockAssembler, RepeatedQueryError, as_id_array
+from perceptrank.io.block_assembly import BlockAssembler, RepeatedQueryError, as_id_array, joined_docids, joined_weights
 from perceptrank.io.errors import FileFormatError, no_documents
-from perceptrank.io.parquet_columns import COMMENT, INDICES, METADATA, VALUES, import_pyarrow, read_columns
+from perceptrank.io.parquet_columns import (
+    COMMENT,
+    DOCID,
+    INDICES,
+    METADATA,
+    VALUES,
+    WEIGHT,
+    import_pyarrow,
+    read_columns,
+)
 from perceptrank.io.paths import PathLike
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks
 from perceptrank.stream.frames import feature_columns
@@ -34,7 +43,8 @@ def write_parquet(
 ) -> None:
     """Write a stream as a Parquet file, atomically.
 
-    The columns are `qid`, `relevance`, the features, and `comment` if the stream has comments.
+    The columns are `qid`, `relevance`, the features, and `docid`, `query_weight` and `comment` if the stream has ids of
+    documents, weights of queries and comments.
 
     Parameters
     ----------
@@ -100,6 +110,8 @@ def _have_same_columns(one: QueryStream, other: QueryStream) -> bool:
             stream.feature_names,
             stream.qids.dtype.kind,
             stream.comments is None,
+            stream.docids is None,
+            stream.weights is None,
         )
 
     return described(one) == described(other)
@@ -110,6 +122,8 @@ def scan_parquet(
     *,
     qid: str = "qid",
     relevance: str = "relevance",
+    docid: str | None = None,
+    weight: str | None = None,
     features: str | Sequence[str] | None = None,
     comments: bool = False,
     missing: Literal["error", "keep"] = "error",
@@ -128,8 +142,11 @@ def scan_parquet(
         ``*`` or ``?`` for the files it matches.
     qid, relevance : str
         Columns of the query ids and the grades.
+    docid, weight : str, optional
+        Columns of the documents' ids, and of the weights of queries, the same for all documents of a query; default
+        ``docid`` and ``query_weight`` if there are such columns.
     features : str or sequence of str, optional
-        Feature columns, or the one column of lists; default all columns but `qid`, `relevance` and ``comment``.
+        Feature columns, or the one column of lists; default all columns but these and ``comment``.
     comments : bool
         Keep the column ``comment``, if there is one.
     missing : {"error", "keep"}
@@ -152,7 +169,7 @@ def scan_parquet(
         the file and row.
     """
     check_positive_whole("max_bytes", max_bytes)
-    files, columns = read_columns(paths, qid, relevance, features, comments, missing)
+    files, columns = read_columns(paths, qid, relevance, docid, weight, features, comments, missing)
 
     def start() -> Iterator[QueryStream]:
         queries = BlockAssembler(max_bytes, columns.names)
@@ -176,6 +193,8 @@ def read_parquet(
     *,
     qid: str = "qid",
     relevance: str = "relevance",
+    docid: str | None = None,
+    weight: str | None = None,
     features: str | Sequence[str] | None = None,
     comments: bool = False,
     missing: Literal["error", "keep"] = "error",
@@ -193,8 +212,11 @@ def read_parquet(
         ``*`` or ``?`` for the files it matches.
     qid, relevance : str
         Columns of the query ids and the grades.
+    docid, weight : str, optional
+        Columns of the documents' ids, and of the weights of queries, the same for all documents of a query; default
+        ``docid`` and ``query_weight`` if there are such columns.
     features : str or sequence of str, optional
-        Feature columns, or the one column of lists; default all columns but `qid`, `relevance` and ``comment``.
+        Feature columns, or the one column of lists; default all columns but these and ``comment``.
     comments : bool
         Keep the column ``comment``, if there is one.
     missing : {"error", "keep"}
@@ -214,7 +236,7 @@ def read_parquet(
         If a file is not Parquet, columns are missing or differ between files, or values are invalid; the message names
         the file and row.
     """
-    files, columns = read_columns(paths, qid, relevance, features, comments, missing)
+    files, columns = read_columns(paths, qid, relevance, docid, weight, features, comments, missing)
     n_bytes = sum(columns.n_bytes(file) for file in files)
     if n_bytes > free_memory():
         raise MemoryError(
@@ -232,6 +254,8 @@ def read_parquet(
         qid=np.repeat(ids, np.concatenate(lengths)),
         feature_names=columns.names,
         comments=np.concatenate(texts) if texts else None,
+        docids=joined_docids(pieces),
+        weights=joined_weights(pieces),
         missing=missing,
     )
 
@@ -253,6 +277,10 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     else:
         names = feature_columns(block.feature_names, block.n_features)
         columns |= {name: pa.array(np.ascontiguousarray(X[:, j])) for j, name in enumerate(names)}
+    if block.docids is not None:
+        columns[DOCID] = pa.array(block.docids.tolist(), pa.string())
+    if block.weights is not None:
+        columns[WEIGHT] = pa.array(np.repeat(block.weights, np.diff(block.offsets)))
     if block.comments is not None:
         columns[COMMENT] = pa.array(block.comments.tolist(), pa.string())
     table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described)})

@@ -15,10 +15,19 @@ from perceptrank.io.paths import PathLike, find_files
 from perceptrank.kernels.arrays import Features
 from perceptrank.stream.query_stream import MISSING
 from perceptrank.stream.sparse import MOST_FEATURES, AnyFeatures, SparseFeatures
-from perceptrank.stream.validation import AdvisingError, Setting, as_grades, as_identifiers, check_choice, check_finite
+from perceptrank.stream.validation import (
+    AdvisingError,
+    Setting,
+    as_document_ids,
+    as_grades,
+    as_identifiers,
+    as_numbers,
+    check_choice,
+    check_finite,
+)
 
 METADATA = b"perceptrank"
-COMMENT = "comment"
+COMMENT, DOCID, WEIGHT = "comment", "docid", "query_weight"
 INDICES, VALUES = "indices", "values"
 _READ_ROWS = 2**14
 _LEAST_BATCH = 4 * 2**20
@@ -30,6 +39,8 @@ def read_columns(
     paths: PathLike | Iterable[PathLike],
     qid: str,
     relevance: str,
+    docid: str | None,
+    weight: str | None,
     features: str | Sequence[str] | None,
     comments: bool,
     missing: str,
@@ -42,7 +53,7 @@ def read_columns(
         files.append(os.fspath(one))
     check_choice("missing", missing, MISSING)
     chosen = [features] if isinstance(features, str) else features
-    each = [Columns(file, qid, relevance, chosen, comments) for file in files]
+    each = [Columns(file, qid, relevance, docid, weight, chosen, comments) for file in files]
     for file, columns in zip(files[1:], each[1:], strict=True):
         columns.check_like(each[0], file)
     each[0].keep_missing = missing == "keep"
@@ -62,6 +73,9 @@ class Columns:
     path : str
     qid, relevance : str
         Names of the columns.
+    docid, weight : str, optional
+        Columns of the documents' ids and of the queries' weights; default ``docid`` and ``query_weight``, if there are
+        such columns.
     features : sequence of str, optional
         Feature columns, or the one column of lists; default all other columns.
     comments : bool
@@ -77,7 +91,16 @@ class Columns:
         Take missing features for NaN.
     """
 
-    def __init__(self, path: str, qid: str, relevance: str, features: Sequence[str] | None, comments: bool) -> None:
+    def __init__(
+        self,
+        path: str,
+        qid: str,
+        relevance: str,
+        docid: str | None,
+        weight: str | None,
+        features: Sequence[str] | None,
+        comments: bool,
+    ) -> None:
         pa, _ = import_pyarrow()
         with content_of(path):
             schema = open_parquet(path).schema_arrow
@@ -86,9 +109,13 @@ class Columns:
             self._sparse_width = _sparse_width(schema)
         self._qid, self._relevance, self._comments = qid, relevance, comments and COMMENT in schema.names
         self._width, self.keep_missing = 0, False
-        others = [name for name in schema.names if name not in (qid, relevance, COMMENT, *index)]
+        free = set(schema.names) - {qid, relevance, *(features or ())}
+        self._docid = docid or (DOCID if DOCID in free else None)
+        self._weight = weight or (WEIGHT if WEIGHT in free else None)
+        apart = (qid, relevance, COMMENT, self._docid, self._weight, *index)
+        others = [name for name in schema.names if name not in apart]
         self._features = others if features is None else list(features)
-        needed = [self._qid, self._relevance, *self._features, *([COMMENT] if self._comments else [])]
+        needed = self._needed
         known = set(schema.names)
         missing = [name for name in needed if name not in known]
         if missing:
@@ -104,6 +131,9 @@ class Columns:
             raise FileFormatError(path, f" has no feature columns, only {', '.join(schema.names)}")
         if pa.types.is_nested(schema.field(qid).type):
             raise FileFormatError(path, f": column {qid!r} must hold numbers or text, got {schema.field(qid).type}")
+        kind = schema.field(self._docid).type if self._docid else pa.string()
+        if not _is_text(pa, kind) and not pa.types.is_integer(kind):
+            raise FileFormatError(path, f": column {self._docid!r} must hold text or whole numbers, got {kind}")
         if self._comments and not _is_text(pa, schema.field(COMMENT).type):
             raise FileFormatError(path, f": column {COMMENT!r} must hold text, got {schema.field(COMMENT).type}")
         types = [schema.field(name).type for name in self._features]
@@ -138,6 +168,12 @@ class Columns:
         if written and len(written) == (self._sparse_width or (self._is_list and self._list_size)):
             self.names = written
 
+    @property
+    def _needed(self) -> list[str]:
+        """Names of the columns to read."""
+        optional = (self._docid, self._weight, COMMENT if self._comments else None)
+        return [self._qid, self._relevance, *self._features, *(name for name in optional if name is not None)]
+
     def check_like(self, other: "Columns", path: str) -> None:
         """Raise `ValueError` if the features differ from those of another file."""
         if self._features != other._features or self._is_list != other._is_list:
@@ -155,7 +191,7 @@ class Columns:
     def pieces(self, path: str, max_bytes: int) -> Iterator[tuple[int, Piece]]:
         """Read a file in pieces with at most so many bytes of features, or one row; yield (its first row, rows)."""
         first_row = 0
-        names = [self._qid, self._relevance, *self._features, *([COMMENT] if self._comments else [])]
+        names = self._needed
         with content_of(path):
             texts = [self._qid, *([COMMENT] if self._comments else [])]
             file = open_parquet(path, read_dictionary=texts)  # a long text that repeats is kept once
@@ -192,7 +228,11 @@ class Columns:
         ids = as_identifiers(columns[self._qid].to_numpy(zero_copy_only=False))
         starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
         comments = columns[COMMENT].to_numpy(zero_copy_only=False) if self._comments else None
-        return Piece(X, grades, comments, starts.tolist(), ids[starts].tolist())
+        docids = as_document_ids(columns[self._docid].to_pylist() if self._docid else None, len(X))
+        weights = None
+        if self._weight:
+            weights = as_numbers(self._weight, columns[self._weight].to_numpy(zero_copy_only=False)).astype(np.float64)
+        return Piece(X, grades, comments, starts.tolist(), ids[starts].tolist(), docids, weights)
 
     def n_bytes(self, path: str) -> int:
         """Return the size that the features of a file will have in memory, as far as its metadata tell."""

@@ -134,8 +134,6 @@ def open_sources(
     _refuse(letor, "a store" if kind == "store" else "a Parquet file")
     paths = [os.fspath(one) for one in sources if isinstance(one, (str, os.PathLike))]
     if kind == "parquet":
-        if "docid" in (columns or {}):
-            raise ValueError("a column of documents applies to tables only, not to Parquet files")
         read_columns = read_parquet if whole else scan_parquet
         return read_columns(paths, comments=comments, missing=missing, **columns or {})
     stores = [open_store(path, comments=comments) for path in paths]

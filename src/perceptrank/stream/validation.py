@@ -321,10 +321,7 @@ def as_query_weights(weights: Any, offsets: Ints, qids: npt.NDArray[Any]) -> Flo
     """Convert weights of queries, or of documents that are the same within each query, to one per query."""
     if weights is None:
         return None
-    try:
-        numbers = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"weights must be numbers, got {weights!r}") from None
+    numbers: Floats = as_numbers("weights", weights).astype(np.float64)
     n_queries, n_documents = len(offsets) - 1, int(offsets[-1])
     if numbers.shape not in ((n_queries,), (n_documents,)):
         shape = f"one number per query ({n_queries}) or per document ({n_documents})"

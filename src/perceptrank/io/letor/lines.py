@@ -10,6 +10,7 @@ import numpy as np
 
 from perceptrank.io.errors import FormatError
 from perceptrank.io.letor import codes
+from perceptrank.io.letor.document_ids import copy_docids
 from perceptrank.io.letor.pairs import name_columns
 from perceptrank.io.letor.parsing import parse_lines
 from perceptrank.io.letor.problems import decode, describe
@@ -19,6 +20,7 @@ from perceptrank.io.letor.sparse_parsing import parse_sparse_lines
 from perceptrank.io.text import Chunk
 from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, Words
 from perceptrank.stream.sparse import SparseFeatures
+from perceptrank.stream.texts import Texts
 
 # Blank lines, and comments that do not name a feature: a text may have far more of them than of any others.
 _PASSED_OVER = re.compile(rb"\s*+(?:#(?![0-9]{1,7}:)[^\n]*+\s*+)*+")
@@ -50,6 +52,7 @@ class Parsed(NamedTuple):
     text_at: Ints
     texts: list[str]
     comments: list[str] | None
+    docids: Texts | None
     bad: IntRows
     limit: int
 
@@ -97,6 +100,7 @@ class LineParser:
         self.files, self.settings = files, settings
         self.last_named = Widest()
         self._where = {} if settings.where is None else dict.fromkeys(range(len(files)), settings.where)
+        self._with_docids: set[int] = set()
         self._names: dict[int, str] = {}
         self._all_names: tuple[int, tuple[str, ...]] = 0, ()
         self._seen_headers: set[int] = set()
@@ -122,6 +126,8 @@ class LineParser:
             fields, _, comment = text[start:end].partition(b"#")
             if fields:
                 self._seen_headers.add(chunk.file)
+                if b"docid" in comment:
+                    self._with_docids.add(chunk.file)
                 in_comment = b" qid:" not in b" ".join(fields.split(None, 2)[:2]) and bool(comment.strip())
                 self._where.setdefault(chunk.file, codes.IN_COMMENT if in_comment else codes.IN_FIELD)
                 return
@@ -211,6 +217,7 @@ class LineParser:
             text_at=text_at,
             texts=_decode_spans(chunk.text, spans),
             comments=_decode_spans(chunk.text, comments) if self.settings.comments else None,
+            docids=copy_docids(chunk.text, comments) if len(comments) else None,
             bad=bad,
             limit=limit,
         )
@@ -241,7 +248,8 @@ class LineParser:
         """Call a kernel that has been given what it fills, again if there are numbers that it cannot convert."""
         n = chunk.n_documents
         runs = np.empty((n, codes.N_RUN_COLUMNS), np.int64)
-        comments = np.empty((n if self.settings.comments else 0, 2), np.int64)
+        has_comments = self.settings.comments or chunk.file in self._with_docids
+        comments = np.empty((n if has_comments else 0, 2), np.int64)
         bad = np.empty((n if skip else 1, codes.N_BAD_COLUMNS), np.int64)
         late = np.empty((16, codes.N_LATE_COLUMNS), np.int64)
         values: dict[int, float] = {}

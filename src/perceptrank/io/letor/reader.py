@@ -49,6 +49,9 @@ def read_letor(
 ) -> QueryStream:
     r"""Read LETOR text into memory.
 
+    Ids of documents are read from comments of the form ``# docid = ID``, in files whose first document has one, or if
+    comments are kept.
+
     Parameters
     ----------
     paths : path, open binary file, or several of them
@@ -160,9 +163,7 @@ def _regroup(stream: QueryStream, group: npt.ArrayLike | PathLike) -> QueryStrea
     """Split a stream of one query into queries of the given sizes."""
     sizes = _read_sizes(group) if isinstance(group, (str, os.PathLike)) else group
     bounds = np.concatenate([[0], np.cumsum(as_sizes(sizes, stream.n_documents))])
-    return QueryStream._trusted(
-        stream.X, stream.relevance, bounds, np.arange(len(bounds) - 1), stream.feature_names, stream.comments
-    )
+    return stream._replaced(offsets=bounds, qids=np.arange(len(bounds) - 1))
 
 
 def _read_sizes(path: PathLike) -> list[int]:
@@ -178,14 +179,15 @@ def _read_sizes(path: PathLike) -> list[int]:
 
 def _group(X: AnyFeatures, relevance: Floats, runs: JoinedRuns, feature_names: tuple[str, ...] | None) -> QueryStream:
     """Bring the documents of each query together; dense ones in place."""
-    qids, bounds, comments, all_differ = runs
+    qids, bounds, comments, docids, all_differ = runs
     if not all_differ:
         rows, bounds, qids = group_runs(qids, bounds)
         if rows is not None:
             relevance = relevance[rows]
             comments = None if comments is None else comments[rows]
+            docids = None if docids is None else docids[rows]
             if isinstance(X, SparseFeatures):
                 X = X[rows]
             else:
                 permute_rows(X, rows, np.empty((1, X.shape[1]), X.dtype))
-    return QueryStream._trusted(X, relevance, bounds, qids, feature_names, comments)
+    return QueryStream._trusted(X, relevance, bounds, qids, feature_names, comments, docids)

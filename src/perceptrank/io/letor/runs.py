@@ -9,15 +9,18 @@ from perceptrank.io.block_assembly import as_id_array
 from perceptrank.io.growing import GrowingArray
 from perceptrank.io.letor.lines import Parsed
 from perceptrank.kernels.arrays import Ints
+from perceptrank.stream.texts import Texts
 
 
 class Runs:
-    """Runs of adjacent documents of one query, over all chunks, and their comments."""
+    """Runs of adjacent documents of one query, over all chunks, their comments and ids."""
 
     def __init__(self) -> None:
         self._starts, self._qids, self._text_at = (GrowingArray(np.int64) for _ in range(3))
         self._texts: list[str] = []
         self._comments: list[str] | None = None
+        self._docids: list[Texts] = []
+        self._has_docids = False
         self._last: int | str | None = None
 
     def add(self, parsed: Parsed, n_rows: int) -> None:
@@ -25,6 +28,8 @@ class Runs:
         if parsed.comments is not None:
             self._comments = [] if self._comments is None else self._comments
             self._comments += parsed.comments
+        self._docids.append(Texts.empty(parsed.n_rows) if parsed.docids is None else parsed.docids)
+        self._has_docids |= parsed.docids is not None
         if not parsed.n_rows:
             return
         has_text = len(parsed.texts) > 0
@@ -42,15 +47,16 @@ class Runs:
         """Return the runs of all `n_rows` documents."""
         self._starts.extend(np.array([n_rows]))
         comments = None if self._comments is None else np.array(self._comments, dtype=object)
+        docids = Texts.concatenate(self._docids) if self._has_docids else None
         qids, texts = self._qids.finish(), self._texts
         if not texts:
-            return JoinedRuns(qids, self._starts.finish(), comments, _all_differ(qids))
+            return JoinedRuns(qids, self._starts.finish(), comments, docids, _all_differ(qids))
         every: list[Any] = texts
         if len(texts) < len(qids):
             every = qids.tolist()
             for position, text in zip(self._text_at.finish().tolist(), texts, strict=True):
                 every[position] = text
-        return JoinedRuns(as_id_array(every), self._starts.finish(), comments, len(set(every)) == len(every))
+        return JoinedRuns(as_id_array(every), self._starts.finish(), comments, docids, len(set(every)) == len(every))
 
 
 class JoinedRuns(NamedTuple):
@@ -59,6 +65,7 @@ class JoinedRuns(NamedTuple):
     qids: npt.NDArray[Any]
     bounds: Ints
     comments: npt.NDArray[Any] | None
+    docids: Texts | None
     all_differ: bool
 
 

@@ -47,7 +47,7 @@ def scan_letor(
     r"""Read LETOR text lazily, in re-iterable blocks of whole queries.
 
     Memory does not grow with the size of the files, except for the query ids. The documents of a query must be
-    adjacent. A scan of an open file can be iterated once.
+    adjacent. A scan of an open file can be iterated once. Ids of documents are read as by `read_letor`.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def _blocks(
                 queries.feature_names = parser.feature_names(width, sparse=sparse)
                 comments = None if parsed.comments is None else np.array(parsed.comments, dtype=object)
                 rows = work.rows(parsed.n_rows, width)
-                piece = Piece(*rows, comments, parsed.starts.tolist(), parsed.all_qids())
+                piece = Piece(*rows, comments, parsed.starts.tolist(), parsed.all_qids(), parsed.docids)
                 try:
                     for block in queries.add(piece):
                         yield block

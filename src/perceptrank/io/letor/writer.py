@@ -21,6 +21,8 @@ from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 _BUFFER_BYTES = 4 * 2**20
 _LINE_BREAK = re.compile(r"[\r\n]")
 _BLANKS = " \t\v\f"
+_BLANK = re.compile(r"[\s\0]", re.ASCII)
+_DOCID = re.compile(r"docid\s*=\s*(\S+)", re.ASCII)
 _NO_ID = re.compile(r"[\s#\0]|^$")
 
 
@@ -28,7 +30,8 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
     """Write a stream as LETOR text that `read_letor` reads back exactly.
 
     Every value has the fewest decimals that round-trip. Feature names are written as lines ``#1:name`` before the first
-    document, comments at the end of each line.
+    document, comments at the end of each line, ids of documents at the beginning of the comments, as in
+    ``# docid = a7``.
 
     Parameters
     ----------
@@ -74,6 +77,11 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
                 else:
                     problem = "got different names"
                 raise ValueError(f"blocks must have the same features, {problem}")
+            if block.weights is not None and (block.weights != 1).any():
+                raise ValueError(
+                    "LETOR text has no place for the weights of queries: write a store or Parquet, "
+                    "or stream.with_weights(None)"
+                )
             for qid in block.qids.tolist():
                 if qid in seen:
                     raise ValueError(f"query ids must be distinct in LETOR text, got {qid!r} twice")
@@ -94,8 +102,11 @@ def _format_block(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes
     ids, id_bounds = _concatenate([_id_field(qid) for qid in block.qids.tolist()])
     query_of_row = np.repeat(np.arange(len(block)), np.diff(block.offsets))
     comments, comment_bounds = np.zeros(0, np.uint8), np.zeros(0, np.int64)
-    if block.comments is not None:
-        comments, comment_bounds = _concatenate([_comment_field(text) for text in block.comments])
+    if block.comments is not None or block.docids is not None:
+        texts = [""] * block.n_documents if block.comments is None else block.comments.tolist()
+        if block.docids is not None:
+            texts = list(map(_with_docid, texts, block.docids))
+        comments, comment_bounds = _concatenate([_comment_field(text) for text in texts])
     longest = int(np.diff(id_bounds).max()) + (int(np.diff(comment_bounds).max()) if len(comment_bounds) else 0)
     X, n = block.X, block.n_documents
     n_pairs = np.diff(X.starts) if isinstance(X, SparseFeatures) else np.full(n, block.n_features)
@@ -146,6 +157,15 @@ def _id_field(qid: Any) -> bytes:
     if _NO_ID.search(text):
         raise ValueError(f"a query id must be text without spaces, zero bytes and '#', got {qid!r}")
     return f" qid:{text}".encode()
+
+
+def _with_docid(comment: str, docid: str) -> str:
+    """Begin a comment with the id of its document, unless it tells the id already."""
+    if _BLANK.search(docid):
+        raise ValueError(f"an id of a document must be text without spaces in LETOR text, got {docid!r}")
+    if not docid or docid in _DOCID.findall(comment)[:1]:
+        return comment
+    return f"docid = {docid} {comment}".rstrip(" ")
 
 
 def _comment_field(comment: str) -> bytes:

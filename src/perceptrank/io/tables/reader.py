@@ -16,6 +16,7 @@ from perceptrank.stream.blocks import Scan
 from perceptrank.stream.grouping import group_runs
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import Name, ParameterError, check_choice, check_positive_whole
 
 Missing = Literal["error", "keep", "zero"]
@@ -38,7 +39,7 @@ def read_table(
     r"""Read judgements and features from CSV, TSV, JSON lines, logs of search engines or TREC files into memory.
 
     A row is a document of a query. Grades and features stand in one table, or in two, which are joined by query and
-    document. Query ids are text; ids of documents become the stream's comments.
+    document. Ids of queries and of documents are text.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def read_table(
     >>> path = pathlib.Path(tempfile.mkdtemp(), "judgements.csv")
     >>> _ = path.write_text("query,docid,rating,bm25\nshoes,a,2,1.5\nshoes,b,0,0.5\nhats,c,1,3\n")
     >>> stream = read_table(path)
-    >>> stream, stream.qids.tolist(), stream.comments.tolist()
+    >>> stream, stream.qids.tolist(), stream.docids.tolist()
     (QueryStream(2 queries, 3 documents, 1 features), ['shoes', 'hats'], ['a', 'b', 'c'])
     """
     tables = _open(paths, feature_paths, qid, docid, relevance, features, missing, dtype, report, progress)
@@ -199,9 +200,10 @@ def _cut(piece: Piece, max_bytes: int) -> Iterator[tuple[Piece, int]]:
     for q in range(1, len(bounds)):
         start, stop = bounds[first], bounds[q]
         if (stop - start) * row_bytes >= max_bytes or q == len(bounds) - 1:
-            comments = None if piece.comments is None else piece.comments[start:stop]
+            docids = None if piece.docids is None else piece.docids[start:stop]
             starts = [one - start for one in bounds[first:q]]
-            yield Piece(piece.X[start:stop], piece.relevance[start:stop], comments, starts, piece.qids[first:q]), start
+            rows = piece.X[start:stop], piece.relevance[start:stop]
+            yield Piece(*rows, None, starts, piece.qids[first:q], docids), start
             first = q
 
 
@@ -211,7 +213,7 @@ class _Columns:
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._values = GrowingArray(dtype)
         self._grades: list[Floats] = []
-        self._comments: list[npt.NDArray[Any] | None] = []
+        self._docids: list[Texts | None] = []
         self._qids: list[str] = []
         self._starts: list[int] = []
         self._n_rows = 0
@@ -225,7 +227,7 @@ class _Columns:
             )
         self._values.extend(X.ravel())
         self._grades.append(piece.relevance)
-        self._comments.append(piece.comments)
+        self._docids.append(piece.docids)
         begins_anew = not self._qids or piece.qids[0] != self._qids[-1]
         self._qids += piece.qids if begins_anew else piece.qids[1:]
         self._starts += [self._n_rows + start for start in (piece.starts if begins_anew else piece.starts[1:])]
@@ -235,11 +237,11 @@ class _Columns:
         """Bring the documents of each query together."""
         X: Features = self._values.finish().reshape(self._n_rows, len(names))
         grades = np.concatenate(self._grades)
-        texts = [one for one in self._comments if one is not None]
-        comments = np.concatenate(texts) if len(texts) == len(self._comments) else None
+        texts = [one for one in self._docids if one is not None]
+        docids = Texts.concatenate(texts) if len(texts) == len(self._docids) else None
         bounds = np.array([*self._starts, self._n_rows], dtype=np.int64)
         rows, offsets, qids = group_runs(as_id_array(self._qids), bounds)
         if rows is not None:
             X, grades = X[rows], grades[rows]
-            comments = None if comments is None else comments[rows]
-        return QueryStream._trusted(X, grades, offsets, qids, names, comments)
+            docids = None if docids is None else docids[rows]
+        return QueryStream._trusted(X, grades, offsets, qids, names, docids=docids)

@@ -20,6 +20,7 @@ from perceptrank.io.tables.judgements import Judgements
 from perceptrank.io.tables.rows import Rows, absent_feature, check_features, check_grades
 from perceptrank.io.tables.trec import TrecTable
 from perceptrank.kernels.arrays import Features
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import Setting
 
 Report = Callable[[TableColumns], object]
@@ -234,12 +235,9 @@ class Tables:
         X = check_features(chosen, self.missing)
         qids = chosen.qids
         starts = np.concatenate([[0], np.flatnonzero(qids[1:] != qids[:-1]) + 1])
-        comments = chosen.docids
-        if comments is not None and (empty := _are_none(comments)).any():
-            comments = np.where(empty, "", comments)
-        return Part(
-            Piece(X, grades, comments, starts.tolist(), qids[starts].tolist()), rows.names, rows.path, chosen.line
-        )
+        docids = None if chosen.docids is None else Texts(text or "" for text in chosen.docids.tolist())
+        piece = Piece(X, grades, None, starts.tolist(), qids[starts].tolist(), docids)
+        return Part(piece, rows.names, rows.path, chosen.line)
 
     def detached(self, part: Part) -> Part:
         """Return a piece that does not hold the text it was read from, and knows its first line only."""

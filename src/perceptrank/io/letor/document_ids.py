@@ -1,0 +1,48 @@
+"""Ids of documents in the comments of LETOR text, as in ``# docid = GX000-00-0000000 inc = 1``."""
+
+import numpy as np
+
+from perceptrank.io.letor.pairs import is_blank
+from perceptrank.kernels.arrays import Bytes, IntRows, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.stream.texts import Texts
+
+_EQUALS = ord("=")
+_WORD = np.frombuffer(b"docid", np.uint8)
+
+
+def copy_docids(text: Bytes, comments: IntRows) -> Texts | None:
+    """Copy the ids from comments, given as spans of a text, empty where a comment has none; None if none has one."""
+    content = np.empty(int((comments[:, 1] - comments[:, 0]).sum()), np.uint8)
+    starts = np.zeros(len(comments) + 1, np.int64)
+    _copy(text, comments, _WORD, content, starts)
+    return Texts._trusted(content[: starts[-1]].copy(), starts) if starts[-1] else None
+
+
+@compiled
+def _copy(text: Bytes, comments: IntRows, word: Bytes, content: Bytes, starts: Ints) -> None:
+    pos = 0
+    for row in range(len(comments)):
+        begin, end = comments[row]
+        for at in range(begin, end - len(word)):
+            matched = 0
+            while matched < len(word) and text[at + matched] == word[matched]:
+                matched += 1
+            if matched < len(word):
+                continue
+            first = at + matched
+            while first < end and is_blank(text[first]):
+                first += 1
+            if first == end or text[first] != _EQUALS:
+                continue
+            first += 1
+            while first < end and is_blank(text[first]):
+                first += 1
+            if first == end:
+                continue
+            while first < end and not is_blank(text[first]):
+                content[pos] = text[first]
+                pos += 1
+                first += 1
+            break
+        starts[row + 1] = pos

@@ -1,0 +1,123 @@
+"""Ids of documents and weights of queries in streams."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import perceptrank as pr
+from perceptrank.stream.texts import Texts
+
+TEXTS = st.lists(st.text(max_size=5), max_size=8)
+
+
+@given(TEXTS, st.data())
+def test_texts_are_a_list_of_texts(texts, data):
+    ours = Texts(texts)
+    assert ours.tolist() == list(ours) == texts
+    assert np.asarray(ours).tolist() == texts
+    assert ours.nbytes == sum(len(one.encode("utf-8", "surrogateescape")) for one in texts) + 8 * (len(texts) + 1)
+    start, stop = data.draw(st.tuples(st.integers(-9, 9), st.integers(-9, 9)))
+    step = data.draw(st.sampled_from([None, 1, 2, -1]))
+    assert ours[start:stop:step].tolist() == texts[start:stop:step]
+    rows = data.draw(st.lists(st.integers(0, max(0, len(texts) - 1)), max_size=6)) if texts else []
+    assert ours[np.array(rows, dtype=int)].tolist() == [texts[row] for row in rows]
+    assert (ours[start:stop] == texts[start:stop]).all()
+    assert [ours[i] for i in range(len(texts))] == texts
+    with pytest.raises(IndexError):
+        ours[len(texts)]
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(0, 3))
+def test_texts_concatenate(parts, cut):
+    joined = Texts.concatenate([Texts(part)[cut:] for part in parts])
+    assert joined.tolist() == [one for part in parts for one in part[cut:]]
+    assert pickle.loads(pickle.dumps(joined)).tolist() == joined.tolist()
+
+
+def test_texts_are_read_only():
+    texts = Texts(["a", "b"])
+    with pytest.raises(ValueError, match="read-only"):
+        texts.content[0] = 0
+    assert repr(texts) == "Texts(['a', 'b'], 2 texts)"
+    assert (texts == "b").tolist() == [False, True]
+
+
+def a_stream():
+    X = np.arange(14.0).reshape(7, 2)
+    return pr.QueryStream.from_arrays(
+        X, [1, 0, 2, 1, 0, 0, 3], qid=list("abaabbc"), docids=["x", "yü", "z", 4, "", "w", "v"], weights=[2, 0.5, 0]
+    )
+
+
+def test_ids_and_weights_follow_their_documents():
+    stream = a_stream()
+    assert stream.docids.tolist() == ["x", "z", "4", "yü", "", "w", "v"]
+    assert stream.weights.tolist() == [2, 0.5, 0]
+    query = stream[1]
+    X, relevance, qid = query
+    assert (qid, query.docids.tolist(), query.weight) == ("b", ["yü", "", "w"], 0.5)
+    assert X is query.X
+    assert relevance is query.relevance
+    again = pickle.loads(pickle.dumps(query))
+    assert (again.docids.tolist(), again.weight) == (["yü", "", "w"], 0.5)
+    assert stream[1:].docids.tolist() == ["yü", "", "w", "v"]
+    assert stream[[2, 0]].docids.tolist() == ["v", "x", "z", "4"]
+    assert stream[[2, 0]].weights.tolist() == [0, 2]
+    shuffled = stream.shuffled(3, documents=True)
+    names = dict(zip(map(tuple, stream.X), stream.docids, strict=True))
+    assert [names[tuple(row)] for row in shuffled.X] == shuffled.docids.tolist()
+    assert dict(zip(shuffled.qids, shuffled.weights, strict=True)) == {"a": 2, "b": 0.5, "c": 0}
+    plain = pr.QueryStream(stream.X, stream.relevance, stream.offsets)
+    both = stream + plain
+    assert both.docids.tolist() == stream.docids.tolist() + [""] * 7
+    assert both.weights.tolist() == [2, 0.5, 0, 1, 1, 1]
+    assert plain[0].docids is None
+    assert plain[0].weight == 1
+    other = stream.with_features(stream.X[:, :1])
+    assert other.docids is stream.docids
+    assert other.weights.tolist() == [2, 0.5, 0]
+    assert stream.with_weights(None).weights is None
+    with pytest.raises(AttributeError, match="cannot be replaced"):
+        stream.weights = None
+    with pytest.raises(ValueError, match="read-only"):
+        stream.weights[0] = 1
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_ids_and_weights_are_columns_of_frames(library):
+    pytest.importorskip(library)
+    stream = a_stream()
+    frame = stream.to_frame(library)
+    again = pr.QueryStream.from_frame(frame)
+    assert again.docids.tolist() == stream.docids.tolist()
+    assert again.weights.tolist() == stream.weights.tolist()
+    assert again.n_features == 2
+    chosen = pr.QueryStream.from_frame(frame, features=["f1", "query_weight"])
+    assert chosen.weights is None
+    assert chosen.X[:, 1].tolist() == [2, 2, 2, 0.5, 0.5, 0.5, 0]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"docids": ["a"]}, r"docids must have one id per document \(3\), got 1"),
+        ({"docids": ["a", "b", 1.5]}, "docids must be text or whole numbers, got 1.5 at document 2"),
+        ({"weights": [1, 2, 3, 4]}, r"one number per query \(2\) or per document \(3\), got shape \(4,\)"),
+        ({"weights": [1, -2]}, "weights must be finite and not negative, got -2.0 for query 1"),
+        ({"weights": [1, np.nan]}, "got nan for query 1"),
+        ({"weights": [1, 2, 1]}, "the same for all documents of a query, got 1.0 and 2.0 in query 'a'"),
+        ({"weights": ["x", "y"]}, "weights"),
+    ],
+)
+def test_wrong_ids_and_weights(given, problem):
+    with pytest.raises((ValueError, TypeError), match=problem):
+        pr.QueryStream.from_arrays(np.eye(3), [1, 0, 2], qid=["a", "a", "b"], **given)
+
+
+def test_weights_of_documents():
+    qid = ["a", "b", "a"]
+    stream = pr.QueryStream.from_arrays(np.eye(3), [1, 0, 2], qid=qid, weights=[3, 0.5, 3])
+    assert stream.weights.tolist() == [3, 0.5]
