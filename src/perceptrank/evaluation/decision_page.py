@@ -59,8 +59,8 @@ def _verdicts(decisions: Iterable[Decision]) -> str:
 
 def _means(result: "Evaluation") -> str:
     rows: list[list[str | Cell]] = [
-        [printable(name), *(number(f"{trace.mean(one):.4f}") for one in result.measures)]
-        for name, trace in result.traces.items()
+        [printable(name), *(number(f"{result.mean(name, one):.4f}") for one in result.measures)]
+        for name in result.traces
     ]
     headings: list[str | Cell] = ["model", *(Cell(str(one), True) for one in result.measures)]
     caption = f"Means over {len(result):,} held-out queries; the first model is the one that is live."

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from perceptrank.evaluation.bootstrap import FEWEST_QUERIES, simultaneous_intervals
+from perceptrank.evaluation.bootstrap import simultaneous_intervals
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Bools, Floats
 from perceptrank.measures import Measure
@@ -21,11 +21,13 @@ class Difference(NamedTuple):
     model, measure : str
         Name of the challenger, and of the measure.
     old, new : float
-        Means of the incumbent and of the challenger, over the queries that the measure does not leave out.
+        Means of the incumbent and of the challenger, over the queries that the measure does not leave out, by the
+        queries' weights if they have any.
     difference, low, high : float
         ``new - old`` and its confidence interval, which is NaN with fewer than 30 queries.
     deviation : float
-        Standard deviation of the difference of one query.
+        Standard deviation of the difference of one query: the standard error of the mean times the square root of the
+        number of queries.
     critical : float
         Half-width of the interval in standard errors of the mean; NaN if it is not of that kind.
     n_queries, n_better, n_worse : int
@@ -48,7 +50,7 @@ class Difference(NamedTuple):
     @property
     def is_small(self) -> bool:
         """True if there are too few queries for an interval."""
-        return self.n_queries < FEWEST_QUERIES
+        return bool(np.isnan(self.low))
 
 
 class Slice(NamedTuple):
@@ -76,6 +78,7 @@ class Slice(NamedTuple):
 
 def differences(
     traces: Mapping[str, Trace],
+    weights: Floats | None,
     measures: Sequence[Measure],
     parts: Sequence[Bools],
     *,
@@ -84,46 +87,45 @@ def differences(
 ) -> list[list[Difference]]:
     """Return, for each part of the queries, the differences of all but the first trace to the first.
 
-    Parts are given by which queries they have, and have none in common.
+    Parts are given by which queries they have, and have none in common. Weights are those of the queries in all means.
     """
     first, *others = traces
     columns = [(name, measure) for name in others for measure in measures]
     old = np.stack([traces[first].values(measure) for _, measure in columns], axis=1)
     new = np.stack([traces[name].values(measure) for name, measure in columns], axis=1)
     samples = [(new - old)[part] for part in parts]
-    found = simultaneous_intervals(samples, confidence=confidence, n_resamples=N_RESAMPLES, seed=seed)
-    return [
-        [
-            _difference(
-                name,
-                str(measure),
-                old[part, k],
-                new[part, k],
-                (float(found.low[s, k]), float(found.high[s, k]), float(found.critical[s, k])),
-            )
-            for k, (name, measure) in enumerate(columns)
-        ]
-        for s, part in enumerate(parts)
-    ]
+    own = [None if weights is None else weights[part] for part in parts]
+    found = simultaneous_intervals(samples, own, confidence=confidence, n_resamples=N_RESAMPLES, seed=seed)
+    rows = []
+    for s, part in enumerate(parts):
+        counted = ~np.isnan(samples[s]) & (True if weights is None else (weights[part] > 0)[:, None])
+        ns = counted.sum(axis=0)
+        rows.append(
+            [
+                Difference(
+                    name,
+                    str(measure),
+                    weighted_mean(old[part, k], own[s]),
+                    weighted_mean(new[part, k], own[s]),
+                    float(found.mean[s, k]),
+                    float(found.low[s, k]),
+                    float(found.high[s, k]),
+                    float(found.error[s, k] * np.sqrt(ns[k])) if ns[k] > 1 else np.nan,
+                    float(found.critical[s, k]),
+                    int(ns[k]),
+                    int((counted & (samples[s] > 0))[:, k].sum()),
+                    int((counted & (samples[s] < 0))[:, k].sum()),
+                )
+                for k, (name, measure) in enumerate(columns)
+            ]
+        )
+    return rows
 
 
-def _difference(name: str, measure: str, old: Floats, new: Floats, interval: tuple[float, float, float]) -> Difference:
-    counted = ~np.isnan(new - old)
-    old, new = old[counted], new[counted]
-    changes = new - old
-    n = len(changes)
-    low, high, critical = interval
-    return Difference(
-        name,
-        measure,
-        float(old.mean()) if n else np.nan,
-        float(new.mean()) if n else np.nan,
-        float(changes.mean()) if n else np.nan,
-        low,
-        high,
-        float(changes.std(ddof=1)) if n > 1 else np.nan,
-        critical,
-        n,
-        int((changes > 0).sum()),
-        int((changes < 0).sum()),
-    )
+def weighted_mean(values: Floats, weights: Floats | None) -> float:
+    """Return the mean of values that are not NaN, by their weights if there are any; NaN if none counts."""
+    counted = ~np.isnan(values)
+    if weights is None:
+        return float(values[counted].mean()) if counted.any() else np.nan
+    total = weights[counted].sum()
+    return float(weights[counted] @ values[counted] / total) if total > 0 else np.nan

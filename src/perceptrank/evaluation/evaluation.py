@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.evaluation.decision import Answer, Decision, decide, rule, summary
-from perceptrank.evaluation.differences import Difference, Slice, differences
+from perceptrank.evaluation.differences import Difference, Slice, differences, weighted_mean
 from perceptrank.evaluation.slices import By, LabelCollector, grouped
 from perceptrank.evaluation.trace import Trace
 from perceptrank.evaluation.worst import QueryChange, WorstQueries
+from perceptrank.kernels.arrays import Floats
 from perceptrank.measures import Measure, MeasureLike, parse
 from perceptrank.stream.frames import make_frame
 from perceptrank.stream.validation import ParameterError, check_positive_whole
@@ -33,6 +34,8 @@ class Evaluation:
         Identifier of each query.
     sizes : array of int
         Number of documents of each query.
+    weights : array of float or None
+        Weights of the queries in all means, if the stream has them.
     margin, confidence : float
         What `evaluate` was given.
     """
@@ -42,6 +45,7 @@ class Evaluation:
         traces: Mapping[str, Trace],
         qids: npt.NDArray[Any],
         sizes: npt.NDArray[np.int64],
+        weights: Floats | None,
         worst: Mapping[tuple[str, Measure], WorstQueries],
         labels: npt.NDArray[Any] | None,
         *,
@@ -50,7 +54,7 @@ class Evaluation:
         confidence: float,
         seed: int,
     ) -> None:
-        self.traces, self.qids, self.sizes = dict(traces), qids, sizes
+        self.traces, self.qids, self.sizes, self.weights = dict(traces), qids, sizes, weights
         self.margin, self.confidence = margin, confidence
         self._worst, self._labels, self._n_worst, self._seed = dict(worst), labels, n_worst, seed
 
@@ -78,6 +82,20 @@ class Evaluation:
         """Names of the other rankers."""
         return list(self.traces)[1:]
 
+    def mean(self, model: str, measure: MeasureLike | None = None) -> float:
+        """Return the mean of a ranker's values, by the queries' weights if they have any.
+
+        Parameters
+        ----------
+        model : str
+            Name of the ranker.
+        measure : str or Measure, optional
+            Default the first.
+        """
+        if model not in self.traces:
+            raise ParameterError("model", f"must be one of {', '.join(map(repr, self.traces))}", model)
+        return weighted_mean(self.traces[model].values(self._measure(measure)), self.weights)
+
     @cached_property
     def differences(self) -> list[Difference]:
         """Difference of each challenger to the incumbent in each measure; their intervals hold all at once."""
@@ -85,7 +103,7 @@ class Evaluation:
         return self._differences(self.measures, [everything])[0]
 
     def _differences(self, measures: Sequence[Measure], parts: Sequence[Any]) -> list[list[Difference]]:
-        return differences(self.traces, measures, parts, confidence=self.confidence, seed=self._seed)
+        return differences(self.traces, self.weights, measures, parts, confidence=self.confidence, seed=self._seed)
 
     @property
     def rule(self) -> str:
@@ -207,7 +225,7 @@ class Evaluation:
 
     def as_plain(self) -> dict[str, Any]:
         """Return everything but the values of single queries as dicts, lists, text and numbers."""
-        means = [{"model": name, **trace.means()} for name, trace in self.traces.items()]
+        means = [{"model": name} | {str(one): self.mean(name, one) for one in self.measures} for name in self.traces]
         return {
             "answer": self.answer,
             "verdict": self.verdict,

@@ -114,7 +114,8 @@ def evaluate(
     labels = None if by is None else LabelCollector(by)
     traces: dict[str, list[Trace]] = {name: [] for name in rankers}
     qids: list[Any] = []
-    sizes = []
+    sizes: list[Any] = []
+    weights: list[Floats | None] = []
     n_queries = n_rows = 0
 
     def rank(one: _NamedRanker, block: QueryStream) -> tuple[Floats, dict[Measure, Floats]]:
@@ -134,6 +135,7 @@ def evaluate(
                 labels.add(block)
             qids.append(block.qids)
             sizes.append(np.diff(block.offsets))
+            weights.append(block.weights)
             n_queries, n_rows = n_queries + len(block), n_rows + block.n_documents
     together = {name: Trace.concatenate(parts) for name, parts in traces.items()}
     for measure in chosen:
@@ -143,6 +145,7 @@ def evaluate(
         together,
         np.concatenate(qids),
         np.concatenate(sizes),
+        _joined_weights(weights, sizes),
         kept,
         None if labels is None else labels.labels(n_queries),
         n_worst=int(worst),
@@ -173,6 +176,13 @@ def _values(scores: Floats, block: QueryStream, chosen: list[Measure], first: in
     for measure in chosen:
         measure.check_grades(block.relevance)
     return {one: one.per_query(scores, block.relevance, block.offsets, first) for one in chosen}
+
+
+def _joined_weights(parts: list[Floats | None], sizes: list[Any]) -> Floats | None:
+    """Return the weights of all queries, 1 in blocks without; None if there are none at all."""
+    if all(part is None for part in parts):
+        return None
+    return np.concatenate([np.ones(len(own)) if part is None else part for part, own in zip(parts, sizes, strict=True)])
 
 
 def _named(rankers: Any) -> dict[str, Any]:

@@ -100,10 +100,10 @@ class WorstQueries:
         old_places, new_places = (places(self._measure, one[rows], grades, number) for one in scores)
         n_shown = min(_PLACES, self._measure.cutoff or _PLACES)
         shown = np.flatnonzero(np.minimum(old_places, new_places) <= n_shown)
-        docids = getattr(block, "docids", None)
+        docids = [""] * len(grades) if block.docids is None else block.docids[rows].tolist()
         documents = tuple(
             MovedDocument(
-                None if docids is None else str(docids[rows][i]),
+                docids[i] or None,
                 first[1] + rows.start + i,
                 float(grades[i]),
                 int(old_places[i]),
