@@ -20,6 +20,7 @@ _DRAWN_AT_ONCE = 10**7
 _FEWEST_NOT_ZERO = 10
 _ENOUGH_NOT_ZERO = 100
 _LARGEST_RESAMPLE, _LARGEST_OF_MANY = 2**14, 2**12
+_ALL_ONE: Floats = np.empty(0)
 
 
 def resampled_means(values: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
@@ -111,9 +112,10 @@ class _Sample:
     """
 
     def __init__(self, values: Floats, weights: Floats | None) -> None:
-        self._weights = np.ones(len(values)) if weights is None else weights
-        counted = ~np.isnan(values) & (self._weights > 0)[:, None]
-        w = np.where(counted, self._weights[:, None], 0.0)
+        self._weights = _ALL_ONE if weights is None else np.ascontiguousarray(weights)
+        own = np.ones(len(values)) if weights is None else weights
+        counted = ~np.isnan(values) & (own > 0)[:, None]
+        w = np.where(counted, own[:, None], 0.0)
         x = np.where(counted, values, 0.0)
         totals = w.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -135,10 +137,9 @@ class _Sample:
         n, rarest = len(values), int(self.n_not_zero[chosen].min())
         size = n if n <= most_rows or rarest * most_rows < n * _ENOUGH_NOT_ZERO else most_rows
         sums = np.zeros((n_resamples, 5, values.shape[1]))
-        own = np.ascontiguousarray(self._weights)
 
         def draw(first: int, last: int) -> None:
-            draw_sums(read_only(values), read_only(own), size, seed, first, sums[first:last])
+            draw_sums(read_only(values), read_only(self._weights), size, seed, first, sums[first:last])
 
         cuts = np.linspace(0, n_resamples, n_processors() + 1).astype(int).tolist()
         with ThreadPoolExecutor(len(cuts) - 1) as pool:
@@ -166,7 +167,8 @@ def _errors(sums: Floats, counts: npt.NDArray[Any] | np.float64) -> Floats:
 def draw_sums(values: Floats, weights: Floats, size: int, seed: int, first: int, sums: FloatRows) -> None:
     """Add the sums of w, w x, w^2, w^2 x and w^2 x^2 of `size` rows, drawn with replacement, for each resample.
 
-    A value that is NaN does not count. A resample depends on the seed and its number alone, from `first` on.
+    A value that is NaN does not count; without weights, all are 1. A resample depends on the seed and its number alone,
+    from `first` on.
     """
     n, n_columns = np.uint64(len(values)), values.shape[1]
     for b in range(len(sums)):
@@ -179,7 +181,7 @@ def draw_sums(values: Floats, weights: Floats, size: int, seed: int, first: int,
             for k in range(n_columns):
                 x = values[i, k]
                 counts = x == x  # noqa: PLR0124
-                w = weights[i] if counts else 0.0
+                w = (weights[i] if len(weights) else 1.0) if counts else 0.0
                 weighted = w * x if counts else 0.0
                 sums[b, 0, k] += w
                 sums[b, 1, k] += weighted
