@@ -136,7 +136,7 @@ def _slices(result: "Evaluation") -> str:
         else ""
     )
     return (
-        f"<p>Differences in {escape(str(result.measures[0]))}, the largest slice first. The intervals of all slices "
+        f"<p>Differences in {escape(str(result.measures[0]))}. The intervals of all slices "
         "hold at once, so they are wider than one alone would be; a slice with fewer than 30 queries has none."
         f"{left}</p>{table(headings, rows)}"
     )

@@ -90,7 +90,7 @@ def _feature(block: QueryStream, name: str) -> npt.NDArray[np.float64]:
 
 
 def grouped(labels: npt.NDArray[Any]) -> list[tuple[str, Bools]]:
-    """Group queries by their labels, numbers of many different values by quarters; the largest group first.
+    """Group queries by their labels, the largest group first; numbers of many different values by quarters, in order.
 
     >>> [(label, int(part.sum())) for label, part in grouped(np.array(["tail", "head", "tail", None]))]
     [('tail', 2), ('head', 1), ('(none)', 1)]
@@ -105,7 +105,7 @@ def grouped(labels: npt.NDArray[Any]) -> list[tuple[str, Bools]]:
             numbers = np.searchsorted(edges, labels)
             parts = [present & (numbers == g) for g in range(len(edges) + 1)]
             groups = [(_range(labels[part]), part) for part in parts if part.any()]
-            return _by_size(groups + ([(NO_LABEL, ~present)] if not present.all() else []))
+            return groups + ([(NO_LABEL, ~present)] if not present.all() else [])
     texts = np.array([_text(one) for one in labels.tolist()], dtype=object)
     found = {text: [] for text in dict.fromkeys(texts)}  # type: dict[str, list[int]]
     for q, text in enumerate(texts):
