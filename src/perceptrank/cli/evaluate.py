@@ -81,7 +81,7 @@ def evaluate(
             worst=kept,
         )
     if page is not None:
-        result.save_page(page)
+        result.save_page(page, by=by or "")
     if as_json:
         print_json(result.as_plain() | {"by": by, "seconds": round(time.perf_counter() - start, 3)})
     else:

@@ -16,25 +16,25 @@ from perceptrank.io.names import printable
 if TYPE_CHECKING:
     from perceptrank.evaluation.evaluation import Evaluation
 
-WORDS = {"yes": "Yes", "no": "No", "undecided": "Not decided"}
 _MOST_SLICES = 50
 _WIDTH, _HEIGHT = 240, 18
 _PROMISE = (
-    "An interval is about the mean over queries like these: with other queries of the same kind, all intervals of a "
-    "table would hold what they are about in so many of a hundred evaluations. Queries count alike and are taken for "
-    "independent of each other. What the intervals do not cover: grades that are wrong or that favour documents which "
-    "the incumbent showed, queries of another season or market, and what users will do."
+    "The intervals are about the mean over all queries of the kind that these are a sample of: in about {percent} of "
+    "100 such samples, every interval of a table holds the difference that it is about. Queries are taken for "
+    "independent of each other. What the intervals do not cover: grades that are wrong, or that favour documents which "
+    "the incumbent has shown; queries of another season or market; and what users will do."
 )
 
 
-def decision_page(result: "Evaluation", title: str) -> str:
+def decision_page(result: "Evaluation", title: str, by: str = "") -> str:
     """Format an evaluation as one self-contained page."""
     sections = [Section("differences", "Differences", _differences(result))]
     if result.slices:
-        sections.append(Section("slices", "Slices", _slices(result)))
+        sections.append(Section("slices", printable(f"Slices by {by}") if by else "Slices", _slices(result)))
     if any(result._worst[name, result.measures[0]].changes for name in result.challengers):
         sections.append(Section("worst", "Queries that lost most", _worst(result)))
-    about = f"<p>{_text(result.rule)}</p><p>{_PROMISE}</p>"
+    promise = _PROMISE.format(percent=f"{result.confidence * 100:g}")
+    about = f"<p>{_text(result.rule)}</p><p>{promise}</p>"
     sections.append(Section("rule", "The rule, and what the intervals promise", about))
     return html_page(title, _verdicts(result.decisions), _means(result), sections)
 
@@ -51,9 +51,8 @@ def _text(value: Any) -> str:
 def _verdicts(decisions: Iterable[Decision]) -> str:
     found = []
     for one in decisions:
-        word, said = WORDS[one.answer], printable(one.sentence)
-        rest = said.removeprefix(f"{word}: ")
-        found.append(f'<p class="verdict {one.answer}"><b>{word}.</b> {escape(rest[:1].upper() + rest[1:])}</p>')
+        word, _, rest = printable(one.sentence).partition(": ")
+        found.append(f'<p class="verdict {one.answer}"><b>{escape(word)}:</b> {escape(rest)}</p>')
     return "".join(found)
 
 
@@ -80,21 +79,21 @@ def _difference_table(found: list[Difference], margin: float | None) -> str:
     headings: list[str | Cell] = [
         "model",
         "measure",
-        *(Cell(one, True) for one in ("old", "new", "difference")),
+        Cell("difference", True),
         "interval",
         *([] if margin is None else [""]),
-        *(Cell(one, True) for one in ("queries", "better", "worse")),
+        *(Cell(one, True) for one in ("old", "new", "queries", "better", "worse")),
     ]
     scale = _scale(found)
     rows: list[list[str | Cell]] = [
         [
             printable(one.model),
             one.measure,
-            number(f"{one.old:.4f}"),
-            number(f"{one.new:.4f}"),
             number(signed(one.difference), is_best=one.low > 0 or one.high < 0),
             interval_text(one),
             *([] if margin is None else [Cell("", html=drawn_interval(one, scale, margin))]),
+            number(f"{one.old:.4f}"),
+            number(f"{one.new:.4f}"),
             number(f"{one.n_queries:,}"),
             number(f"{one.n_better:,}"),
             number(f"{one.n_worse:,}"),
@@ -114,11 +113,11 @@ def _slices(result: "Evaluation") -> str:
             printable(one.label),
             *([printable(each.model)] if several else []),
             number(f"{one.n_queries:,}"),
-            number(f"{each.old:.4f}"),
-            number(f"{each.new:.4f}"),
             number(signed(each.difference), is_best=each.low > 0 or each.high < 0),
             interval_text(each),
             Cell("", html=drawn_interval(each, scale, result.margin)),
+            number(f"{each.old:.4f}"),
+            number(f"{each.new:.4f}"),
         ]
         for one in shown
         for each in one.differences
@@ -126,9 +125,12 @@ def _slices(result: "Evaluation") -> str:
     headings: list[str | Cell] = [
         "slice",
         *(["model"] if several else []),
-        *(Cell(one, True) for one in ("queries", "old", "new", "difference")),
+        Cell("queries", True),
+        Cell("difference", True),
         "interval",
         "",
+        Cell("old", True),
+        Cell("new", True),
     ]
     left = (
         f" {len(result.slices) - _MOST_SLICES:,} smaller slices are not shown."
@@ -160,7 +162,7 @@ def _query(change: QueryChange, measure: str, *, is_open: bool) -> str:
             number(f"{one.grade:g}"),
             number(str(one.old_place)),
             number(str(one.new_place)),
-            Cell("", html=_move(one.old_place - one.new_place)),
+            Cell("", html=_move(one.old_place - one.new_place, one.grade)),
         ]
         for one in change.documents
     ]
@@ -177,10 +179,12 @@ def _query(change: QueryChange, measure: str, *, is_open: bool) -> str:
     )
 
 
-def _move(up: int) -> str:
+def _move(up: int, grade: float) -> str:
+    """Write by how many places a document moved, in colour if it is relevant."""
     if up == 0:
         return ""
-    return f'<span class="{"up" if up > 0 else "down"}">{"▲" if up > 0 else "▼"} {abs(up)}</span>'
+    kind = "soft" if grade == 0 else "up" if up > 0 else "down"
+    return f'<span class="{kind}">{"▲" if up > 0 else "▼"} {abs(up)}</span>'
 
 
 def document_name(docid: str | None, row: int) -> str:

@@ -262,15 +262,18 @@ class Evaluation:
 
         return summary_html(self)
 
-    def save_page(self, path: str | os.PathLike[str], *, title: str = "May it go live?") -> None:
+    def save_page(self, path: str | os.PathLike[str], *, title: str = "May it go live?", by: str = "") -> None:
         """Write everything as one HTML page that opens from disk and loads nothing, atomically.
 
         Parameters
         ----------
         path : path
         title : str
+            Title of the page.
+        by : str
+            Heading of the slices: what they are by.
         """
         from perceptrank.evaluation.decision_page import decision_page
         from perceptrank.io.atomic import write_atomically
 
-        write_atomically(Path(path), decision_page(self, title))
+        write_atomically(Path(path), decision_page(self, title, by))
