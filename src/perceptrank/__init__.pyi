@@ -19,8 +19,14 @@ from .datasets.teacher import teacher_stream as teacher_stream
 from .evaluation.comparison import Comparison as Comparison
 from .evaluation.comparison import Standing as Standing
 from .evaluation.comparison import compare as compare
+from .evaluation.decision import Decision as Decision
+from .evaluation.differences import Difference as Difference
+from .evaluation.differences import Slice as Slice
+from .evaluation.evaluation import Evaluation as Evaluation
 from .evaluation.holdout import evaluate as evaluate
 from .evaluation.trace import Trace as Trace
+from .evaluation.worst import MovedDocument as MovedDocument
+from .evaluation.worst import QueryChange as QueryChange
 from .io.errors import FormatError as FormatError
 from .io.letor.reader import read_letor as read_letor
 from .io.letor.scan import scan_letor as scan_letor

@@ -182,3 +182,65 @@ def test_presets_refuse_what_they_cannot_reproduce():
         pr.preset("scikit-learn", "ap")
     with pytest.raises(ValueError, match="'lightgbm', 'xgboost'"):
         pr.preset("solr", "ap")
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "plain"),
+    [
+        ("trec_eval:ndcg@10", "trec_eval", "ndcg@10"),
+        (" TREC_eval:MAP ", "trec_eval", "ap"),
+        ("ir_measures:p@5", "ir_measures", "p@5"),
+        ("sklearn:ndcg", "scikit-learn", "ndcg"),
+        ("scikit-learn:ndcg@3", "scikit-learn", "ndcg@3"),
+        ("lightgbm:ndcg@5:seed=3", "lightgbm", "ndcg@5:seed=3"),
+        ("lightgbm:ndcg@5:ties=stable", "lightgbm", "ndcg@5"),
+        ("xgboost:err@10", "xgboost", "err@10"),
+    ],
+)
+def test_conventions_by_name(name, tool, plain):
+    assert pr.parse(name) == pr.preset(tool, plain)
+    assert pr.parse(str(pr.parse(name))) == pr.parse(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("sklearn:ap", "the scikit-learn preset offers ndcg and ndcg@k only"),
+        ("trec_eval:ndcg@10:gain=exp2", "trec_eval has gain=linear, not gain=exp2: leave out trec_eval: or gain="),
+        ("lightgbm:ap:empty=zero", "lightgbm has empty=one, not empty=zero"),
+        ("trec_eval:", "unknown measure ''"),
+        ("solr:ap", "unknown measure 'solr:ap'. Known measures: .* trec_eval:ndcg@10"),
+        ("trec_eval:lightgbm:ap", "unknown measure 'lightgbm:ap'"),
+    ],
+)
+def test_conventions_that_cannot_be_had_by_name(name, message):
+    with pytest.raises(ValueError, match=message):
+        pr.parse(name)
+
+
+def test_names_of_conventions_wherever_measures_are_named(judged):
+    """A pass of learning, an evaluation and a comparison record what the tools themselves say of the same scores."""
+    import pytrec_eval
+    from sklearn.metrics import ndcg_score
+
+    scores, grades, sizes = judged
+    stream = pr.QueryStream.from_arrays(scores[:, None], grades, group=sizes)
+    names = ["trec_eval:ndcg@10", "trec_eval:ap", "sklearn:ndcg@10"]
+    ranker = pr.FixedRanker([1.0])
+    traces = [
+        ranker.learn(stream, names),
+        pr.evaluate(ranker, stream, names),
+        pr.compare([pr.FixedRanker([1.0])], stream, names).traces["fixed"],
+    ]
+    qrel, run = run_of(judged)
+    theirs = pytrec_eval.RelevanceEvaluator(qrel, {"ndcg_cut", "map"}).evaluate(run)
+    starts = np.cumsum(sizes) - sizes
+    rows = [slice(start, start + size) for start, size in zip(starts, sizes, strict=True)]
+    for trace in traces:
+        for ours, their_name in zip(names, ("ndcg_cut_10", "map"), strict=False):
+            expected = [theirs[str(q)][their_name] for q in range(len(sizes))]
+            np.testing.assert_allclose(trace.values(ours), expected, rtol=1e-12, atol=1e-15)
+        values = trace.values("sklearn:ndcg@10")
+        for q in np.flatnonzero(sizes > 1):
+            expected = ndcg_score(grades[None, rows[q]], scores[None, rows[q]], k=10)
+            assert values[q] == pytest.approx(expected, rel=1e-12, abs=1e-15)

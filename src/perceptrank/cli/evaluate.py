@@ -1,22 +1,120 @@
 """The command `evaluate`."""
 
 import time
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 import perceptrank as pr
-from perceptrank.cli.options import DEFAULT_RECORD, AsJson, Model, Record
+from perceptrank.cli.decisions import exit_code, show_decision
+from perceptrank.cli.files import Reads, Writes
+from perceptrank.cli.models import load_ranker, split_models
+from perceptrank.cli.options import DEFAULT_RECORD, AsJson, Record
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
-from perceptrank.cli.tables import interval, plain, show
+from perceptrank.cli.tables import interval, plain, print_json, show
+
+if TYPE_CHECKING:
+    from perceptrank.learners.learner import Learner
+
+_KEPT = 10
 
 
-def evaluate(*, model: Model, record: Record = None, reading: Reading, as_json: AsJson = False) -> None:
-    """Measure a model on held-out queries, without learning from them.
+def evaluate(
+    *,
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="Model that 'perceptrank learn' has saved, or weights: names and weights as JSON, a linear model of "
+            "Solr, Elasticsearch or OpenSearch. More models may follow, before the files."
+        ),
+        Reads(),
+    ],
+    record: Record = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Slices of the queries: a column of tables or Parquet files with one value per query, 'length' "
+            "(number of documents), or feature:NAME.",
+        ),
+    ] = None,
+    worst: Annotated[int | None, typer.Option(min=1, help="List so many queries that lost most.")] = None,
+    margin: Annotated[
+        float, typer.Option(min=0, help="Loss in a mean that is tolerated; by default a model must be better.")
+    ] = 0.0,
+    confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
+    page: Annotated[Path | None, typer.Option(help="HTML page to write all of it to."), Writes()] = None,
+    reading: Reading,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a model on held-out queries; or several, and say whether one may replace the first.
 
-    Example: perceptrank evaluate model.json test.txt.gz --record ndcg@10 --record ap
+    Exit status, of several models: 0 if one may go live, 3 if none may, 4 if it is not decided; 1 and 2 for errors.
+
+    Example: perceptrank evaluate current.json new.json day3.parquet --by category --worst 10
     """
     start = time.perf_counter()
-    ranker = pr.load(model)
+    models, files = split_models(model, reading.files)
+    reading = replace(reading, files=files)
+    rankers = {path: load_ranker(path) for path in models}
+    if len(rankers) == 1:
+        given = {"--by": by, "--worst": worst, "--margin": margin or None, "--page": page}
+        if several := [name for name, value in given.items() if value is not None]:
+            raise ValueError(
+                f"{', '.join(several)}: needs several models, of which the first is live, got {model} alone"
+            )
+        _evaluate_one(model, rankers[model], record, reading, start, as_json=as_json)
+        return
+    labels, reading = _labels(by, rankers, reading)
+    kept = worst or (_KEPT if page is not None else 0)
+    with ProgressBar("evaluating") as bar:
+        result = pr.evaluate(
+            rankers,
+            reading.blocks(bar),
+            record or DEFAULT_RECORD,
+            by=labels,
+            margin=margin,
+            confidence=confidence,
+            worst=kept,
+        )
+    if page is not None:
+        result.save_page(page, by=by or "")
+    if as_json:
+        print_json(result.as_plain() | {"by": by, "seconds": round(time.perf_counter() - start, 3)})
+    else:
+        show_decision(result, by=by, n_worst=worst or 0)
+    if code := exit_code(result.answer):
+        raise typer.Exit(code)
+
+
+def _labels(by: str | None, rankers: "dict[str, Learner]", reading: Reading) -> tuple[Any, Reading]:
+    """Return what to slice by; a column of Parquet files that is not a feature of the models is not read as one."""
+    from perceptrank.io.query_labels import features_without, read_labels
+    from perceptrank.io.sources import format_of
+
+    if by is None or by == "length" or by.startswith("feature:"):
+        return by, reading
+    column = by.removeprefix("column:")
+    kinds = {"table" if reading.feature_paths else format_of(one) for one in reading.files if one != "-"}
+    if not kinds or not kinds <= {"table", "parquet"}:
+        raise ValueError(
+            f"--by {by}: only tables and Parquet files have columns; --by length or feature:NAME goes here"
+        )
+    names = reading.column_names()
+    labels = read_labels(list(reading.files), column, reading.feature_paths or None, qid=names.get("qid"))
+    known = {name for one in rankers.values() for name in getattr(one, "feature_names_in_", ())}
+    if kinds == {"parquet"} and "features" not in names and column not in known:
+        features = features_without(list(reading.files), column, **names)
+        reading = replace(reading, column=[*(reading.column or []), *(f"feature={name}" for name in features)])
+    return labels, reading
+
+
+def _evaluate_one(
+    model: str, ranker: "Learner", record: list[str] | None, reading: Reading, start: float, *, as_json: bool
+) -> None:
     with ProgressBar("evaluating") as bar:
         trace = pr.evaluate(ranker, reading.blocks(bar), record or DEFAULT_RECORD)
     rows: list[dict[str, Any]] = []

@@ -74,7 +74,7 @@ class Reading(Dialect):
             whole=self.whole,
             comments=self.comments,
             progress=bar,
-            columns=self._columns(),
+            columns=self.column_names(),
             missing="keep" if self.missing else "zero" if self.zero_missing else "error",
             sparse=self.sparse,
             feature_paths=list(self.feature_paths or ()),
@@ -82,7 +82,7 @@ class Reading(Dialect):
             **{name: value for name, value in given.items() if value is not None},
         )
 
-    def _columns(self) -> dict[str, Any]:
+    def column_names(self) -> dict[str, Any]:
         """Names of columns of tables and Parquet files; several features make a list."""
         named: dict[str, Any] = {}
         for pair in self.column or []:

@@ -7,6 +7,10 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "trace": ["Trace"],
         "holdout": ["evaluate"],
+        "evaluation": ["Evaluation"],
+        "decision": ["Decision"],
+        "differences": ["Difference", "Slice"],
+        "worst": ["MovedDocument", "QueryChange"],
         "comparison": ["Comparison", "Standing", "compare"],
     },
 )

@@ -1,10 +1,26 @@
 """Paired bootstrap over queries, with simultaneous confidence intervals."""
 
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
-from perceptrank.kernels.arrays import Floats
+from perceptrank.kernels.arrays import Bools, FloatRows, Floats
+from perceptrank.kernels.chance import noise
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.processors import n_processors
+from perceptrank.stream.validation import read_only
 
+FEWEST_QUERIES = 30
 _DRAWN_AT_ONCE = 10**7
+_FEWEST_NOT_ZERO = 10
+_ENOUGH_NOT_ZERO = 100
+_LARGEST_RESAMPLE, _LARGEST_OF_MANY = 2**14, 2**12
+_ALL_ONE: Floats = np.empty(0)
 
 
 def resampled_means(
@@ -45,3 +61,153 @@ def simultaneous_half_widths(drawn: Floats, means: Floats, best: int, confidence
             errors = error
     half_widths: Floats = np.quantile(largest, confidence) * errors
     return half_widths
+
+
+class Intervals(NamedTuple):
+    """Simultaneous intervals of the means of the columns of one or several samples: samples x columns each."""
+
+    mean: Floats
+    error: Floats  # standard error of the mean
+    low: Floats
+    high: Floats
+    critical: Floats  # half-width in standard errors, NaN of those that are not resampled
+
+
+def simultaneous_intervals(
+    samples: Sequence[Floats],
+    weights: Sequence[Floats | None],
+    *,
+    confidence: float,
+    n_resamples: int,
+    seed: int,
+) -> Intervals:
+    """Return confidence intervals for the mean of each column of each sample, which hold all at once.
+
+    Values are between -1 and 1, NaN where a row does not count for a column; the samples have no row in common. Weights
+    of rows are those of the means; one of weight 0 does not count. An interval extends by as many standard errors as
+    the largest studentised deviation of all means has in resamples of the rows, at its quantile: skewness and
+    correlation of the columns are taken into account. If fewer than 10 rows are not 0, resampling tells little, and the
+    interval is what the number of such rows allows: their share in all that could come is at most the upper limit of a
+    Poisson mean, and the mean is not larger. A column with fewer than 30 values, by their effective number if they have
+    weights, has no interval, NaN.
+    """
+    drawn_from = [_Sample(sample, own) for sample, own in zip(samples, weights, strict=True)]
+    mean, error = np.array([one.means for one in drawn_from]), np.array([one.errors for one in drawn_from])
+    low, high, critical = np.full((3, *mean.shape), np.nan)
+    n_not_zero = np.array([one.n_not_zero for one in drawn_from])
+    enough = np.array([one.n_effective for one in drawn_from]) >= FEWEST_QUERIES
+    rare = enough & (n_not_zero < _FEWEST_NOT_ZERO)
+    usual = enough & ~rare
+    error_rate = (1 - confidence) / max(1, int(enough.sum()))
+    if usual.any():
+        most_rows = max(_LARGEST_OF_MANY, _LARGEST_RESAMPLE // len(samples))
+        largest = np.zeros(n_resamples)
+        for s in np.flatnonzero(usual.any(axis=1)).tolist():
+            drawn = drawn_from[s].largest_deviations(usual[s], most_rows, n_resamples, seed + s)
+            np.maximum(largest, drawn, out=largest)
+        critical[usual] = np.quantile(largest, 1 - error_rate * usual.sum(), method="higher")
+    low[usual], high[usual] = (mean - critical * error)[usual], (mean + critical * error)[usual]
+    for s, k in np.argwhere(rare).tolist():
+        most = min(1.0, _poisson_limit(int(n_not_zero[s, k]), error_rate) * drawn_from[s].largest_shares[k])
+        low[s, k], high[s, k] = -most, most
+    return Intervals(mean, error, low, high, critical)
+
+
+class _Sample:
+    """Rows of values and their weights, the means of the columns, and the standard errors of these.
+
+    The mean of x with weights w is sum(w x) / sum(w). Its variance is that of its linear part,
+    sum(w^2 (x - mean)^2) / sum(w)^2 times n / (n - 1).
+    """
+
+    def __init__(self, values: Floats, weights: Floats | None) -> None:
+        self._weights = _ALL_ONE if weights is None else np.ascontiguousarray(weights)
+        own = np.ones(len(values)) if weights is None else weights
+        counted = ~np.isnan(values) & (own > 0)[:, None]
+        w = np.where(counted, own[:, None], 0.0)
+        x = np.where(counted, values, 0.0)
+        totals = w.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self.means: Floats = (w * x).sum(axis=0) / totals
+            self.n_effective = np.nan_to_num(totals**2 / (w * w).sum(axis=0))
+            self.largest_shares = w.max(axis=0, initial=0.0) / totals
+        self.n_not_zero = np.count_nonzero(x, axis=0)
+        self._centred: Floats = np.where(counted, x - self.means, np.nan)
+        x = np.where(counted, x - self.means, 0.0)
+        sums = np.stack([one.sum(axis=0) for one in (w, w * x, w * w, w * w * x, w * w * x * x)])
+        self.errors = _errors(sums, counted.sum(axis=0))
+
+    def largest_deviations(self, chosen: Bools, most_rows: int, n_resamples: int, seed: int) -> Floats:
+        """Return, for each resample, the largest studentised deviation of the mean of one of the chosen columns.
+
+        Resamples are smaller than a sample that is large, which hardly changes the distribution of studentised means.
+        """
+        values = np.ascontiguousarray(self._centred[:, chosen])
+        n, rarest = len(values), int(self.n_not_zero[chosen].min())
+        size = n if n <= most_rows or rarest * most_rows < n * _ENOUGH_NOT_ZERO else most_rows
+        sums = np.zeros((n_resamples, 5, values.shape[1]))
+
+        def draw(first: int, last: int) -> None:
+            draw_sums(read_only(values), read_only(self._weights), size, seed, first, sums[first:last])
+
+        cuts = np.linspace(0, n_resamples, n_processors() + 1).astype(int).tolist()
+        with ThreadPoolExecutor(len(cuts) - 1) as pool:
+            for done in [pool.submit(draw, first, last) for first, last in pairwise(cuts)]:
+                done.result()
+        drawn = sums.transpose(1, 0, 2)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            deviations = np.abs(drawn[1] / drawn[0]) / _errors(drawn, np.float64(size))
+        largest: Floats = np.where(np.isnan(deviations), 0.0, deviations).max(axis=1)
+        return largest
+
+
+def _errors(sums: Floats, counts: npt.NDArray[Any] | np.float64) -> Floats:
+    """Return standard errors of means of so many rows, from their sums of w, w x, w^2, w^2 x and w^2 x^2."""
+    total, first, squares, cross, second = sums
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = first / total
+        spread = second - 2 * mean * cross + mean**2 * squares
+        spread = np.where(spread > 1e-12 * second, spread, 0.0)  # of rows that are all alike only rounding is left
+        errors: Floats = np.sqrt(spread * counts / np.maximum(counts - 1, 1)) / total
+    return errors
+
+
+@compiled
+def draw_sums(values: Floats, weights: Floats, size: int, seed: int, first: int, sums: FloatRows) -> None:
+    """Add the sums of w, w x, w^2, w^2 x and w^2 x^2 of `size` rows, drawn with replacement, for each resample.
+
+    A value that is NaN does not count; without weights, all are 1. A resample depends on the seed and its number alone,
+    from `first` on.
+    """
+    n, n_columns = np.uint64(len(values)), values.shape[1]
+    for b in range(len(sums)):
+        state = np.uint64(noise(seed, first + b, 0) * 2.0**53)
+        for _ in range(size):
+            state += np.uint64(0x9E3779B97F4A7C15)
+            mixed = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            i = np.int64(((mixed >> np.uint64(32)) * n) >> np.uint64(32))
+            for k in range(n_columns):
+                x = values[i, k]
+                counts = x == x  # noqa: PLR0124
+                w = (weights[i] if len(weights) else 1.0) if counts else 0.0
+                weighted = w * x if counts else 0.0
+                sums[b, 0, k] += w
+                sums[b, 1, k] += weighted
+                sums[b, 2, k] += w * w
+                sums[b, 3, k] += w * weighted
+                sums[b, 4, k] += weighted * weighted
+
+
+def _poisson_limit(count: int, error_rate: float) -> float:
+    """Return the mean of a Poisson variable that is at most `count` with the given probability.
+
+    >>> round(_poisson_limit(0, 0.05), 4), round(_poisson_limit(2, 0.05), 4)
+    (2.9957, 6.2958)
+    """
+    low, high = 0.0, 1000.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        at_most = math.exp(-middle) * sum(middle**j / math.factorial(j) for j in range(count + 1))
+        low, high = (middle, high) if at_most > error_rate else (low, middle)
+    return high

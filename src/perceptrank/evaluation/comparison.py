@@ -4,11 +4,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from perceptrank.evaluation.bootstrap import resampled_means, simultaneous_half_widths
+from perceptrank.evaluation.bootstrap import FEWEST_QUERIES, resampled_means, simultaneous_half_widths
 from perceptrank.evaluation.plots import draw_running_means
 from perceptrank.evaluation.protocols import OnlineRanker
 from perceptrank.evaluation.trace import Trace
@@ -17,8 +17,6 @@ from perceptrank.measures import Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.validation import check_choice, check_positive_whole
-
-_MIN_QUERIES = 30
 
 
 class Standing(NamedTuple):
@@ -134,7 +132,7 @@ class Comparison:
         best = int(np.argmax(means))
         behind = means[best] - means
         half_widths = simultaneous_half_widths(drawn, means, best, confidence) * np.sqrt(n / max(1, n - 1))
-        if n < _MIN_QUERIES:
+        if n < FEWEST_QUERIES:
             lows, highs, half_widths = (np.full(len(means), np.nan) for _ in range(3))
         order = np.lexsort((np.arange(len(names)), -means))
         return [
@@ -281,15 +279,7 @@ def compare(
 def _named(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]) -> dict[str, OnlineRanker]:
     if isinstance(learners, OnlineRanker):
         raise TypeError("learners must be a list or a dict of learners, got one learner")
-    if isinstance(learners, Mapping):
-        named = dict(learners)
-    else:
-        given = list(learners)
-        kinds = [getattr(one, "name", type(one).__name__) for one in given]
-        named = {}
-        for k, (kind, learner) in enumerate(zip(kinds, given, strict=True)):
-            number = kinds[: k + 1].count(kind)
-            named[f"{kind} {number}" if kinds.count(kind) > 1 else kind] = learner
+    named = dict(learners) if isinstance(learners, Mapping) else numbered_names(learners)
     if not named:
         raise ValueError("learners must name at least one learner, got none")
     for name, learner in named.items():
@@ -297,4 +287,15 @@ def _named(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]) -> dic
             raise TypeError(f"learners must be learners, got {type(learner).__name__} for {name!r}")
     if len({id(learner) for learner in named.values()}) < len(named):
         raise ValueError("learners must be distinct objects: one was given twice")
+    return named
+
+
+def numbered_names(rankers: Iterable[Any]) -> dict[str, Any]:
+    """Name rankers by their algorithms, numbered where one occurs more than once."""
+    given = list(rankers)
+    kinds = [getattr(one, "name", type(one).__name__) for one in given]
+    named = {}
+    for k, (kind, ranker) in enumerate(zip(kinds, given, strict=True)):
+        number = kinds[: k + 1].count(kind)
+        named[f"{kind} {number}" if kinds.count(kind) > 1 else kind] = ranker
     return named

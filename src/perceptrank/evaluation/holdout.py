@@ -1,46 +1,233 @@
 """Hold-out evaluation."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, overload
 
 import numpy as np
 
+from perceptrank.evaluation.comparison import numbered_names
+from perceptrank.evaluation.evaluation import Evaluation
 from perceptrank.evaluation.protocols import Ranker
+from perceptrank.evaluation.slices import By, LabelCollector
 from perceptrank.evaluation.trace import Trace
-from perceptrank.measures import MeasureLike, parse_all
+from perceptrank.evaluation.worst import WorstQueries
+from perceptrank.kernels.arrays import Floats
+from perceptrank.kernels.processors import n_processors
+from perceptrank.measures import Measure, MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
-from perceptrank.stream.validation import as_scores
+from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
+from perceptrank.stream.validation import ParameterError, as_scores, check_seed, is_whole
 
 
-def evaluate(ranker: Ranker, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike) -> Trace:
-    """Evaluate a ranker on held-out queries, without learning from them.
+@overload
+def evaluate(ranker: Ranker, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike) -> Trace: ...
+@overload
+def evaluate(
+    ranker: Mapping[str, Ranker] | Iterable[Ranker],
+    stream: Blocks,
+    measures: Iterable[MeasureLike] | MeasureLike,
+    *,
+    by: By | None = None,
+    margin: float = 0.0,
+    confidence: float = 0.95,
+    worst: int = 10,
+    seed: int = 0,
+) -> Evaluation: ...
+def evaluate(
+    ranker: Ranker | Mapping[str, Ranker] | Iterable[Ranker],
+    stream: Blocks,
+    measures: Iterable[MeasureLike] | MeasureLike,
+    *,
+    by: By | None = None,
+    margin: float = 0.0,
+    confidence: float = 0.95,
+    worst: int = 10,
+    seed: int = 0,
+) -> Trace | Evaluation:
+    """Evaluate a ranker, or several, on held-out queries, without learning from them.
+
+    Of several, the first is the incumbent, which ranks now; the others are challengers, and the result says which of
+    them may replace it. All rank the same queries, in one pass over the data. A ranker that knows the names of its
+    features takes those columns of data that has others too.
 
     Parameters
     ----------
-    ranker : object with a method ``scores(stream)``
-        A learner, for example.
+    ranker : object with a method ``scores(stream)``, or a list or mapping from names of them
+        A learner, for example. Without names, several are named by their algorithms.
     stream : QueryStream or iterable of QueryStream
     measures : str, Measure, or several
+        Of several rankers, the first measure decides.
+    by : array, mapping or str, optional
+        Slices of the queries, for several rankers: one label per query, a mapping from query ids to labels, "length"
+        for the number of documents, or "feature:NAME" for the mean of a feature over a query's documents. Numbers of
+        more than ten different values are grouped by quarters.
+    margin : float
+        Largest loss in a measure's mean that a challenger may have: 0 if it must be better, 0.005 if it need only not
+        be worse by that much.
+    confidence : float
+        Confidence level of the intervals, between 0 and 1.
+    worst : int
+        Number of queries to keep, for each challenger and measure, that lost most.
+    seed : int
+        Seed of the resampling.
 
     Returns
     -------
-    Trace
-        One value per query and measure; its masses are 0. Weights of queries are those of its means.
+    Trace or Evaluation
+        For one ranker one value per query and measure, its masses being 0; for several an `Evaluation`. Weights of
+        queries are those of means.
 
     Raises
     ------
     ValueError
-        If there are no queries, or a measure does not apply to the grades.
+        If there are no queries, a measure does not apply to the grades or leaves out all queries, a feature that a
+        ranker needs is not there, or an argument is invalid.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> stream = pr.separable(300, n_features=5, seed=1).stream
+    >>> now, new = pr.FixedRanker([1.0, 0, 0, 0, 0]), pr.ListwisePerceptron()
+    >>> _ = new.learn(stream[:150])
+    >>> result = evaluate({"now": now, "new": new}, stream[150:], ["ndcg@10", "ap"], by="length")
+    >>> result.may_go_live, result.verdict.split(":")[:2]
+    (True, ['Yes', ' new may replace now'])
     """
     chosen = parse_all(measures)
+    if hasattr(ranker, "scores"):
+        if by is not None:
+            raise ParameterError("by", "applies to several rankers, of which the first is the incumbent", by)
+        return _evaluate_one(ranker, stream, chosen)
+    if not np.isfinite(margin) or margin < 0:
+        raise ParameterError("margin", "must be a number >= 0", margin)
+    if not 0 < confidence < 1:
+        raise ParameterError("confidence", "must be between 0 and 1", confidence)
+    if not is_whole(worst) or worst < 0:
+        raise ParameterError("worst", "must be a whole number >= 0", worst)
+    check_seed(seed)
+    if not chosen:
+        raise ValueError("measures must name at least one measure, got none")
+    rankers = {name: _NamedRanker(name, one) for name, one in _named(ranker).items()}
+    incumbent, *challengers = rankers
+    kept = {(name, one): WorstQueries(worst, one) for name in challengers for one in chosen}
+    labels = None if by is None else LabelCollector(by)
+    traces: dict[str, list[Trace]] = {name: [] for name in rankers}
+    qids: list[Any] = []
+    sizes: list[Any] = []
+    weights: list[Floats | None] = []
+    n_queries = n_rows = 0
+
+    def rank(one: _NamedRanker, block: QueryStream) -> tuple[Floats, dict[Measure, Floats]]:
+        scores = one.scores(block)
+        return scores, _values(scores, block, chosen, n_queries)
+
+    with ThreadPoolExecutor(min(len(rankers), n_processors())) as pool:
+        for block in (block for whole in as_blocks(stream, required=True) for block in whole.blocks(BLOCK_BYTES)):
+            done = {name: pool.submit(rank, one, block) for name, one in rankers.items()}
+            found = {name: one.result() for name, one in done.items()}
+            for name, (_, values) in found.items():
+                traces[name].append(Trace(values, np.zeros(len(block)), block.weights))
+            for (name, measure), worst_of in kept.items() if worst else ():
+                old, new = found[incumbent], found[name]
+                worst_of.add(block, (n_queries, n_rows), (old[1][measure], new[1][measure]), (old[0], new[0]))
+            if labels is not None:
+                labels.add(block)
+            qids.append(block.qids)
+            sizes.append(np.diff(block.offsets))
+            weights.append(block.weights)
+            n_queries, n_rows = n_queries + len(block), n_rows + block.n_documents
+    together = {name: Trace.concatenate(parts) for name, parts in traces.items()}
+    for measure in chosen:
+        if np.isnan(together[incumbent].values(measure)).all():
+            raise ValueError(f"no query counts for {measure}: it leaves out all of them")
+    return Evaluation(
+        together,
+        np.concatenate(qids),
+        np.concatenate(sizes),
+        _joined_weights(weights, sizes),
+        kept,
+        None if labels is None else labels.labels(n_queries),
+        n_worst=int(worst),
+        margin=float(margin),
+        confidence=float(confidence),
+        seed=int(seed),
+    )
+
+
+def _evaluate_one(ranker: Any, stream: Blocks, chosen: list[Measure]) -> Trace:
     traces: list[Trace] = []
     n_queries = 0
     for block in as_blocks(stream, required=True):
-        for measure in chosen:
-            measure.check_grades(block.relevance)
-        scores = as_scores(ranker.scores(block))
-        if len(scores) != block.n_documents:
-            raise ValueError(f"the ranker must score each of {block.n_documents} documents, got {len(scores)} scores")
-        values = {one: one.per_query(scores, block.relevance, block.offsets, n_queries) for one in chosen}
+        values = _values(_checked(ranker.scores(block), block), block, chosen, n_queries)
         traces.append(Trace(values, np.zeros(len(block)), block.weights))
         n_queries += len(block)
     return Trace.concatenate(traces)
+
+
+def _checked(scores: Any, block: QueryStream) -> Floats:
+    found = as_scores(scores)
+    if len(found) != block.n_documents:
+        raise ValueError(f"the ranker must score each of {block.n_documents} documents, got {len(found)} scores")
+    return found
+
+
+def _values(scores: Floats, block: QueryStream, chosen: list[Measure], first: int) -> dict[Measure, Floats]:
+    for measure in chosen:
+        measure.check_grades(block.relevance)
+    return {one: one.per_query(scores, block.relevance, block.offsets, first) for one in chosen}
+
+
+def _joined_weights(parts: list[Floats | None], sizes: list[Any]) -> Floats | None:
+    """Return the weights of all queries, 1 in blocks without; None if there are none at all."""
+    if all(part is None for part in parts):
+        return None
+    return np.concatenate([np.ones(len(own)) if part is None else part for part, own in zip(parts, sizes, strict=True)])
+
+
+def _named(rankers: Any) -> dict[str, Any]:
+    if not isinstance(rankers, Iterable):
+        raise TypeError(f"ranker must have a method scores, or be a list or a dict of those, got {rankers!r}")
+    named = dict(rankers) if isinstance(rankers, Mapping) else numbered_names(rankers)
+    if len(named) < 2:
+        raise ValueError(
+            f"of several rankers the first is compared with the others: give two or more, got {len(named)}"
+        )
+    for name, one in named.items():
+        if not hasattr(one, "scores"):
+            raise TypeError(f"rankers must have a method scores, got {type(one).__name__} for {name!r}")
+    return {str(name): one for name, one in named.items()}
+
+
+class _NamedRanker:
+    """A ranker that is given the columns it knows, whatever others the data has, and named in its errors."""
+
+    def __init__(self, name: str, ranker: Any) -> None:
+        self._name, self._ranker = name, ranker
+        self._features = tuple(getattr(ranker, "feature_names_in_", ()))
+        self._selects = False
+
+    def scores(self, block: QueryStream) -> Floats:
+        """Return one score per document."""
+        try:
+            if not self._selects:
+                try:
+                    return _checked(self._ranker.scores(block), block)
+                except ValueError:
+                    if not self._knows_others(block):
+                        raise
+                    self._selects = True
+            return _checked(self._ranker.scores(self._selected(block)), block)
+        except ValueError as error:
+            raise ValueError(f"{self._name}: {error}") from error
+
+    def _knows_others(self, block: QueryStream) -> bool:
+        return bool(self._features) and block.feature_names is not None and block.feature_names != self._features
+
+    def _selected(self, block: QueryStream) -> QueryStream:
+        names = block.feature_names or ()
+        missing = [name for name in self._features if name not in names]
+        if missing:
+            shown = ", ".join(map(repr, missing[:10])) + (", …" if len(missing) > 10 else "")
+            raise ValueError(f"the data has no column {shown}; it has {', '.join(map(repr, names[:20]))}")
+        return block.select(self._features)

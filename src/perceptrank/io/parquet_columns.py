@@ -107,7 +107,7 @@ class Columns:
         pa, _ = import_pyarrow()
         with content_of(path):
             schema = open_parquet(path).schema_arrow
-            index = _index_columns(schema)
+            index = index_columns(schema)
             written = _written_names(schema)
             self._sparse_width = _sparse_width(schema)
         self._qid, self._relevance, self._comments = qid, relevance, comments and COMMENT in schema.names
@@ -302,7 +302,7 @@ def _is_text(pa: Any, kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _index_columns(schema: Any) -> list[str]:
+def index_columns(schema: Any) -> list[str]:
     """Return the columns that pandas wrote its index to."""
     described = schema.pandas_metadata
     columns = [] if described is None else described.get("index_columns", [])

@@ -31,12 +31,15 @@ def parse(name: MeasureLike) -> Measure:
     Parameters
     ----------
     name : str or Measure
-        A name such as "ndcg@10", "ap" or "ndcg@5:gain=linear,ties=expected"; a Measure is returned unchanged.
+        A name such as "ndcg@10", "ap" or "ndcg@5:gain=linear,ties=expected"; with the name of another tool in front,
+        "trec_eval:ndcg@10", by the conventions of that tool, as `preset` has them. A Measure is returned unchanged.
 
     >>> parse("ndcg@10")
     NDCG(k=10)
     >>> str(parse("ndcg@5:gain=linear"))
     'ndcg@5:gain=linear'
+    >>> parse("sklearn:ndcg@10") == preset("scikit-learn", "ndcg@10")
+    True
     """
     return parse_all([name])[0]
 
@@ -59,7 +62,7 @@ def parse_all(names: Iterable[MeasureLike] | MeasureLike) -> list[Measure]:
         except ValueError as error:
             errors.append(str(error))
     if errors:
-        raise ValueError(f"{'; '.join(errors)}. Known measures: {KNOWN}")
+        raise ValueError(f"{'; '.join(errors)}. Known measures: {KNOWN}, also by conventions of others: {_TOOLS_SHOWN}")
     return measures
 
 
@@ -68,6 +71,14 @@ def _parse_one(name: MeasureLike) -> Measure:
         return name
     if not isinstance(name, str):
         raise ValueError(f"a measure must be a name or a Measure, got {name!r}")
+    head, _, tail = name.strip().lower().partition(":")
+    if (tool := _OTHER_NAMES.get(head, head)) in PRESETS:
+        return _by_conventions_of(tool, tail)
+    kind, options = _kind_and_options(name)
+    return kind(**options)
+
+
+def _kind_and_options(name: str) -> tuple[type[Measure], dict[str, Any]]:
     head, _, tail = name.strip().lower().partition(":")
     base, at, cutoff = head.partition("@")
     kind = _CLASSES.get(base)
@@ -90,7 +101,7 @@ def _parse_one(name: MeasureLike) -> Measure:
             options[key] = value if isinstance(default, str) else _number(value)
         except ValueError:
             raise ValueError(f"option {key!r} of measure {name!r} must be a number, got {value!r}") from None
-    return kind(**options)
+    return kind, options
 
 
 def _number(text: str) -> int | float:
@@ -107,6 +118,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "trec_eval": {"ties": "reverse", "empty": "zero", "gain": "linear"},
     "ir_measures": {"ties": "reverse", "empty": "zero", "gain": "linear"},
 }
+
+
+_OTHER_NAMES = {"sklearn": "scikit-learn", "trec-eval": "trec_eval", "ir-measures": "ir_measures"}
+_TOOLS_SHOWN = "trec_eval:ndcg@10, ir_measures:…, lightgbm:…, xgboost:…, sklearn:ndcg@10"
 
 
 def preset(tool: str, name: MeasureLike) -> Measure:
@@ -128,9 +143,21 @@ def preset(tool: str, name: MeasureLike) -> Measure:
     NDCG(k=10, ties='expected', empty='zero', gain='linear')
     """
     check_choice("tool", tool, PRESETS)
-    measure = parse(name)
+    return _with_conventions(tool, parse(name))
+
+
+def _with_conventions(tool: str, measure: Measure) -> Measure:
     if tool == "scikit-learn" and not isinstance(measure, NDCG):
         raise ValueError(f"the scikit-learn preset offers ndcg and ndcg@k only, got {str(measure)!r}")
     options = {one.name: getattr(measure, one.name) for one in fields(measure)}
     options |= {key: value for key, value in PRESETS[tool].items() if key in options}
     return type(measure)(**options)
+
+
+def _by_conventions_of(tool: str, name: str) -> Measure:
+    """Parse what follows the name of a tool; options there must not contradict the tool's conventions."""
+    kind, options = _kind_and_options(name)
+    for key, value in PRESETS[tool].items():
+        if options.get(key, value) != value:
+            raise ValueError(f"{tool} has {key}={value}, not {key}={options[key]}: leave out {tool}: or {key}=")
+    return _with_conventions(tool, kind(**options))

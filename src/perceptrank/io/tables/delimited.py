@@ -118,6 +118,17 @@ class DelimitedTable:
                 for one in waiting:
                     one.cancel()
 
+    def labels(self, column: str) -> Iterator[tuple[list[Any], list[Any]]]:
+        """Read the queries and the texts of a column of all rows."""
+        pl = import_polars()
+        if column not in self._header.names:
+            raise missing_column(self.path, column, self._header.names)
+        qid = self._roles["qid"]
+        assert qid is not None
+        for chunk in self._chunks(None):
+            frame = self._frame_of_texts(pl, chunk, dict.fromkeys([qid, column], pl.String))
+            yield frame[qid].to_list(), frame[column].to_list()
+
     def _chunks(self, progress: Progress | None) -> Iterator[Chunk]:
         """Read chunks, each with a header of its own, whose line is the one before it."""
         names, delimiter, length, n_lines = self._header

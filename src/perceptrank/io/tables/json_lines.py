@@ -96,6 +96,18 @@ class JsonTable:
         if self._wanted.features is not None and self._with_features and (absent := self._columns.absent):
             raise missing_column(self.path, absent[0], self._known)
 
+    def labels(self, column: str) -> Iterator[tuple[list[Any], list[Any]]]:
+        """Read the queries and the values of a key of all rows."""
+        qid, is_there = self._roles["qid"], False
+        assert qid is not None
+        for line, document in self._documents():
+            value = document.get(column)
+            is_there |= value is not None
+            plain = value if value is None or isinstance(value, (str, int, float)) else json.dumps(value)
+            yield self._ids([line], [document], qid).tolist(), [plain]
+        if not is_there:
+            raise missing_column(self.path, column, self._known)
+
     def _add(self, line: int, document: Document) -> None:
         try:
             self._columns.add(self._features(document))

@@ -50,6 +50,10 @@ class Table(Protocol):
         """Read the rows."""
         ...
 
+    def labels(self, column: str) -> Iterator[tuple[list[Any], list[Any]]]:
+        """Read the queries and the values of a column of all rows."""
+        ...
+
 
 class Part(NamedTuple):
     """A piece of a stream, the names of its features, and where its rows stand; `line` finds the line of one."""
@@ -95,9 +99,9 @@ class Tables:
         is_joined = feature_paths is not None
         required: set[Role] = {"qid", "docid", "relevance"} if is_joined else {"qid", "relevance"}
         wanted = wanted._replace(is_shared=is_joined)
-        self.graded = [_open(file, wanted, required, not is_joined, dtype) for file in files]
+        self.graded = [open_table(file, wanted, required, not is_joined, dtype) for file in files]
         featured = wanted._replace(relevance=None)
-        self.featured = [_open(file, featured, {"qid", "docid"}, True, dtype) for file in feature_files]
+        self.featured = [open_table(file, featured, {"qid", "docid"}, True, dtype) for file in feature_files]
         for table in self._with_features:
             if not table.columns.features:
                 where = () if is_joined else ("; ", Setting("feature_paths"), " names a table that has them")
@@ -274,7 +278,8 @@ def _are_none(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return np.asarray(~values.astype(bool))
 
 
-def _open(file: str, wanted: Wanted, required: set[Role], with_features: bool, dtype: Any) -> Table:
+def open_table(file: str, wanted: Wanted, required: set[Role], with_features: bool, dtype: Any) -> Table:
+    """Open a table, whatever its format."""
     kind = table_format(file)
     table: Table = _KINDS[kind](file, kind, wanted, required, with_features, dtype)
     return table

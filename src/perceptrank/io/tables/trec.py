@@ -62,6 +62,12 @@ class TrecTable:
             if cells:
                 yield self._rows(lines, cells)
 
+    def labels(self, column: str) -> Iterator[tuple[list[Any], list[Any]]]:
+        """Raise, for these files have no columns but their own."""
+        raise missing_column(
+            self.path, column, ["query", "document", *(_FEATURES if not self._has_grades else ["grade"])]
+        )
+
     def _rows(self, lines: list[int], cells: list[list[bytes]]) -> Rows:
         def place(row: int, column: str) -> Place:
             j = {"rank": 3, "score": 4, "grade": 3}.get(column, 0)

@@ -4,9 +4,9 @@ import json
 from html import escape
 from typing import Any
 
+from perceptrank.evaluation.html_tables import Cell, number, table
 from perceptrank.evaluation.plots import COLORS, Chart
 from perceptrank.kernels.arrays import Floats
-from perceptrank.paper.report.tables import Cell, number, table
 
 
 def figure(chart: Chart) -> str:

@@ -2,8 +2,8 @@
 
 from html import escape
 
+from perceptrank.evaluation.html_tables import Cell, spread, table
 from perceptrank.paper.contenders import CONTENDERS, RATES
-from perceptrank.paper.report.tables import Cell, spread, table
 from perceptrank.paper.reproduction import Reproduction, StreamResult
 
 

@@ -3,6 +3,7 @@
 from html import escape
 from importlib.resources import files
 
+from perceptrank.evaluation.html_page import Section, html_page
 from perceptrank.paper.published import REFERENCE
 from perceptrank.paper.report.figures import chart_data
 from perceptrank.paper.report.findings import findings
@@ -15,24 +16,17 @@ _TITLE = "Perceptron-like algorithms for online learning to rank, reproduced"
 def make_page(result: Reproduction, version: str) -> str:
     """Format the report as one self-contained HTML page."""
     simulated, *real = result.streams
-    sections = [("simulated", "The simulated stream", simulated_section(simulated))]
+    sections = [Section("simulated", "The simulated stream", simulated_section(simulated))]
     for k, stream in enumerate(real, start=1):
-        sections.append((f"set-{k}", stream.trials.source.name, real_section(stream)))
-    sections.append(("paper", "Comparison with the paper", paper_section(result)))
-    sections.append(("settings", "Settings", settings_section(result, version)))
-    contents = "".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title, _ in sections)
-    body = "".join(f'<section id="{name}"><h2>{escape(title)}</h2>{text}</section>' for name, title, text in sections)
-    here = files("perceptrank.paper.report")
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<title>{escape(_TITLE)}</title>\n<link rel="icon" href="data:,">\n'
-        f"<style>\n{here.joinpath('page.css').read_text(encoding='utf-8')}</style>\n</head>\n<body>\n<main>\n"
-        f"<header><h1>{escape(_TITLE)}</h1>{_lead(result)}</header>\n"
-        f'<nav aria-label="Contents"><ul>{contents}</ul></nav>\n{findings(result)}\n{body}\n</main>\n'
+        sections.append(Section(f"set-{k}", stream.trials.source.name, real_section(stream)))
+    sections.append(Section("paper", "Comparison with the paper", paper_section(result)))
+    sections.append(Section("settings", "Settings", settings_section(result, version)))
+    script = files("perceptrank.paper.report").joinpath("page.js").read_text(encoding="utf-8")
+    after = (
         f'<script type="application/json" id="charts">{chart_data(result.charts)}</script>\n'
-        f"<script>\n{here.joinpath('page.js').read_text(encoding='utf-8')}</script>\n</body>\n</html>\n"
+        f"<script>\n{script}</script>\n"
     )
+    return html_page(_TITLE, _lead(result), findings(result), sections, after)
 
 
 def _lead(result: Reproduction) -> str:

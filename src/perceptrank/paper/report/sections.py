@@ -4,10 +4,10 @@ from html import escape
 
 import numpy as np
 
+from perceptrank.evaluation.html_tables import Cell, number, table
 from perceptrank.paper.contenders import RATES
 from perceptrank.paper.published import DIFFERENCES, QUOTED
 from perceptrank.paper.report.figures import figure
-from perceptrank.paper.report.tables import Cell, number, table
 from perceptrank.paper.report.tuning_tables import tuning_tables
 from perceptrank.paper.reproduction import Reproduction, StreamResult
 from perceptrank.paper.settings import Settings

@@ -2,8 +2,8 @@
 
 from html import escape
 
+from perceptrank.evaluation.html_tables import Cell, number, spread, table
 from perceptrank.paper.report.findings import join_names, n_digits
-from perceptrank.paper.report.tables import Cell, number, spread, table
 from perceptrank.paper.reproduction import StreamResult
 from perceptrank.paper.tuning import Tuned, first_tenth
 

@@ -11,11 +11,12 @@ from perceptrank.kernels.arrays import Floats
 
 @dataclass(frozen=True)
 class Cell:
-    """Text of a table cell, and its style."""
+    """Text of a table cell, or what stands there as HTML, and its style."""
 
     text: str
     is_number: bool = False
     is_best: bool = False
+    html: str = ""
 
 
 def table(headings: Sequence[str | Cell], rows: Sequence[Sequence[str | Cell]], caption: str = "") -> str:
@@ -27,7 +28,9 @@ def table(headings: Sequence[str | Cell], rows: Sequence[Sequence[str | Cell]], 
 
 
 def _text(cell: str | Cell) -> str:
-    return escape(cell.text if isinstance(cell, Cell) else cell)
+    if isinstance(cell, Cell):
+        return cell.html or escape(cell.text)
+    return escape(cell)
 
 
 def _classes(cell: str | Cell) -> str:

@@ -1,0 +1,131 @@
+"""Differences of rankers on the same queries, with intervals that hold all at once; for all queries, and by slices."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from perceptrank.evaluation.bootstrap import simultaneous_intervals
+from perceptrank.evaluation.trace import Trace
+from perceptrank.kernels.arrays import Bools, Floats
+from perceptrank.measures import Measure
+
+N_RESAMPLES = 2000
+
+
+class Difference(NamedTuple):
+    """Difference of a challenger to the incumbent in the mean of a measure.
+
+    Attributes
+    ----------
+    model, measure : str
+        Name of the challenger, and of the measure.
+    old, new : float
+        Means of the incumbent and of the challenger, over the queries that the measure does not leave out, by the
+        queries' weights if they have any.
+    difference, low, high : float
+        ``new - old`` and its confidence interval, which is NaN with fewer than 30 queries.
+    deviation : float
+        Standard deviation of the difference of one query: the standard error of the mean times the square root of the
+        number of queries.
+    critical : float
+        Half-width of the interval in standard errors of the mean; NaN if it is not of that kind.
+    n_queries, n_better, n_worse : int
+        Number of queries that count, and of those whose value is larger or smaller by the challenger.
+    """
+
+    model: str
+    measure: str
+    old: float
+    new: float
+    difference: float
+    low: float
+    high: float
+    deviation: float
+    critical: float
+    n_queries: int
+    n_better: int
+    n_worse: int
+
+    @property
+    def is_small(self) -> bool:
+        """True if there are too few queries for an interval."""
+        return bool(np.isnan(self.low))
+
+
+class Slice(NamedTuple):
+    """A part of the queries, and the differences there.
+
+    Attributes
+    ----------
+    label : str
+        What its queries have in common.
+    n_queries : int
+        Number of its queries, those included that the measure leaves out.
+    differences : tuple of Difference
+        One for each challenger. The intervals of all slices hold at once.
+    """
+
+    label: str
+    n_queries: int
+    differences: tuple[Difference, ...]
+
+    @property
+    def is_small(self) -> bool:
+        """True if it has too few queries for intervals."""
+        return any(one.is_small for one in self.differences)
+
+
+def differences(
+    traces: Mapping[str, Trace],
+    weights: Floats | None,
+    measures: Sequence[Measure],
+    parts: Sequence[Bools],
+    *,
+    confidence: float,
+    seed: int,
+) -> list[list[Difference]]:
+    """Return, for each part of the queries, the differences of all but the first trace to the first.
+
+    Parts are given by which queries they have, and have none in common. Weights are those of the queries in all means.
+    """
+    first, *others = traces
+    columns = [(name, measure) for name in others for measure in measures]
+    old = np.stack([traces[first].values(measure) for _, measure in columns], axis=1)
+    new = np.stack([traces[name].values(measure) for name, measure in columns], axis=1)
+    samples = [(new - old)[part] for part in parts]
+    own = [None if weights is None else weights[part] for part in parts]
+    found = simultaneous_intervals(samples, own, confidence=confidence, n_resamples=N_RESAMPLES, seed=seed)
+    rows = []
+    for s, part in enumerate(parts):
+        counted = ~np.isnan(samples[s]) & (True if weights is None else (weights[part] > 0)[:, None])
+        ns = counted.sum(axis=0)
+        rows.append(
+            [
+                Difference(
+                    name,
+                    str(measure),
+                    weighted_mean(old[part, k], own[s]),
+                    weighted_mean(new[part, k], own[s]),
+                    float(found.mean[s, k]),
+                    float(found.low[s, k]),
+                    float(found.high[s, k]),
+                    float(found.error[s, k] * np.sqrt(ns[k])) if ns[k] > 1 else np.nan,
+                    float(found.critical[s, k]),
+                    int(ns[k]),
+                    int((counted & (samples[s] > 0))[:, k].sum()),
+                    int((counted & (samples[s] < 0))[:, k].sum()),
+                )
+                for k, (name, measure) in enumerate(columns)
+            ]
+        )
+    return rows
+
+
+def weighted_mean(values: Floats, weights: Floats | None) -> float:
+    """Return the mean of values that are not NaN, by their weights if there are any; NaN if none counts."""
+    counted = ~np.isnan(values)
+    if weights is None:
+        return float(values[counted].mean()) if counted.any() else np.nan
+    total = weights[counted].sum()
+    return float(weights[counted] @ values[counted] / total) if total > 0 else np.nan

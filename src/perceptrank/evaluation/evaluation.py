@@ -1,0 +1,279 @@
+"""Several rankers on the same held-out queries, and whether one may replace the first."""
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.evaluation.decision import Answer, Decision, decide, rule, summary
+from perceptrank.evaluation.differences import Difference, Slice, differences, weighted_mean
+from perceptrank.evaluation.slices import By, LabelCollector, grouped
+from perceptrank.evaluation.trace import Trace
+from perceptrank.evaluation.worst import QueryChange, WorstQueries
+from perceptrank.kernels.arrays import Floats
+from perceptrank.measures import Measure, MeasureLike, parse
+from perceptrank.stream.frames import make_frame
+from perceptrank.stream.validation import ParameterError, check_positive_whole
+
+
+class Evaluation:
+    """Rankers on the same held-out queries: `evaluate` makes it of several.
+
+    The first ranker is the incumbent, which is live now; the others are challengers. The first measure decides, others
+    can only forbid.
+
+    Attributes
+    ----------
+    traces : dict of str to Trace
+        Values of every measure for every query, by ranker.
+    qids : array
+        Identifier of each query.
+    sizes : array of int
+        Number of documents of each query.
+    weights : array of float or None
+        Weights of the queries in all means, if the stream has them.
+    margin, confidence : float
+        What `evaluate` was given.
+    """
+
+    def __init__(
+        self,
+        traces: Mapping[str, Trace],
+        qids: npt.NDArray[Any],
+        sizes: npt.NDArray[np.int64],
+        weights: Floats | None,
+        worst: Mapping[tuple[str, Measure], WorstQueries],
+        labels: npt.NDArray[Any] | None,
+        *,
+        n_worst: int,
+        margin: float,
+        confidence: float,
+        seed: int,
+    ) -> None:
+        self.traces, self.qids, self.sizes, self.weights = dict(traces), qids, sizes, weights
+        self.margin, self.confidence = margin, confidence
+        self._worst, self._labels, self._n_worst, self._seed = dict(worst), labels, n_worst, seed
+
+    def __len__(self) -> int:
+        return len(self.qids)
+
+    def __repr__(self) -> str:
+        return f"Evaluation({len(self.traces)} models, {len(self)} queries: {self.answer})"
+
+    def __str__(self) -> str:
+        return self.verdict
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The measures; the first decides."""
+        return next(iter(self.traces.values())).measures
+
+    @property
+    def incumbent(self) -> str:
+        """Name of the first ranker."""
+        return next(iter(self.traces))
+
+    @property
+    def challengers(self) -> list[str]:
+        """Names of the other rankers."""
+        return list(self.traces)[1:]
+
+    def mean(self, model: str, measure: MeasureLike | None = None) -> float:
+        """Return the mean of a ranker's values, by the queries' weights if they have any.
+
+        Parameters
+        ----------
+        model : str
+            Name of the ranker.
+        measure : str or Measure, optional
+            Default the first.
+        """
+        if model not in self.traces:
+            raise ParameterError("model", f"must be one of {', '.join(map(repr, self.traces))}", model)
+        return weighted_mean(self.traces[model].values(self._measure(measure)), self.weights)
+
+    @cached_property
+    def differences(self) -> list[Difference]:
+        """Difference of each challenger to the incumbent in each measure; their intervals hold all at once."""
+        everything = np.ones(len(self), dtype=bool)
+        return self._differences(self.measures, [everything])[0]
+
+    def _differences(self, measures: Sequence[Measure], parts: Sequence[Any]) -> list[list[Difference]]:
+        return differences(self.traces, self.weights, measures, parts, confidence=self.confidence, seed=self._seed)
+
+    @property
+    def rule(self) -> str:
+        """The rule of the verdict, in words."""
+        return rule([str(one) for one in self.measures], self.margin, self.confidence)
+
+    @cached_property
+    def decisions(self) -> list[Decision]:
+        """The decision on each challenger."""
+        return [
+            decide(self.incumbent, [one for one in self.differences if one.model == name], self.margin, self.confidence)
+            for name in self.challengers
+        ]
+
+    @cached_property
+    def _summary(self) -> tuple[Answer, str]:
+        first = str(self.measures[0])
+        return summary(self.decisions, [one.new for one in self.differences if one.measure == first])
+
+    @property
+    def answer(self) -> Answer:
+        """May a challenger go live: "yes" if one may, "no" if all must not, else "undecided"."""
+        return self._summary[0]
+
+    @property
+    def may_go_live(self) -> bool:
+        """True if a challenger may replace the incumbent."""
+        return self.answer == "yes"
+
+    @property
+    def verdict(self) -> str:
+        """The answer in words: a sentence on each challenger."""
+        return self._summary[1]
+
+    @cached_property
+    def slices(self) -> list[Slice]:
+        """Differences in the first measure by slices of the queries, as `by` says; empty if nothing was said."""
+        return [] if self._labels is None else self._sliced(self._labels, self.measures[0])
+
+    def sliced(self, by: By, measure: MeasureLike | None = None) -> list[Slice]:
+        """Return differences by slices of the queries, the largest slice first.
+
+        Parameters
+        ----------
+        by : array, mapping or "length"
+            One label per query, or a mapping from query ids to labels; numbers of more than ten different values are
+            grouped by quarters. "length" stands for the number of documents.
+        measure : str or Measure, optional
+            Default the first.
+
+        Returns
+        -------
+        list of Slice
+            The intervals of all slices and challengers hold at once; a slice with fewer than 30 queries has none.
+        """
+        chosen = self._measure(measure)
+        if isinstance(by, str) and by == "length":
+            return self._sliced(self.sizes, chosen)
+        if isinstance(by, str):
+            raise ParameterError("by", "must be labels or 'length': features are not kept, give them to evaluate", by)
+        collected = LabelCollector(by)
+        if isinstance(by, Mapping):
+            collected.take(self.qids)
+        return self._sliced(collected.labels(len(self)), chosen)
+
+    def _sliced(self, labels: npt.NDArray[Any], measure: Measure) -> list[Slice]:
+        groups = grouped(labels)
+        found = self._differences([measure], [part for _, part in groups])
+        return [Slice(label, int(part.sum()), tuple(those)) for (label, part), those in zip(groups, found, strict=True)]
+
+    def worst(
+        self, n: int | None = None, *, model: str | None = None, measure: MeasureLike | None = None
+    ) -> list[QueryChange]:
+        """Return the queries that a challenger ranks worse than the incumbent, the largest loss first.
+
+        Parameters
+        ----------
+        n : int, optional
+            At most so many; default as many as were kept, by `worst` of `evaluate`.
+        model : str, optional
+            The challenger; default the first.
+        measure : str or Measure, optional
+            Default the first.
+
+        Returns
+        -------
+        list of QueryChange
+        """
+        if n is not None and check_positive_whole("n", n) > self._n_worst:
+            raise ParameterError("n", f"must be at most {self._n_worst}, unless evaluate keeps more: worst={n}", n)
+        name = self.challengers[0] if model is None else model
+        if name not in self.challengers:
+            raise ParameterError("model", f"must be one of {', '.join(map(repr, self.challengers))}", model)
+        return self._worst[name, self._measure(measure)].changes[:n]
+
+    def _measure(self, measure: MeasureLike | None) -> Measure:
+        chosen = self.measures[0] if measure is None else parse(measure)
+        self.traces[self.incumbent].values(chosen)  # which raises if it was not recorded
+        return chosen
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """Convert to a data frame with one row per query.
+
+        The columns are `qid`, `documents`, and for each measure and ranker one called "measure, ranker".
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}
+            Library of the frame; it must be installed.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+        """
+        columns: dict[str, Any] = {"qid": self.qids, "documents": self.sizes}
+        for measure in self.measures:
+            columns |= {f"{measure}, {name}": trace.values(measure) for name, trace in self.traces.items()}
+        return make_frame(columns, library)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return everything but the values of single queries as dicts, lists, text and numbers."""
+        means = [{"model": name} | {str(one): self.mean(name, one) for one in self.measures} for name in self.traces]
+        return {
+            "answer": self.answer,
+            "verdict": self.verdict,
+            "rule": self.rule,
+            "queries": len(self),
+            "incumbent": self.incumbent,
+            "margin": self.margin,
+            "confidence": self.confidence,
+            "models": means,
+            "decisions": [one._asdict() for one in self.decisions],
+            "differences": [one._asdict() for one in self.differences],
+            "slices": [
+                {
+                    "label": one.label,
+                    "queries": one.n_queries,
+                    "small": one.is_small,
+                    "differences": [each._asdict() for each in one.differences],
+                }
+                for one in self.slices
+            ],
+            "worst": {
+                name: [
+                    one._asdict() | {"qid": one.qid, "documents": [each._asdict() for each in one.documents]}
+                    for one in self.worst(model=name)
+                ]
+                for name in self.challengers
+            }
+            if self._n_worst
+            else {},
+        }
+
+    def _repr_html_(self) -> str:
+        from perceptrank.evaluation.decision_page import summary_html
+
+        return summary_html(self)
+
+    def save_page(self, path: str | os.PathLike[str], *, title: str = "May it go live?", by: str = "") -> None:
+        """Write everything as one HTML page that opens from disk and loads nothing, atomically.
+
+        Parameters
+        ----------
+        path : path
+        title : str
+            Title of the page.
+        by : str
+            Heading of the slices: what they are by.
+        """
+        from perceptrank.evaluation.decision_page import decision_page
+        from perceptrank.io.atomic import write_atomically
+
+        write_atomically(Path(path), decision_page(self, title, by))

@@ -1,0 +1,134 @@
+"""The queries that lost most, and where their documents went."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.measures import Measure
+from perceptrank.measures.ranking import draw_ties
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.validation import read_only
+
+_PLACES = 10
+
+
+class MovedDocument(NamedTuple):
+    """A document that is among the first by one ranking or the other.
+
+    Attributes
+    ----------
+    docid : str or None
+        Its identifier, if the stream has them.
+    row : int
+        Its row in the stream, counted from 0.
+    grade : float
+        Its relevance.
+    old_place, new_place : int
+        Its place by the incumbent and by the challenger, counted from 1.
+    """
+
+    docid: str | None
+    row: int
+    grade: float
+    old_place: int
+    new_place: int
+
+
+class QueryChange(NamedTuple):
+    """Change of one query from the incumbent to a challenger.
+
+    Attributes
+    ----------
+    qid : hashable
+        Identifier of the query.
+    number : int
+        Its number in the stream, counted from 0.
+    old, new, difference : float
+        The measure by the incumbent and by the challenger, and the latter minus the former.
+    documents : tuple of MovedDocument
+        Documents among the first places by either, as many as the measure counts and at most ten, in the order of the
+        incumbent.
+    """
+
+    qid: Any
+    number: int
+    old: float
+    new: float
+    difference: float
+    documents: tuple[MovedDocument, ...]
+
+
+class WorstQueries:
+    """Keeps the queries that lose most, while they pass by: of these alone the documents are kept.
+
+    Parameters
+    ----------
+    n : int
+        Number of queries to keep.
+    measure : Measure
+    """
+
+    def __init__(self, n: int, measure: Measure) -> None:
+        self._n, self._measure = n, measure
+        self.changes: list[QueryChange] = []  # the largest loss first, of equal ones the earliest query
+
+    def add(
+        self, block: QueryStream, first: tuple[int, int], values: tuple[Floats, Floats], scores: tuple[Floats, Floats]
+    ) -> None:
+        """Take a block, with the numbers of its first query and row, and both rankers' values and scores."""
+        losses = values[1] - values[0]
+        bar = self.changes[-1].difference if len(self.changes) == self._n else 0.0
+        below = np.flatnonzero(losses < bar)
+        for q in below[np.argsort(losses[below], kind="stable")][: self._n].tolist():
+            self.changes.append(self._change(block, q, first, values, scores))
+        self.changes.sort(key=lambda one: (one.difference, one.number))
+        del self.changes[self._n :]
+
+    def _change(
+        self,
+        block: QueryStream,
+        q: int,
+        first: tuple[int, int],
+        values: tuple[Floats, Floats],
+        scores: tuple[Floats, Floats],
+    ) -> QueryChange:
+        rows = slice(int(block.offsets[q]), int(block.offsets[q + 1]))
+        grades = block.relevance[rows]
+        number = first[0] + q
+        old_places, new_places = (places(self._measure, one[rows], grades, number) for one in scores)
+        n_shown = min(_PLACES, self._measure.cutoff or _PLACES)
+        shown = np.flatnonzero(np.minimum(old_places, new_places) <= n_shown)
+        docids = [""] * len(grades) if block.docids is None else block.docids[rows].tolist()
+        documents = tuple(
+            MovedDocument(
+                docids[i] or None,
+                first[1] + rows.start + i,
+                float(grades[i]),
+                int(old_places[i]),
+                int(new_places[i]),
+            )
+            for i in shown[np.argsort(old_places[shown])].tolist()
+        )
+        old, new = float(values[0][q]), float(values[1][q])
+        return QueryChange(block[q].qid, number, old, new, new - old, documents)
+
+
+def places(measure: Measure, scores: Floats, grades: Floats, round_number: int) -> Ints:
+    """Return the place of each document, from 1, with ties as the measure has them; by input if it takes their mean."""
+    m = len(scores)
+    numbers = np.arange(m)
+    ties: npt.NDArray[Any] = numbers
+    if measure.ties == "worst":
+        ties = grades
+    elif measure.ties == "reverse":
+        ties = -numbers
+    elif measure.ties == "random":
+        ties = np.empty(m)
+        draw_ties(measure.seed, round_number, read_only(np.array([0, m])), ties)
+        ties = -ties
+    order = np.lexsort((numbers, ties, -scores))
+    found = np.empty(m, dtype=np.int64)
+    found[order] = np.arange(1, m + 1)
+    return found

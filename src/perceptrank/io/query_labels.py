@@ -1,0 +1,142 @@
+"""Labels of queries: a column of tables or Parquet files that has one value for all documents of a query."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from perceptrank.io.errors import FileFormatError
+from perceptrank.io.parquet_columns import (
+    COMMENT,
+    DOCID,
+    WEIGHT,
+    content_of,
+    import_pyarrow,
+    index_columns,
+    open_parquet,
+)
+from perceptrank.io.paths import PathLike, Source, find_files
+from perceptrank.io.sources import format_of
+from perceptrank.io.tables.columns import missing_column
+from perceptrank.io.tables.reading import as_wanted, open_table
+from perceptrank.io.tables.rows import parse_number
+
+_BATCH_ROWS = 2**16
+
+
+def read_labels(
+    paths: PathLike | Iterable[PathLike],
+    column: str,
+    feature_paths: PathLike | Iterable[PathLike] | None = None,
+    *,
+    qid: str | None = None,
+) -> dict[Any, Any]:
+    """Read a column that has one value per query, such as a category, for the slices of an evaluation.
+
+    Parameters
+    ----------
+    paths : path or several of them
+        Parquet files or tables.
+    column : str
+        Name of the column.
+    feature_paths : path or several of them, optional
+        Tables with the features; the column may be there.
+    qid : str, optional
+        Column of the query ids; default ``qid`` in Parquet files, and found by its usual names in tables.
+
+    Returns
+    -------
+    dict
+        The value of each query, by its id; numbers, or text if not all are numbers.
+
+    Raises
+    ------
+    FormatError
+        If no file has the column, or a query has two values.
+    ValueError
+        If a file is neither a table nor Parquet.
+    """
+    groups = [find_files(paths), *([] if feature_paths is None else [find_files(feature_paths)])]
+    error: FileFormatError | None = None
+    for group in groups:
+        try:
+            pairs = [(str(file), pair) for file in group for pair in dict.fromkeys(_pairs(file, column, qid))]
+        except FileFormatError as problem:  # the column may be in the other tables
+            error = error or problem
+            continue
+        return _numbers_if_all_are(_one_each(pairs, column))
+    assert error is not None
+    raise error
+
+
+def _one_each(pairs: list[tuple[str, tuple[Any, Any]]], column: str) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for path, (query, value) in pairs:
+        if found.setdefault(query, value) != value:
+            problem = f": column {column!r} must have one value per query, got {found[query]!r} and {value!r}"
+            raise FileFormatError(path, f"{problem} for query {query!r}")
+    return found
+
+
+def _pairs(file: Source, column: str, qid: str | None) -> Iterator[tuple[Any, Any]]:
+    kind = format_of(file)
+    if kind == "parquet":
+        yield from _parquet_pairs(str(file), column, qid or "qid")
+        return
+    if kind != "table":
+        what = "LETOR text" if kind == "letor" else "a store"
+        raise ValueError(f"{file} is {what}, which has no column {column!r}: those are of tables and Parquet files")
+    table = open_table(str(file), as_wanted(qid, None, None, None), {"qid"}, with_features=False, dtype=np.float32)
+    for queries, values in table.labels(column):
+        yield from zip(queries, values, strict=True)
+
+
+def _parquet_pairs(path: str, column: str, qid: str) -> Iterator[tuple[Any, Any]]:
+    pa, _ = import_pyarrow()
+    with content_of(path):
+        file = open_parquet(path)
+        names = file.schema_arrow.names
+    for name in (column, qid):
+        if name not in names:
+            raise missing_column(path, name, names)
+    if pa.types.is_nested(file.schema_arrow.field(column).type):
+        raise FileFormatError(path, f": column {column!r} must hold numbers or text to slice by")
+    batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=[qid, column])
+    while True:
+        with content_of(path):
+            batch = next(batches, None)
+            if batch is None:
+                return
+            both = [batch.column(name).to_pylist() for name in (qid, column)]
+        values = (None if value != value else value for value in both[1])  # noqa: PLR0124
+        yield from zip(both[0], values, strict=True)
+
+
+def _numbers_if_all_are(found: dict[Any, Any]) -> dict[Any, Any]:
+    texts = [value for value in found.values() if isinstance(value, str)]
+    try:
+        numbers = {text: parse_number(text) for text in texts}
+    except ValueError:
+        return found
+    whole = all(number.is_integer() for number in numbers.values() if number == number)  # noqa: PLR0124
+
+    def number(value: Any) -> Any:
+        one = numbers.get(value, value) if isinstance(value, str) else value
+        if one is None or one != one:  # noqa: PLR0124
+            return None
+        return int(one) if whole and isinstance(value, str) else one
+
+    return {query: number(value) for query, value in found.items()}
+
+
+def features_without(paths: PathLike | Iterable[PathLike], column: str, **roles: str) -> list[str]:
+    """Return the columns of Parquet files that are features if one, which is given, is none.
+
+    `roles` are the names that are given for `qid`, `relevance`, `docid` and `weight`.
+    """
+    path = str(find_files(paths)[0])
+    with content_of(path):
+        schema = open_parquet(path).schema_arrow
+    usual = {"qid": "qid", "relevance": "relevance", "docid": DOCID, "weight": WEIGHT} | roles
+    apart = {*usual.values(), COMMENT, column, *index_columns(schema)}
+    return [name for name in schema.names if name not in apart]
