@@ -16,7 +16,16 @@ import numpy as np
 
 from perceptrank.io.errors import FileFormatError, FormatError
 from perceptrank.io.tables.chunks import CHUNK_BYTES, Chunk, Progress, chunks, read_head
-from perceptrank.io.tables.columns import Format, Role, TableColumns, Wanted, find_role, is_kept_apart, missing_column
+from perceptrank.io.tables.columns import (
+    ROLES,
+    Format,
+    Role,
+    TableColumns,
+    Wanted,
+    find_role,
+    is_kept_apart,
+    missing_column,
+)
 from perceptrank.io.tables.pairs import FEATURE_LISTS, VectorColumns, parse_pairs
 from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS, Place, Rows, parse_number
 from perceptrank.kernels.arrays import Features
@@ -65,7 +74,7 @@ class DelimitedTable:
         self._header = header = self._read_header(head)
         roles: dict[Role, str | None] = {}
         guessed = []
-        for role in ("qid", "docid", "relevance"):
+        for role in ROLES:
             roles[role], by_name = find_role(path, header.names, role, wanted, required=role in required)
             guessed += [role] if by_name else []
         taken = {name for name in roles.values() if name is not None}
@@ -86,6 +95,7 @@ class DelimitedTable:
             tuple(features),
             tuple(ignored),
             tuple(guessed),
+            roles["weight"],
         )
 
     @property
@@ -175,11 +185,10 @@ class DelimitedTable:
     def _parse(self, chunk: Chunk) -> Rows:
         pl = import_polars()
         texts = [name for name in (self._roles["qid"], self._roles["docid"]) if name is not None]
-        grade = self._roles["relevance"]
+        grade, weight = self._roles["relevance"], self._roles["weight"]
         number = pl.Float32 if self._dtype == np.float32 else pl.Float64
         types: dict[str, Any] = dict.fromkeys(texts, pl.String)
-        if grade is not None:
-            types[grade] = pl.Float64
+        types |= {name: pl.Float64 for name in (grade, weight) if name is not None}
         types |= dict.fromkeys(self._features, pl.String if self._vectors is not None else number)
         try:
             frame = self._frame(pl, chunk, types)
@@ -196,8 +205,10 @@ class DelimitedTable:
             X, names = self._parse_vectors(chunk, frame[self._features[0]].to_list())
         elif self._features:
             X = np.ascontiguousarray(frame[self._features].to_numpy(order="c"), dtype=self._dtype)
-        grades = None if grade is None else np.array(frame[grade].to_numpy(), dtype=np.float64)
-        return Rows(self.path, qids, docids[0] if docids else None, grades, X, names, place)
+        grades, weights = (
+            None if name is None else np.array(frame[name].to_numpy(), dtype=np.float64) for name in (grade, weight)
+        )
+        return Rows(self.path, qids, docids[0] if docids else None, grades, X, names, place, weights)
 
     def _frame(self, pl: Any, chunk: Chunk, types: dict[str, Any]) -> Any:
         """Parse a chunk; columns that are not used are skipped."""
@@ -230,7 +241,8 @@ class DelimitedTable:
             if wrong.any():
                 row = cast(int, wrong.arg_max())
                 place = self._place(chunk, row, name)
-                what = "a grade" if name == self._roles["relevance"] else "a feature"
+                words_of = {self._roles["relevance"]: "a grade", self._roles["weight"]: "the weight of a query"}
+                what = words_of.get(name, "a feature")
                 problem = f"{what} must be a number (column {name!r}), got {place.text[:80]!r}"
                 raise FormatError(self.path, place.line, place.column, problem)
             frame = frame.with_columns(numbers.alias(name))
