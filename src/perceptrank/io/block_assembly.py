@@ -192,5 +192,5 @@ def as_id_array(qids: list[Any]) -> npt.NDArray[Any]:
     if all(isinstance(one, float) for one in qids):
         return np.array(qids, dtype=np.float64)
     texts = [str(one) for one in qids]
-    is_long = max(map(len, texts)) > _LONGEST_PADDED  # NumPy pads every text to the longest
-    return np.array(texts, dtype=object) if is_long else np.array(texts)
+    is_long = max(map(len, texts)) > _LONGEST_PADDED  # NumPy pads every text to the longest, with NULs
+    return np.array(texts, dtype=object) if is_long or any("\0" in one for one in texts) else np.array(texts)

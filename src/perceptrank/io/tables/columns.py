@@ -117,15 +117,18 @@ def find_role(
 ) -> tuple[str | None, bool]:
     """Return the column of a role, and whether it was guessed; raise if it is required and there is none."""
     given = wanted.name_of(role)
+    features = wanted.features or ()
     if given is not None and given in names:
+        if given in features:
+            raise ValueError(f"features must not have {given!r}, which is the column of {role}")
         return given, False
     if given is not None and (role == "relevance" or not wanted.is_shared):
         raise missing_column(path, given, names)
     found = None
     if role != "weight":
-        usual = {normalized(name): name for name in reversed(names)}
+        usual = {normalized(name): name for name in reversed(names) if name not in features}
         found = next((usual[name] for name in USUAL[role] if name in usual), None)
-    elif given is None and WEIGHT in names and WEIGHT not in (wanted.features or ()):
+    elif given is None and WEIGHT in names and WEIGHT not in features:
         found = WEIGHT
     if found is None and required:
         raise FileFormatError(

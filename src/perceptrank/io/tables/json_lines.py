@@ -120,12 +120,16 @@ class JsonTable:
         found = np.empty(len(documents), dtype=object)
         for i, document in enumerate(documents):
             value = document.get(name)
-            if value is not None and not isinstance(value, (str, int)):
+            if isinstance(value, bool) or (value is not None and not isinstance(value, (str, int))):
                 if not isinstance(value, float) or not math.isfinite(value):
                     problem = f"{name!r} must be a text or a number, got {json.dumps(value)[:80]}"
                     raise FormatError(self.path, lines[i], 1, problem)
                 value = int(value) if value.is_integer() else value
-            found[i] = None if value is None or value == "" else str(value)
+            text = None if value is None or value == "" else str(value)
+            if text is not None and not text.isascii() and not _is_unicode(text):
+                problem = f"{name!r} must be Unicode, got half of a pair of surrogates in {json.dumps(text)[:80]}"
+                raise FormatError(self.path, lines[i], 1, problem)
+            found[i] = text
         return found
 
     def _numbers(self, lines: list[int], documents: list[Document], role: Role, what: str) -> Floats | None:
@@ -189,6 +193,15 @@ def _is_number(text: str) -> bool:
     try:
         parse_number(text)
     except ValueError:
+        return False
+    return True
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell texts from those with half of a pair of surrogates, which JSON can write and UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
         return False
     return True
 
