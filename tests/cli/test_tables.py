@@ -163,3 +163,27 @@ def test_columns_are_found_by_name_in_any_order(run, folder):
     assert first.weights.tolist() == second.weights.tolist()
     other.select("qid", "relevance", *NAMES[1:]).write_csv("fewer.csv")
     assert f"it lacks {NAMES[0]!r}" in run("rank", "m.json", "fewer.csv", code=1).stderr
+
+
+def test_weights_of_queries(run, folder):
+    frame = pl.read_csv("one.csv").with_columns(searches=pl.col("Query Text").str.len_chars() * 0.5)
+    frame.write_csv("weighted.csv")
+    expected = [len(f"query-{qid}") * 0.5 for qid in STREAM.qids]
+    for options in (["--weight-column", "searches"], ["--column", "weight=searches"]):
+        result = run("convert", "weighted.csv", "out.store", "--overwrite", "--float64", *options)
+        assert "query weight from 'searches'; 4 features" in result.stderr
+        assert pr.open_store("out.store").weights.tolist() == expected
+    run("convert", "out.store", "own.parquet")
+    pl.read_parquet("own.parquet").rename({"query_weight": "searches"}).write_parquet("theirs.parquet")
+    for options in (["own.parquet"], ["theirs.parquet", "--weight-column", "searches"]):
+        run("convert", *options, "again.store", "--overwrite")
+        assert pr.open_store("again.store").weights.tolist() == expected
+    frame.select("Query Text", "Doc ID", "Rating", "searches").write_csv("judged.csv")
+    run("convert", "judged.csv", *JOINED[1:], "joined.store", "--weight-column", "searches")
+    assert pr.open_store("joined.store").weights.tolist() == expected
+    twice = run("convert", "weighted.csv", "x.store", "--column", "weight=a", "--weight-column", "b", code=1)
+    assert "the column of weight is given twice, 'a' and 'b'" in twice.stderr
+    wrong = run("convert", "weighted.csv", "x.store", "--column", "mass=a", code=1)
+    assert "relevance=NAME, weight=NAME, feature=NAME, got 'mass=a'" in wrong.stderr
+    text = run("convert", "out.store", "plain.txt", code=1)
+    assert "LETOR text has no place for the weights" in text.stderr

@@ -460,3 +460,143 @@ def test_values_keep_their_bits(tmp_path):
     ):
         pr.read_table(path)
     assert math.isclose(pr.read_table(write(tmp_path, "b.csv", "qid,grade,x\nq,1,0.1\n")).X[0, 0], 0.1, rel_tol=1e-7)
+
+
+WEIGHTED = "query,docid,rating,bm25,searches\nshoes,a,2,1.5,10\nshoes,b,0,0.25,10\nhats,c,1,3,0.5\n"
+
+
+def read_both(*paths, **settings):
+    """Read tables into memory, and check that scans of any block size yield the same."""
+    stream = pr.read_table(*paths, **settings)
+    for max_bytes in (1, 2**20):
+        scanned = whole(pr.scan_table(*paths, **settings, max_bytes=max_bytes))
+        assert_same(scanned, stream)
+        assert (scanned.docids is None) == (stream.docids is None)
+        assert scanned.docids is None or scanned.docids.tolist() == stream.docids.tolist()
+        assert (scanned.weights is None) == (stream.weights is None)
+        assert scanned.weights is None or scanned.weights.tolist() == stream.weights.tolist()
+    return stream
+
+
+def test_weights_of_queries_in_one_table(tmp_path):
+    path = write(tmp_path, "a.csv", WEIGHTED)
+    assert read_both(path).feature_names == ("bm25", "searches")  # a weight is not guessed
+    found = []
+    stream = read_both(path, weight="searches", report=found.append)
+    assert stream.weights.tolist() == [10, 0.5]
+    assert stream.feature_names == ("bm25",)
+    assert found[0].weight == "searches"
+    assert "grade from 'rating' (guessed), query weight from 'searches'; 1 features" in str(found[0])
+    tabs = write(tmp_path, "a.tsv", WEIGHTED.replace(",", "\t"))
+    assert read_both(tabs, weight="searches").weights.tolist() == [10, 0.5]
+    rows = list(csv.DictReader(WEIGHTED.splitlines()))
+    lines = write_lines(tmp_path, "a.jsonl", [row | {"searches": float(row["searches"])} for row in rows])
+    assert read_both(lines, weight="searches").weights.tolist() == [10, 0.5]
+    assert pr.read_table(lines, weight="searches").feature_names == ("bm25",)
+
+
+def test_a_column_called_query_weight_is_that(tmp_path):
+    """By this name alone, the one that frames and Parquet files have, unless it is listed as a feature."""
+    path = write(tmp_path, "a.csv", WEIGHTED.replace("searches", "query_weight"))
+    found = []
+    stream = read_both(path, report=found.append)
+    assert (stream.weights.tolist(), stream.feature_names) == ([10, 0.5], ("bm25",))
+    assert "weight" in found[0].guessed
+    listed = read_both(path, features=["query_weight", "bm25"])
+    assert (listed.weights, listed.feature_names) == (None, ("query_weight", "bm25"))
+    for name in ("weight", "Query Weight", "query weight", "QUERY_WEIGHT"):
+        other = write(tmp_path, "b.csv", WEIGHTED.replace("searches", name))
+        assert read_both(other).weights is None
+    both = write(tmp_path, "c.csv", "qid,grade,query_weight,w,x\nq,1,3,2,5\n")
+    stream = read_both(both, weight="w")
+    assert (stream.weights.tolist(), stream.feature_names) == ([2], ("x",))
+
+
+def test_weights_beside_the_judgements_or_the_features(tmp_path):
+    plain = write(tmp_path, "j.csv", "query,docid,rating\nshoes,a,2\nshoes,b,0\nhats,c,1\n")
+    weighted = write(tmp_path, "jw.csv", "query,docid,rating,n\nshoes,a,2,3\nshoes,b,0,3\nhats,c,1,0\n")
+    values = [("hats", "c", 3, 0), ("shoes", "b", 2, 3), ("shoes", "a", 1, 3)]
+    rows = [{"query": q, "id": d, "x": x} for q, d, x, _ in values]
+    features = write_lines(tmp_path, "f.jsonl", rows)
+    answers = [
+        {"query": "hats", "n": 0, "response": response(hit("c", {"x": 3}))},
+        {"query": "shoes", "n": 3, "response": response(hit("b", {"x": 2}), hit("a", {"x": 1}))},
+    ]
+    logged = write_lines(tmp_path, "fw.jsonl", answers)
+    for tables in ((weighted, features), (plain, logged), (weighted, logged)):
+        stream = read_both(*tables, weight="n")
+        assert stream.qids.tolist() == ["hats", "shoes"]
+        assert stream.weights.tolist() == [0, 3]
+        assert stream.X.ravel().tolist() == [3, 2, 1]
+        assert stream.feature_names == ("x",)
+    other = write_lines(tmp_path, "o.jsonl", [row | {"n": 2.5} for row in rows])
+    with pytest.raises(pr.FormatError, match=r"o.jsonl:1:1: query 'hats' has two weights, 0.0 and 2.5"):
+        pr.read_table(weighted, other, weight="n")
+
+
+def test_queries_of_tables_without_weights_have_1(tmp_path):
+    one = write(tmp_path, "1.csv", "qid,docid,grade,x,query_weight\na,d1,1,1,2\n")
+    two = write(tmp_path, "2.csv", "qid,grade,x\nb,1,1\n")
+    stream = read_both([one, two])
+    assert stream.weights.tolist() == [2, 1]
+    assert stream.docids.tolist() == ["d1", ""]
+    again = write(tmp_path, "3.csv", "qid,grade,x\na,1,1\n")
+    with pytest.raises(pr.FormatError, match=r"3.csv:2:1: query 'a' has two weights, 2.0 and 1.0"):
+        pr.read_table([one, again])
+
+
+def test_weights_of_queries_that_come_back_and_rows_that_are_left_out(tmp_path):
+    text = "qid,docid,grade,x,w\na,1,1,1,2\nb,2,1,2,5\na,3,0,3,2\nb,4,,4,\n"
+    path = write(tmp_path, "a.csv", text)
+    with pytest.warns(UserWarning, match="1 rows without a grade"):
+        stream = pr.read_table(path, weight="w")
+    assert stream.weights.tolist() == [2, 5]
+    assert stream.X.ravel().tolist() == [1, 3, 2]
+    write(tmp_path, "a.csv", text.replace("0,3,2", "0,3,2.5"))
+    with pytest.raises(pr.FormatError, match=r"a.csv:4:1: query 'a' has two weights, 2.0 and 2.5"):
+        pr.read_table(path, weight="w")
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("-1", "must be a finite number >= 0 (column 'w'), got '-1'"),
+        ("inf", "must be a finite number >= 0 (column 'w'), got 'inf'"),
+        ("1e400", "must be a finite number >= 0 (column 'w'), got '1e400'"),
+        ("", "must be a finite number >= 0 (column 'w'), got ''"),
+        ("nan", "must be a finite number >= 0 (column 'w'), got 'nan'"),
+        ("many", "must be a number (column 'w'), got 'many'"),
+        ("3", "query 'q' has two weights, 2.0 and 3.0"),
+    ],
+)
+def test_wrong_weights(cell, said, tmp_path):
+    text = f"qid,docid,grade,w,x\nq,a,1,2,1\nq,b,0,{cell},1\n"
+    path = write(tmp_path, "a.csv", text)
+    features = write(tmp_path, "f.csv", "qid,docid,x\nq,a,1\nq,b,2\n")
+    column = 1 if "two weights" in said else 4
+    for tables in ((path,), (path, features)):
+        with pytest.raises(pr.FormatError) as caught:
+            pr.read_table(*tables, weight="w")
+        assert str(caught.value).startswith(f"{path}:3:{column}: ")
+        assert str(caught.value).endswith(said)
+        with pytest.raises(pr.FormatError, match=r"a.csv:3:"):
+            list(pr.scan_table(*tables, weight="w"))
+    if cell not in ("inf", "1e400", "nan"):
+        rows = [{"qid": "q", "grade": 1, "w": 2, "x": 1}, {"qid": "q", "grade": 1, "w": cell, "x": 1}]
+        with pytest.raises(pr.FormatError, match=r"a.jsonl:2:1: "):
+            pr.read_table(write_lines(tmp_path, "a.jsonl", rows), weight="w")
+
+
+def test_files_of_trec_have_no_weights(tmp_path):
+    qrels = write(tmp_path, "a.qrels", "1 0 d 1\n")
+    run = write(tmp_path, "b.run", "1 Q0 d 1 2 t\n")
+    with pytest.raises(ValueError, match=r"none of .*a.qrels, .*b.run has a column 'w' of .*; files of TREC have no"):
+        pr.read_table(qrels, run, weight="w")
+    features = write(tmp_path, "f.csv", "qid,docid,x,w\n1,d,5,2\n")
+    assert pr.read_table(qrels, features, weight="w").weights.tolist() == [2]
+    with pytest.raises(ValueError, match=r"none of .*f.csv has a column 'v'"):
+        pr.read_table(qrels, features, weight="v")
+    with pytest.raises(pr.FormatError, match=r"f.csv has no column 'v'; it has 'qid'"):
+        pr.read_table(features, weight="v", relevance="x", features="w")
+    with pytest.raises(TypeError, match="weight must be the name of a column, got 1"):
+        pr.read_table(features, weight=1)

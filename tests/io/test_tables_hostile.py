@@ -300,3 +300,51 @@ def read_or_none(path, n_lines):
         found = error.path, 0 <= error.line <= n_lines + 2
     assert found == (str(path), True)
     return None
+
+
+@pytest.mark.parametrize("between", [0, 5])
+def test_quotes_within_cells_do_not_swallow_rows(between, tmp_path):
+    """Polars pairs all quotes of a file: those of two cells would make one row of all lines between them."""
+    rows = ['q,a,1,1,5" tv', *["q,m,0,2,none"] * between, 'q,b,0,2,7" tv', "q,c,1,3,x"]
+    path = write(tmp_path, "a.csv", "qid,docid,grade,x,title\n" + "\n".join(rows))
+    for read in (pr.read_table, lambda path: list(pr.scan_table(path))):
+        with pytest.raises(pr.FormatError, match=r"a.csv:2:1: quotes must be closed; a field that has quotes must be"):
+            read(path)
+    fine = 'qid,docid,grade,x,title\nq,"a ""1""",1,1,"two\nlines"\nq,b,0,2,5" x 7" tv\n'
+    stream = pr.read_table(write(tmp_path, "b.csv", fine))
+    assert stream.docids.tolist() == ['a "1"', "b"]
+
+
+def test_the_delimiter_is_found_outside_of_quotes(tmp_path):
+    path = write(tmp_path, "a.csv", 'qid;grade;"price, net, in, eur"\nq;1;1\nq;0;2\n')
+    assert pr.read_table(path).feature_names == ("price, net, in, eur",)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_column_is_a_feature_or_something_else(kind, tmp_path):
+    rows = [{"qid": 1, "id": 5, "grade": 0.1, "x": 1}, {"qid": 1, "id": 6, "grade": 0, "x": 2}]
+    lines = "\n".join(map(json.dumps, rows))
+    text = "qid,id,grade,x\n1,5,0.1,1\n1,6,0,2\n" if kind == "csv" else lines
+    path = write(tmp_path, f"a.{kind}", text)
+    stream = pr.read_table(path, features=["id", "x"])
+    assert stream.docids is None
+    assert stream.X.tolist() == [[5, 1], [6, 2]]
+    with pytest.raises(pr.FormatError, match="hold the query of a row"):
+        pr.read_table(path, features=["qid", "x"])
+    with pytest.raises(ValueError, match="features must not have 'grade', which is the column of relevance"):
+        pr.read_table(path, relevance="grade", features=["grade", "x"])
+
+
+@pytest.mark.parametrize("name", ["qid", "docid"])
+@pytest.mark.parametrize(("value", "problem"), [("true", "text or a number"), (r'"\ud800"', "Unicode, got half")])
+def test_ids_in_json_are_text_or_numbers(name, value, problem, tmp_path):
+    others = {"qid": '"docid": 1', "docid": '"qid": 1'}[name]
+    path = write(tmp_path, "a.jsonl", f'{{"{name}": {value}, {others}, "grade": 1, "x": 1}}\n')
+    with pytest.raises(pr.FormatError, match=rf"a.jsonl:1:1: '{name}' must be .*{problem}"):
+        pr.read_table(path)
+
+
+def test_ids_that_differ_in_a_nul_are_two(tmp_path):
+    path = write(tmp_path, "a.csv", "qid,grade,x\nq\0,1,1\nq,1,2\n")
+    assert pr.read_table(path).qids.tolist() == ["q\0", "q"]
+    assert [one for block in pr.scan_table(path) for one in block.qids.tolist()] == ["q\0", "q"]

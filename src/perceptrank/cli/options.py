@@ -145,7 +145,7 @@ class Dialect:
         list[str] | None,
         typer.Option(
             metavar="ROLE=NAME",
-            help="Column of tables and Parquet files: qid=, docid=, relevance= or feature=; may be repeated.",
+            help="Column of tables and Parquet files: qid=, docid=, relevance=, weight= or feature=; may be repeated.",
         ),
     ] = None
     feature_paths: Annotated[
@@ -161,6 +161,9 @@ class Dialect:
     qid_column: Annotated[str | None, typer.Option(help="Column of queries, in tables and Parquet files.")] = None
     docid_column: Annotated[str | None, typer.Option(help="Column of documents, in tables and Parquet files.")] = None
     relevance_column: Annotated[str | None, typer.Option(help="Column of grades, in tables and Parquet files.")] = None
+    weight_column: Annotated[
+        str | None, typer.Option(help="Column of the weights of queries, in tables and Parquet files.")
+    ] = None
     missing: Annotated[
         bool,
         typer.Option(

@@ -46,6 +46,34 @@ class RepeatedQueryError(ValueError):
         self.start = start
 
 
+class TwoWeightsError(ValueError):
+    """A query whose documents do not agree on its weight; `row` is that of the current piece which differs."""
+
+    def __init__(self, qid: Any, row: int, one: float, other: float) -> None:
+        super().__init__(f"query {qid!r} has two weights, {one} and {other}")
+        self.row = row
+
+
+class WeightsOfQueries:
+    """The weights of the queries of all pieces so far, to compare those of the next with."""
+
+    def __init__(self) -> None:
+        self._of: dict[Any, float] = {}
+
+    def check(self, piece: Piece) -> None:
+        """Raise `TwoWeightsError` unless a piece has one weight for each query, the one that it had before."""
+        if not len(piece.X):
+            return
+        weights = np.ones(len(piece.X)) if piece.weights is None else piece.weights
+        starts: Ints = np.array(piece.starts, dtype=np.int64)
+        each = np.array([self._of.setdefault(*one) for one in zip(piece.qids, weights[starts].tolist(), strict=True)])
+        expected = np.repeat(each, np.diff(np.append(starts, len(weights))))
+        if (differs := weights != expected).any():
+            row = int(np.argmax(differs))
+            qid = piece.qids[int(np.searchsorted(starts, row, side="right")) - 1]
+            raise TwoWeightsError(qid, row, float(expected[row]), float(weights[row]))
+
+
 class BlockAssembler:
     """Collects pieces into blocks; a query is held back until the next one begins.
 
@@ -164,5 +192,5 @@ def as_id_array(qids: list[Any]) -> npt.NDArray[Any]:
     if all(isinstance(one, float) for one in qids):
         return np.array(qids, dtype=np.float64)
     texts = [str(one) for one in qids]
-    is_long = max(map(len, texts)) > _LONGEST_PADDED  # NumPy pads every text to the longest
-    return np.array(texts, dtype=object) if is_long else np.array(texts)
+    is_long = max(map(len, texts)) > _LONGEST_PADDED  # NumPy pads every text to the longest, with NULs
+    return np.array(texts, dtype=object) if is_long or any("\0" in one for one in texts) else np.array(texts)

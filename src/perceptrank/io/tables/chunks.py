@@ -12,6 +12,7 @@ CHUNK_BYTES = 4 * 2**20
 _HEAD_BYTES = 2**18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _QUOTE, _NEWLINE = b'"', b"\n"
+QUOTES = "quotes must be closed; a field that has quotes must be quoted, and its own quotes doubled"
 
 Progress = Callable[[int], object]
 
@@ -98,8 +99,7 @@ def _check_quotes(path: str, text: bytearray, line: int, quoted: bool) -> None:
     """Raise if a quote is not closed; where that is cannot be told for sure, so the first odd line is named."""
     if quoted and text.count(_QUOTE) % 2:
         odd = next(i for i, one in enumerate(text.split(_NEWLINE)) if one.count(_QUOTE) % 2)
-        rule = "quotes must be closed; a field that has quotes must be quoted, and its own quotes doubled"
-        raise FormatError(path, line + odd, 1, rule)
+        raise FormatError(path, line + odd, 1, QUOTES)
 
 
 class _Counting:

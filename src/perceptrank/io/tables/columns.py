@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.parquet_columns import ColumnSetting
+from perceptrank.io.parquet_columns import WEIGHT, ColumnSetting
 
-Role = Literal["qid", "docid", "relevance"]
+Role = Literal["qid", "docid", "relevance", "weight"]
 Format = Literal["csv", "tsv", "jsonl", "qrels", "run"]
 
+ROLES: tuple[Role, ...] = ("qid", "docid", "relevance", "weight")
 # The usual names, most telling first; without case, and with "_" for whatever is not a letter or digit.
 USUAL: dict[Role, tuple[str, ...]] = {
     "qid": (
@@ -25,10 +26,11 @@ USUAL: dict[Role, tuple[str, ...]] = {
         *("relevance", "rel", "grade", "label", "rating", "judgement", "judgment", "relevance_grade"),
         *("relevance_label", "relevance_judgement", "relevance_judgment"),
     ),
+    "weight": (),  # many things are called a weight: it is guessed by the one name that our own files have
 }
 # Of Quepid's exports: numbers and texts about a whole case, and the places of rated documents in a list of ratings.
 _BOOKKEEPING = {"team_name", "case_name", "case_id", "snapshot_name", "snapshot_time", "doc_position"}
-_WORDS: dict[Role, str] = {"qid": "query", "docid": "document", "relevance": "grade"}
+_WORDS: dict[Role, str] = {"qid": "query", "docid": "document", "relevance": "grade", "weight": "query weight"}
 _NEVER_FEATURES = {name for names in USUAL.values() for name in names} | _BOOKKEEPING
 _SHOWN = 8
 
@@ -39,6 +41,7 @@ class Wanted(NamedTuple):
     qid: str | None = None
     docid: str | None = None
     relevance: str | None = None
+    weight: str | None = None
     features: tuple[str, ...] | None = None
     is_shared: bool = False  # by tables of which each may have its own names
 
@@ -65,7 +68,9 @@ class TableColumns:
     ignored : tuple of str
         Columns that are not used: text, and second columns of queries, documents or grades.
     guessed : tuple of str
-        Those of "qid", "docid" and "relevance" that were found by their usual names.
+        Those of "qid", "docid", "relevance" and "weight" that were found by their usual names.
+    weight : str or None
+        Column of the queries' weights.
     """
 
     path: str
@@ -76,13 +81,10 @@ class TableColumns:
     features: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     guessed: tuple[str, ...] = ()
+    weight: str | None = None
 
     def __str__(self) -> str:
-        roles: list[tuple[Role, str | None]] = [
-            ("qid", self.qid),
-            ("docid", self.docid),
-            ("relevance", self.relevance),
-        ]
+        roles: list[tuple[Role, str | None]] = [(role, getattr(self, role)) for role in ROLES]
         taken = [
             f"{_WORDS[role]} from {name!r}{' (guessed)' if role in self.guessed else ''}"
             for role, name in roles
@@ -115,12 +117,19 @@ def find_role(
 ) -> tuple[str | None, bool]:
     """Return the column of a role, and whether it was guessed; raise if it is required and there is none."""
     given = wanted.name_of(role)
+    features = wanted.features or ()
     if given is not None and given in names:
+        if given in features:
+            raise ValueError(f"features must not have {given!r}, which is the column of {role}")
         return given, False
-    if given is not None and not (wanted.is_shared and role != "relevance"):
+    if given is not None and (role == "relevance" or not wanted.is_shared):
         raise missing_column(path, given, names)
-    usual = {normalized(name): name for name in reversed(names)}
-    found = next((usual[name] for name in USUAL[role] if name in usual), None)
+    found = None
+    if role != "weight":
+        usual = {normalized(name): name for name in reversed(names) if name not in features}
+        found = next((usual[name] for name in USUAL[role] if name in usual), None)
+    elif given is None and WEIGHT in names and WEIGHT not in features:
+        found = WEIGHT
     if found is None and required:
         raise FileFormatError(
             path,
@@ -138,4 +147,4 @@ def missing_column(path: str, name: str, names: Sequence[str]) -> FileFormatErro
 
 def is_kept_apart(name: str) -> bool:
     """Tell if a column is not a feature unless the caller says so, by its name."""
-    return normalized(name) in _NEVER_FEATURES
+    return normalized(name) in _NEVER_FEATURES or name == WEIGHT

@@ -6,7 +6,7 @@ Chunks bound the memory, and tell which line is wrong: what polars refuses is pa
 import csv
 import io
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
@@ -15,8 +15,17 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from perceptrank.io.errors import FileFormatError, FormatError
-from perceptrank.io.tables.chunks import CHUNK_BYTES, Chunk, Progress, chunks, read_head
-from perceptrank.io.tables.columns import Format, Role, TableColumns, Wanted, find_role, is_kept_apart, missing_column
+from perceptrank.io.tables.chunks import CHUNK_BYTES, QUOTES, Chunk, Progress, chunks, read_head
+from perceptrank.io.tables.columns import (
+    ROLES,
+    Format,
+    Role,
+    TableColumns,
+    Wanted,
+    find_role,
+    is_kept_apart,
+    missing_column,
+)
 from perceptrank.io.tables.pairs import FEATURE_LISTS, VectorColumns, parse_pairs
 from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS, Place, Rows, parse_number
 from perceptrank.kernels.arrays import Features
@@ -65,7 +74,7 @@ class DelimitedTable:
         self._header = header = self._read_header(head)
         roles: dict[Role, str | None] = {}
         guessed = []
-        for role in ("qid", "docid", "relevance"):
+        for role in ROLES:
             roles[role], by_name = find_role(path, header.names, role, wanted, required=role in required)
             guessed += [role] if by_name else []
         taken = {name for name in roles.values() if name is not None}
@@ -86,6 +95,7 @@ class DelimitedTable:
             tuple(features),
             tuple(ignored),
             tuple(guessed),
+            roles["weight"],
         )
 
     @property
@@ -146,11 +156,12 @@ class DelimitedTable:
         while self._quoted and head.count(b'"', 0, end) % 2:
             end = head.find(b"\n", end) + 1 or len(head)
         first = self._decoded(head[:end], 1)
-        delimiter = "\t" if not self._quoted else max(_DELIMITERS, key=first.count)
+        unquoted = "".join(first.split('"')[::2])  # a name may have delimiters
+        delimiter = "\t" if not self._quoted else max(_DELIMITERS, key=unquoted.count)
         names = [name.strip() for name in next(self._records(Chunk(first.encode(), 1), delimiter))[1]]
         if len(names) < 2:
             raise FormatError(self.path, 1, 1, f"a header must name two columns or more, got {first[:80].strip()!r}")
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        if twice := sorted(name for name, n in Counter(names).items() if n > 1):
             raise FormatError(self.path, 1, names.index(twice[0]) + 1, f"two columns are called {twice[0]!r}")
         if all(_is_number(name) for name in names):
             raise FormatError(self.path, 1, 1, f"the first line must name the columns, got {first[:80].strip()!r}")
@@ -183,14 +194,26 @@ class DelimitedTable:
         values = self._values(name, sample)
         return bool(values) and all("=" in value or ":" in value for value in values)
 
+    def _check_quotes(self, chunk: Chunk) -> None:
+        """Raise if a quote within a cell, as in 5" tv, would make one row of several lines: polars pairs all quotes."""
+        if not self._quoted or b'"' not in chunk.text:
+            return
+        text = np.frombuffer(chunk.text, np.uint8)
+        opening, closing = np.flatnonzero(text == ord('"'))[: chunk.text.count(b'"') // 2 * 2].reshape(-1, 2).T
+        before = np.frombuffer(b'\n"' + self._header.delimiter.encode(), np.uint8)  # one that is doubled has another
+        for place in np.flatnonzero((opening > 0) & ~np.isin(text[opening - 1], before)).tolist():
+            if b"\n" in chunk.text[opening[place] : closing[place]]:
+                line = chunk.line + chunk.text.count(b"\n", 0, opening[place])
+                raise FormatError(self.path, line, 1, QUOTES)
+
     def _parse(self, chunk: Chunk) -> Rows:
         pl = import_polars()
+        self._check_quotes(chunk)
         texts = [name for name in (self._roles["qid"], self._roles["docid"]) if name is not None]
-        grade = self._roles["relevance"]
+        grade, weight = self._roles["relevance"], self._roles["weight"]
         number = pl.Float32 if self._dtype == np.float32 else pl.Float64
         types: dict[str, Any] = dict.fromkeys(texts, pl.String)
-        if grade is not None:
-            types[grade] = pl.Float64
+        types |= {name: pl.Float64 for name in (grade, weight) if name is not None}
         types |= dict.fromkeys(self._features, pl.String if self._vectors is not None else number)
         try:
             frame = self._frame(pl, chunk, types)
@@ -207,8 +230,10 @@ class DelimitedTable:
             X, names = self._parse_vectors(chunk, frame[self._features[0]].to_list())
         elif self._features:
             X = np.ascontiguousarray(frame[self._features].to_numpy(order="c"), dtype=self._dtype)
-        grades = None if grade is None else np.array(frame[grade].to_numpy(), dtype=np.float64)
-        return Rows(self.path, qids, docids[0] if docids else None, grades, X, names, place)
+        grades, weights = (
+            None if name is None else np.array(frame[name].to_numpy(), dtype=np.float64) for name in (grade, weight)
+        )
+        return Rows(self.path, qids, docids[0] if docids else None, grades, X, names, place, weights)
 
     def _frame(self, pl: Any, chunk: Chunk, types: dict[str, Any]) -> Any:
         """Parse a chunk; columns that are not used are skipped."""
@@ -217,7 +242,7 @@ class DelimitedTable:
         frame = pl.read_csv(
             chunk.text,
             schema=schema,
-            columns=[str(names.index(name)) for name in types],
+            columns=[str(j) for j, name in enumerate(names) if name in types],
             separator=self._header.delimiter,
             quote_char='"' if self._quoted else None,
         )
@@ -241,7 +266,8 @@ class DelimitedTable:
             if wrong.any():
                 row = cast(int, wrong.arg_max())
                 place = self._place(chunk, row, name)
-                what = "a grade" if name == self._roles["relevance"] else "a feature"
+                words_of = {self._roles["relevance"]: "a grade", self._roles["weight"]: "the weight of a query"}
+                what = words_of.get(name, "a feature")
                 problem = f"{what} must be a number (column {name!r}), got {place.text[:80]!r}"
                 raise FormatError(self.path, place.line, place.column, problem)
             frame = frame.with_columns(numbers.alias(name))

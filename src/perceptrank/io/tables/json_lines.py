@@ -10,10 +10,11 @@ import numpy as np
 
 from perceptrank.io.errors import FormatError
 from perceptrank.io.tables.chunks import Progress, chunks
-from perceptrank.io.tables.columns import Role, TableColumns, Wanted, find_role, is_kept_apart, missing_column
+from perceptrank.io.tables.columns import ROLES, Role, TableColumns, Wanted, find_role, is_kept_apart, missing_column
 from perceptrank.io.tables.engine_logs import Document, as_number, documents_of
 from perceptrank.io.tables.pairs import VectorColumns
 from perceptrank.io.tables.rows import Place, Rows, parse_number
+from perceptrank.kernels.arrays import Floats
 
 _SAMPLE = 200
 _BATCH_NUMBERS = 2**21
@@ -38,7 +39,7 @@ class JsonTable:
         others = set().union(*(one.others for one in sample))
         self._roles: dict[Role, str | None] = {}
         guessed = []
-        for role in ("qid", "docid", "relevance"):
+        for role in ROLES:
             known = [*keys, *others] if wanted.name_of(role) is not None else keys
             self._roles[role], by_name = find_role(path, known, role, wanted, required=role in required)
             guessed += [role] if by_name else []
@@ -63,6 +64,7 @@ class JsonTable:
             features,
             tuple(ignored),
             tuple(guessed),
+            self._roles["weight"],
         )
         self.knows_names = wanted.features is not None or not with_features
 
@@ -119,33 +121,42 @@ class JsonTable:
             return Place(lines[row], 1, str(_cell(documents[row], column)))
 
         X, names = self._columns.take(self._dtype) if self._with_features else (None, ())
-        grades = None
-        if (grade := self._roles["relevance"]) is not None:
-            grades = np.array([self._grade(line, one.get(grade)) for line, one in zip(lines, documents, strict=True)])
+        grades = self._numbers(lines, documents, "relevance", "a grade")
+        weights = self._numbers(lines, documents, "weight", "the weight of a query")
         qid, docid = self._roles["qid"], self._roles["docid"]
         docids = None if docid is None else self._ids(lines, documents, docid)
         assert qid is not None
-        return Rows(self.path, self._ids(lines, documents, qid), docids, grades, X, names, place)
+        return Rows(self.path, self._ids(lines, documents, qid), docids, grades, X, names, place, weights)
 
     def _ids(self, lines: list[int], documents: list[Document], name: str) -> Any:
         found = np.empty(len(documents), dtype=object)
         for i, document in enumerate(documents):
             value = document.get(name)
-            if value is not None and not isinstance(value, (str, int)):
+            if isinstance(value, bool) or (value is not None and not isinstance(value, (str, int))):
                 if not isinstance(value, float) or not math.isfinite(value):
                     problem = f"{name!r} must be a text or a number, got {json.dumps(value)[:80]}"
                     raise FormatError(self.path, lines[i], 1, problem)
                 value = int(value) if value.is_integer() else value
-            found[i] = None if value is None or value == "" else str(value)
+            text = None if value is None or value == "" else str(value)
+            if text is not None and not text.isascii() and not _is_unicode(text):
+                problem = f"{name!r} must be Unicode, got half of a pair of surrogates in {json.dumps(text)[:80]}"
+                raise FormatError(self.path, lines[i], 1, problem)
+            found[i] = text
         return found
 
-    def _grade(self, line: int, value: Any) -> float:
-        try:
-            return as_number("", value)
-        except ValueError:
-            name = self._roles["relevance"]
-            problem = f"a grade must be a number (key {name!r}), got {json.dumps(value)[:80]}"
-            raise FormatError(self.path, line, 1, problem) from None
+    def _numbers(self, lines: list[int], documents: list[Document], role: Role, what: str) -> Floats | None:
+        name = self._roles[role]
+        if name is None:
+            return None
+        numbers = np.empty(len(documents))
+        for i, document in enumerate(documents):
+            value = document.get(name)
+            try:
+                numbers[i] = as_number("", value)
+            except ValueError:
+                problem = f"{what} must be a number (key {name!r}), got {json.dumps(value)[:80]}"
+                raise FormatError(self.path, lines[i], 1, problem) from None
+        return numbers
 
     def _features(self, document: Document) -> dict[str, float]:
         if document.features is not None:
@@ -194,6 +205,15 @@ def _is_number(text: str) -> bool:
     try:
         parse_number(text)
     except ValueError:
+        return False
+    return True
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell texts from those with half of a pair of surrogates, which JSON can write and UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
         return False
     return True
 

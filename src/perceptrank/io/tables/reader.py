@@ -30,6 +30,7 @@ def read_table(
     qid: str | None = None,
     docid: str | None = None,
     relevance: str | None = None,
+    weight: str | None = None,
     features: str | Sequence[str] | None = None,
     missing: Missing = "error",
     dtype: npt.DTypeLike = np.float32,
@@ -52,6 +53,10 @@ def read_table(
     qid, docid, relevance : str, optional
         Columns of queries, documents and grades. By default they are found by their usual names: query, qid,
         search_term; docid, document_id, id; grade, rating, label and the like.
+    weight : str, optional
+        Column of the queries' weights, numbers >= 0 that are the same in all rows of a query, in the tables with the
+        grades or in those with the features; default ``query_weight``, if there is such a column. Queries of a table
+        without it have weight 1.
     features : str or sequence of str, optional
         Columns of features; default all columns of numbers that are no ids or grades. The names are the union over
         all rows.
@@ -97,7 +102,7 @@ def read_table(
     >>> stream, stream.qids.tolist(), stream.docids.tolist()
     (QueryStream(2 queries, 3 documents, 1 features), ['shoes', 'hats'], ['a', 'b', 'c'])
     """
-    tables = _open(paths, feature_paths, qid, docid, relevance, features, missing, dtype, report, progress)
+    tables = _open(paths, feature_paths, qid, docid, relevance, weight, features, missing, dtype, report, progress)
     columns = _Columns(np.dtype(dtype))
     waiting: list[Part] = []  # until all names are known
     for part in tables.parts():
@@ -118,6 +123,7 @@ def scan_table(
     qid: str | None = None,
     docid: str | None = None,
     relevance: str | None = None,
+    weight: str | None = None,
     features: str | Sequence[str] | None = None,
     missing: Missing = "error",
     dtype: npt.DTypeLike = np.float32,
@@ -133,7 +139,7 @@ def scan_table(
 
     Parameters
     ----------
-    paths, feature_paths, qid, docid, relevance, features, missing, dtype, report, progress
+    paths, feature_paths, qid, docid, relevance, weight, features, missing, dtype, report, progress
         As for `read_table`.
     max_bytes : int
         Approximate size of a block's features.
@@ -153,7 +159,7 @@ def scan_table(
         As for `read_table`, at the end of each pass.
     """
     check_positive_whole("max_bytes", max_bytes)
-    tables = _open(paths, feature_paths, qid, docid, relevance, features, missing, dtype, report, progress)
+    tables = _open(paths, feature_paths, qid, docid, relevance, weight, features, missing, dtype, report, progress)
     names = tables.find_names()
 
     def start() -> Iterator[QueryStream]:
@@ -178,6 +184,7 @@ def _open(
     qid: str | None,
     docid: str | None,
     relevance: str | None,
+    weight: str | None,
     features: str | Sequence[str] | None,
     missing: str,
     dtype: npt.DTypeLike,
@@ -188,7 +195,7 @@ def _open(
     kind = np.dtype(dtype)
     if kind not in (np.float32, np.float64):
         raise ParameterError("dtype", "must be float32 or float64", str(kind))
-    wanted = as_wanted(qid, docid, relevance, features)
+    wanted = as_wanted(qid, docid, relevance, weight, features)
     return Tables(paths, feature_paths, wanted, kind, missing, report, progress)
 
 
@@ -203,7 +210,8 @@ def _cut(piece: Piece, max_bytes: int) -> Iterator[tuple[Piece, int]]:
             docids = None if piece.docids is None else piece.docids[start:stop]
             starts = [one - start for one in bounds[first:q]]
             rows = piece.X[start:stop], piece.relevance[start:stop]
-            yield Piece(*rows, None, starts, piece.qids[first:q], docids), start
+            weights = None if piece.weights is None else piece.weights[start:stop]
+            yield Piece(*rows, None, starts, piece.qids[first:q], docids, weights), start
             first = q
 
 
@@ -214,6 +222,7 @@ class _Columns:
         self._values = GrowingArray(dtype)
         self._grades: list[Floats] = []
         self._docids: list[Texts | None] = []
+        self._weights: list[Floats | None] = []
         self._qids: list[str] = []
         self._starts: list[int] = []
         self._n_rows = 0
@@ -228,6 +237,7 @@ class _Columns:
         self._values.extend(X.ravel())
         self._grades.append(piece.relevance)
         self._docids.append(piece.docids)
+        self._weights.append(piece.weights)
         begins_anew = not self._qids or piece.qids[0] != self._qids[-1]
         self._qids += piece.qids if begins_anew else piece.qids[1:]
         self._starts += [self._n_rows + start for start in (piece.starts if begins_anew else piece.starts[1:])]
@@ -237,11 +247,20 @@ class _Columns:
         """Bring the documents of each query together."""
         X: Features = self._values.finish().reshape(self._n_rows, len(names))
         grades = np.concatenate(self._grades)
-        texts = [one for one in self._docids if one is not None]
-        docids = Texts.concatenate(texts) if len(texts) == len(self._docids) else None
+        lengths = list(map(len, self._grades))
+        docids = None
+        if any(one is not None for one in self._docids):
+            texts = zip(self._docids, lengths, strict=True)
+            docids = Texts.concatenate([Texts.empty(n) if one is None else one for one, n in texts])
+        weights = None
+        if any(one is not None for one in self._weights):
+            given = zip(self._weights, lengths, strict=True)
+            weights = np.concatenate([np.ones(n) if one is None else one for one, n in given])
         bounds = np.array([*self._starts, self._n_rows], dtype=np.int64)
         rows, offsets, qids = group_runs(as_id_array(self._qids), bounds)
         if rows is not None:
             X, grades = X[rows], grades[rows]
             docids = None if docids is None else docids[rows]
-        return QueryStream._trusted(X, grades, offsets, qids, names, docids=docids)
+            weights = None if weights is None else weights[rows]
+        of_queries = None if weights is None else weights[offsets[:-1]]  # which are checked to be the same in all rows
+        return QueryStream._trusted(X, grades, offsets, qids, names, docids=docids, weights=of_queries)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.io.block_assembly import Piece
+from perceptrank.io.block_assembly import Piece, TwoWeightsError, WeightsOfQueries
 from perceptrank.io.errors import FileFormatError, FormatError, no_documents
 from perceptrank.io.paths import PathLike, find_files, is_rereadable
 from perceptrank.io.tables.chunks import Progress
@@ -16,10 +16,10 @@ from perceptrank.io.tables.columns import Format, Role, TableColumns, Wanted
 from perceptrank.io.tables.delimited import DelimitedTable
 from perceptrank.io.tables.formats import table_format
 from perceptrank.io.tables.json_lines import JsonTable
-from perceptrank.io.tables.judgements import Judgements
-from perceptrank.io.tables.rows import Rows, absent_feature, check_features, check_grades
+from perceptrank.io.tables.judgements import Judgements, two_weights
+from perceptrank.io.tables.rows import Rows, absent_feature, check_features, check_grades, check_weights
 from perceptrank.io.tables.trec import TrecTable
-from perceptrank.kernels.arrays import Features
+from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import Setting
 
@@ -99,7 +99,8 @@ class Tables:
         is_joined = feature_paths is not None
         required: set[Role] = {"qid", "docid", "relevance"} if is_joined else {"qid", "relevance"}
         wanted = wanted._replace(is_shared=is_joined)
-        self.graded = [open_table(file, wanted, required, not is_joined, dtype) for file in files]
+        graded = wanted._replace(features=None) if is_joined else wanted
+        self.graded = [open_table(file, graded, required, not is_joined, dtype) for file in files]
         featured = wanted._replace(relevance=None)
         self.featured = [open_table(file, featured, {"qid", "docid"}, True, dtype) for file in feature_files]
         for table in self._with_features:
@@ -110,6 +111,14 @@ class Tables:
         for name, found in ((wanted.qid, {one.qid for one in shown}), (wanted.docid, {one.docid for one in shown})):
             if is_joined and name is not None and name not in found:
                 raise ValueError(f"none of {', '.join(self.files)} has a column {name!r}")
+        self._has_weights = any(one.weight is not None for one in shown)
+        if wanted.weight is not None and not self._has_weights:
+            why = (
+                "; files of TREC have no place for weights"
+                if any(one.format in ("qrels", "run") for one in shown)
+                else ""
+            )
+            raise ValueError(f"none of {', '.join(self.files)} has a column {wanted.weight!r} of query weights{why}")
         if report is not None:
             for table in [*self.graded, *self.featured]:
                 report(table.columns)
@@ -144,7 +153,14 @@ class Tables:
             If no row has both.
         """
         self._n_read = 0
-        yield from self._joined_parts() if self.featured else self._own_parts()
+        weights = WeightsOfQueries()
+        for part in self._joined_parts() if self.featured else self._own_parts():
+            if self._has_weights:
+                try:
+                    weights.check(part.piece)
+                except TwoWeightsError as error:
+                    raise FormatError(part.path, part.line(error.row), 1, str(error)) from None
+            yield part
 
     def _own_parts(self) -> Iterator[Part]:
         n_ungraded = n_parts = 0
@@ -161,7 +177,7 @@ class Tables:
                     kept = np.flatnonzero(~without)
                 if kept is None or len(kept):
                     n_parts += 1
-                    yield self._part(rows, rows.grades, kept)
+                    yield self._part(table, rows, rows.grades, kept)
         if n_ungraded:
             warnings.warn(f"{n_ungraded:,} rows without a grade are left out", stacklevel=2)
         if not n_parts:
@@ -171,7 +187,7 @@ class Tables:
         judgements = Judgements()
         for table in self.graded:
             for rows in table.rows(self._tell):
-                judgements.add(rows, table.columns.relevance or "")
+                judgements.add(rows, table.columns.relevance or "", table.columns.weight)
         used = np.zeros(len(judgements), dtype=bool)
         n_unjudged, unjudged = 0, ""
         for table in self.featured:
@@ -188,7 +204,8 @@ class Tables:
                 kept = np.flatnonzero(is_found)
                 self._check_once(rows, numbers, kept, used)
                 if len(kept):
-                    yield self._part(rows, grades, None if len(kept) == len(rows) else kept)
+                    given = judgements.weights_of(rows.qids) if judgements.has_weights else None
+                    yield self._part(table, rows, grades, None if len(kept) == len(rows) else kept, given)
         n_left = int(len(used) - used.sum())
         if not used.any():
             raise ValueError(
@@ -218,8 +235,10 @@ class Tables:
             raise FormatError(rows.path, rows.line(row), 1, problem)
         used[chosen] = True
 
-    def _part(self, rows: Rows, grades: Any, kept: npt.NDArray[np.intp] | None) -> Part:
-        """Choose rows and check them."""
+    def _part(
+        self, table: Table, rows: Rows, grades: Any, kept: npt.NDArray[np.intp] | None, given: Floats | None = None
+    ) -> Part:
+        """Choose rows and check them; `given` are the weights of their queries among the judgements."""
         chosen = rows
         if kept is not None:
             place = rows.place
@@ -231,16 +250,23 @@ class Tables:
                 None if rows.X is None else rows.X[kept],
                 rows.names,
                 lambda row, column: place(int(kept[row]), column),
+                None if rows.weights is None else rows.weights[kept],
             )
             grades = grades[kept]
+            given = None if given is None else given[kept]
         no_query = _are_none(chosen.qids)
         if no_query.any():
             raise FormatError(rows.path, chosen.line(int(np.argmax(no_query))), 1, "a row must name its query")
+        check_weights(chosen, table.columns.weight or "")
+        weights = chosen.weights if given is None else given
+        if given is not None and chosen.weights is not None and (differs := given != chosen.weights).any():
+            row = int(np.argmax(differs))
+            raise two_weights(rows.path, chosen.line(row), chosen.qids[row], given[row], chosen.weights[row])
         X = check_features(chosen, self.missing)
         qids = chosen.qids
         starts = np.concatenate([[0], np.flatnonzero(qids[1:] != qids[:-1]) + 1])
         docids = None if chosen.docids is None else Texts(text or "" for text in chosen.docids.tolist())
-        piece = Piece(X, grades, None, starts.tolist(), qids[starts].tolist(), docids)
+        piece = Piece(X, grades, None, starts.tolist(), qids[starts].tolist(), docids, weights)
         return Part(piece, rows.names, rows.path, chosen.line)
 
     def detached(self, part: Part) -> Part:
@@ -298,9 +324,9 @@ def _files(paths: PathLike | Iterable[PathLike]) -> list[str]:
     return files
 
 
-def as_wanted(qid: Any, docid: Any, relevance: Any, features: str | Sequence[str] | None) -> Wanted:
+def as_wanted(qid: Any, docid: Any, relevance: Any, weight: Any, features: str | Sequence[str] | None) -> Wanted:
     """Check names of columns."""
-    for name, value in (("qid", qid), ("docid", docid), ("relevance", relevance)):
+    for name, value in (("qid", qid), ("docid", docid), ("relevance", relevance), ("weight", weight)):
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{name} must be the name of a column, got {value!r}")
     chosen = [features] if isinstance(features, str) else features
@@ -308,4 +334,4 @@ def as_wanted(qid: Any, docid: Any, relevance: Any, features: str | Sequence[str
         chosen = list(chosen)
         if not chosen or not all(isinstance(one, str) for one in chosen) or len(set(chosen)) < len(chosen):
             raise ValueError(f"features must be different names of columns, one or more, got {features!r}")
-    return Wanted(qid, docid, relevance, None if chosen is None else tuple(chosen))
+    return Wanted(qid, docid, relevance, weight, None if chosen is None else tuple(chosen))

@@ -41,6 +41,8 @@ class Rows:
         Names of the features.
     place : callable
         Finds a cell by row and column; the name of the column is that of a feature or a role's.
+    weights : array of float64, optional
+        Weights of the rows' queries, NaN where there is none.
     """
 
     path: str
@@ -50,6 +52,7 @@ class Rows:
     X: Features | None
     names: tuple[str, ...]
     place: Callable[[int, str], Place]
+    weights: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.qids)
@@ -89,6 +92,20 @@ def check_grades(rows: Rows, column: str) -> None:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise rows.error(row, column, f"a grade must be a number >= 0 (column {column!r})")
+
+
+def check_weights(rows: Rows, column: str) -> None:
+    """Raise unless every row has the weight of its query, finite and not negative."""
+    if rows.weights is None:
+        return
+    wrong = ~((rows.weights >= 0) & (rows.weights < np.inf))
+    if wrong.any():
+        raise wrong_weight(rows, int(np.argmax(wrong)), column)
+
+
+def wrong_weight(rows: Rows, row: int, column: str) -> FormatError:
+    """Return the error for a weight that is none."""
+    return rows.error(row, column, f"the weight of a query must be a finite number >= 0 (column {column!r})")
 
 
 def check_features(rows: Rows, missing: str) -> Features:
