@@ -95,7 +95,7 @@ def test_the_stand_in_scores_as_the_emulation_does(case, stand_in, url, target, 
     found = parity(model, stream, target, url=url, **options)
     assert found.agrees, found
     assert (found.queries, found.documents) == (12, stream.n_documents)
-    assert found.engine == f"OpenSearch 0.0-stand-in at {url}"
+    assert found.engine == f"OpenSearch of a stand-in at {url}"
     assert found.difference == parity(model, stream, target, **options).difference
     assert not stand_in.stores
     assert not stand_in.indexes.kept
@@ -110,7 +110,7 @@ def test_opensearch_computes_the_features(case, opensearch, options):
     with served(stand_in) as url:
         found = parity(model, stream, "opensearch", url=url, queries=6, **options)
     assert found.agrees, found
-    assert found.engine == f"OpenSearch 2.19.2 at {url}"
+    assert found.engine == f"OpenSearch 2.19.2 (a stand-in for its plugin) at {url}"
     assert found.queries == 6
     assert found.difference == parity(model, stream[:6], "opensearch", **options).difference
     assert fetched(opensearch + "/_cat/indices?format=json&expand_wildcards=all") == before

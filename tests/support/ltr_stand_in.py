@@ -58,7 +58,7 @@ class IndexesInMemory:
 
     def answer(self, method, path, body):
         if path == "/":
-            return {"version": {"number": "0.0-stand-in", "distribution": "opensearch"}}
+            return {"version": {"number": "of a stand-in", "distribution": "opensearch"}}
         _, index, *action = path.split("/")
         if method == "PUT":
             self.kept[index] = (set(json.loads(body)["mappings"]["properties"]), {})
@@ -110,7 +110,10 @@ class LtrStandIn:
             return self._store(method, path.split("/")[2:], json.loads(body or b"null"))
         if path.endswith("/_search"):
             return self._search(path.split("/")[1], json.loads(body))
-        return self.indexes.answer(method, path, body)
+        found = self.indexes.answer(method, path, body)
+        if path == "/" and isinstance(self.indexes, RealIndexes):
+            found["version"]["number"] += " (a stand-in for its plugin)"
+        return found
 
     def _store(self, method, words, body):
         match method, words:
