@@ -1,11 +1,14 @@
 """Profiles of Hypothesis, and the fixtures that many tests share."""
 
+import functools
 import os
+import re
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import perceptrank as pr
+from perceptrank.deploy import agreement
 
 pytest.register_assert_rewrite("support")
 
@@ -34,3 +37,35 @@ def real_stream(request):
     from support import real_streams
 
     return pr.read_letor(real_streams.find(request.param))
+
+
+# The engines that have ranked documents beside a model, for the last lines of a run: what is skipped or emulated is not
+# among them.
+ENGINES = set()
+_parity = agreement.parity
+
+
+@functools.wraps(_parity)
+def _noted(*args, **options):
+    found = _parity(*args, **options)
+    if not re.search("emulation of|of a stand-in", found.engine):
+        ENGINES.add(re.sub(r" at https?://.*", "", found.engine))
+    return found
+
+
+agreement.parity = _noted  # before any test imports it
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):  # a process of xdist
+        session.config.workeroutput["engines"] = sorted(ENGINES)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    ENGINES.update(getattr(node, "workeroutput", {}).get("engines", []))
+
+
+def pytest_terminal_summary(terminalreporter):
+    if ENGINES:
+        terminalreporter.write_line(f"engines that ranked documents: {', '.join(sorted(ENGINES))}")

@@ -48,6 +48,24 @@ def learned(stream):
     return learn
 
 
+@pytest.fixture(scope="session")
+def learned_floats():
+    """Return a function that makes a model and documents whose features float32 holds, of very different scales."""
+
+    def learn(seed=0, n=300, d=30, **settings):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-4, 4, size=d)
+        X = (X + X.std(axis=0) * rng.uniform(-3, 3, size=d)).astype(np.float32).astype(np.float64)
+        grades = np.digitize((X / X.std(axis=0)) @ rng.normal(size=d), [-4, 0, 4])
+        names = [f"field_{j}" for j in range(d)]
+        stream = pr.QueryStream.from_arrays(X, grades, group=[10] * (n // 10), feature_names=names)
+        model = pr.ListwisePerceptron(transforms="running", **settings)
+        model.learn(stream)
+        return model, stream
+
+    return learn
+
+
 def server_program(name):
     """The path of a program of PostgreSQL's server, which is often not on the PATH; skip if there is none."""
     found = shutil.which(name) or next(iter(sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))), None)

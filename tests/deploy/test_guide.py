@@ -48,7 +48,7 @@ def follow(guide):
             exec(block, names)
             continue
         for line in block.splitlines() if kind == "" else ():
-            if not line.startswith("perceptrank ") or "url=" in line or not can_run(line):
+            if not line.startswith("perceptrank ") or "url=" in line or "--url" in line or not can_run(line):
                 continue
             done = CliRunner().invoke(app, shlex.split(line)[1:])
             assert done.exit_code == 0, (line, done.output)

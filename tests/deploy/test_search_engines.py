@@ -1,153 +1,22 @@
-"""Models for search engines that compute with float32: Solr and RankLib themselves, and the emulation of the others.
+"""Models for search engines that compute with float32: their emulation, and RankLib itself.
 
-The artefacts of Solr and RankLib come from Maven's local repository. PERCEPTRANK_FETCH=1 lets Maven download them.
+RankLib comes from Maven's local repository. PERCEPTRANK_FETCH=1 lets Maven download it.
 """
 
-import functools
-import itertools
 import json
 import os
-import shutil
-import subprocess
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 from support import real_streams
+from support.engines import classpath
 
 import perceptrank as pr
 from perceptrank.deploy import fold, parity
 from perceptrank.deploy.exports import make_target
 from perceptrank.deploy.ranking_function import RankingFunction
 
-ENGINES = Path(__file__).parents[1] / "engines"
-SOLR_CONFIG = """\
-<config>
-  <luceneMatchVersion>8.11.4</luceneMatchVersion>
-  <directoryFactory name="DirectoryFactory" class="solr.RAMDirectoryFactory"/>
-  <indexConfig><lockType>single</lockType></indexConfig>
-  <schemaFactory class="ClassicIndexSchemaFactory"/>
-  <updateHandler class="solr.DirectUpdateHandler2"/>
-  <requestHandler name="/select" class="solr.SearchHandler"/>
-  <queryParser name="ltr" class="org.apache.solr.ltr.search.LTRQParserPlugin"/>
-</config>
-"""
-SOLR_SCHEMA = """\
-<schema name="documents" version="1.6">
-  <fieldType name="string" class="solr.StrField"/>
-  <fieldType name="float" class="solr.FloatPointField"/>
-  <field name="id" type="string" stored="true"/>
-  <dynamicField name="*" type="float" indexed="false" stored="true"/>
-  <uniqueKey>id</uniqueKey>
-</schema>
-"""
-REAL = "MQ2008 Fold1 train"
 FLOAT = np.finfo(np.float32).eps
-
-
-@functools.cache
-def classpath(engine):
-    """The class path of an engine's artefacts; skip if Maven does not have them."""
-    if shutil.which("mvn") is None or shutil.which("java") is None:
-        pytest.skip("there is no mvn or no java")
-    fetch = [] if os.environ.get("PERCEPTRANK_FETCH") else ["--offline"]
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder, "classpath")
-        command = ["mvn", "-q", "-B", *fetch, "-f", str(ENGINES / engine / "pom.xml")]
-        command += [f"-Dmdep.outputFile={made}", "dependency:build-classpath"]
-        done = subprocess.run(command, capture_output=True, check=False)
-        if done.returncode or not made.exists():
-            pytest.skip(f"{engine} is not in Maven's local repository: set PERCEPTRANK_FETCH=1 to download it")
-        return made.read_text().strip()
-
-
-def learned_floats(seed=0, n=300, d=30, **settings):
-    """A model and documents whose features float32 holds; scales over eight orders of magnitude."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-4, 4, size=d)
-    X = (X + X.std(axis=0) * rng.uniform(-3, 3, size=d)).astype(np.float32).astype(np.float64)
-    grades = np.digitize((X / X.std(axis=0)) @ rng.normal(size=d), [-4, 0, 4])
-    stream = pr.QueryStream.from_arrays(
-        X, grades, group=[10] * (n // 10), feature_names=[f"field_{j}" for j in range(d)]
-    )
-    model = pr.ListwisePerceptron(transforms="running", **settings)
-    model.learn(stream)
-    return model, stream
-
-
-def write_core(folder, model, X, names, **options):
-    """A core of Solr with fields for the features, and with features and model as they are when they were uploaded."""
-    conf = folder / "conf"
-    conf.mkdir(parents=True)
-    (folder / "core.properties").write_text(f"name={folder.name}\n")
-    (conf / "solrconfig.xml").write_text(SOLR_CONFIG)
-    (conf / "schema.xml").write_text(SOLR_SCHEMA)
-    features = json.loads(pr.deploy.export(model, "solr", part="features", **options).text)
-    exported = json.loads(pr.deploy.export(model, "solr", **options).text)
-    for kind, stored in (("feature", features), ("model", [exported])):
-        kept = {"initArgs": {}, "initializedOn": "2024-01-01T00:00:00.000Z", "managedList": stored}
-        (conf / f"_schema_{kind}-store.json").write_text(json.dumps(kept))
-    lines = ["\t".join(names), *("\t".join(map(repr, row)) for row in X.tolist())]
-    (folder / "documents.tsv").write_text("\n".join(lines), encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def solr(tmp_path_factory):
-    """Scores of documents and their order by Solr, which runs once, in a process of its own, with three cores."""
-    path, home = classpath("solr"), tmp_path_factory.mktemp("solr")
-    (home / "solr.xml").write_text("<solr/>")
-    model, stream = learned_floats()
-    cases = {"standardised": (model, stream), "raw": (model, stream)}
-    write_core(home / "standardised", model, stream.X, stream.feature_names)
-    write_core(home / "raw", model, stream.X, stream.feature_names, normalizers=False)
-    if (real_streams.FOLDER / real_streams.FILES[REAL]).exists():
-        real = pr.read_letor(real_streams.find(REAL))
-        model = pr.ListwisePerceptron(transforms="running")
-        model.learn(real)
-        cases["real"] = model, real[:60]
-        write_core(home / "real", model, real[:60].X.astype(np.float64), [f"f{j}" for j in range(1, 47)])
-    command = ["java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", path, ENGINES / "solr" / "Harness.java", home]
-    done = subprocess.run([*command, *cases], capture_output=True, text=True, check=False, cwd=home)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return {name: (*case, *read_found(home / name / "found.tsv")) for name, case in cases.items()}
-
-
-def read_found(path):
-    pairs = [line.split("\t") for line in path.read_text().splitlines()]
-    order = [int(document) for document, _ in pairs]
-    scores = np.full(len(pairs), np.nan)
-    scores[order] = [np.float32(score) for _, score in pairs]
-    return scores, order
-
-
-@pytest.mark.parametrize("how", ["standardised", "raw"])
-def test_solr_scores_as_the_model_does(solr, how):
-    model, stream, scores, order = solr[how]
-    expected, folded = model.predict(stream), fold(model)
-    left_out = folded.constant if how == "raw" else 0.0
-    size = np.abs(expected).max() if how == "standardised" else (np.abs(stream.X) @ np.abs(folded.weights)).max()
-    assert np.abs(scores + left_out - expected).max() <= 4 * FLOAT * 30 * size
-    assert (np.diff(scores[order]) <= 0).all()
-    target, function = make_target("solr", {"normalizers": how == "standardised"}), RankingFunction.of(model)
-    emulated = target.scores(function, target.export(function), stream.X, stream.offsets)
-    np.testing.assert_array_equal(scores, emulated)  # the emulation is Solr's to the bit
-
-
-def test_solr_ranks_a_real_stream_in_the_same_order(solr):
-    if "real" not in solr:
-        pytest.skip(f"there is no {REAL}")
-    model, part, scores, _ = solr["real"]
-    expected = model.predict(part.with_features(part.X.astype(np.float64)))
-    for start, stop in itertools.pairwise(part.offsets):
-        assert_same_order(expected[start:stop], scores[start:stop])
-
-
-def assert_same_order(expected, scores):
-    """Pairs that differ by more than float32 can tell are in the same order."""
-    gaps, found = expected[:, None] - expected[None, :], scores[:, None] - scores[None, :]
-    tells = np.abs(gaps) > FLOAT * np.abs(expected).max()
-    assert (np.sign(gaps)[tells] == np.sign(found)[tells]).all()
 
 
 @pytest.mark.parametrize("target", ["elasticsearch", "opensearch", "solr"])
@@ -164,7 +33,7 @@ def test_real_streams_are_in_the_same_order(target, name):
 
 
 @pytest.mark.parametrize("target", ["elasticsearch", "solr"])
-def test_random_models_are_within_four_units_of_float32_per_feature(target):
+def test_random_models_are_within_four_units_of_float32_per_feature(target, learned_floats):
     for seed in range(20):
         model, stream = learned_floats(seed, n=60, d=1 + 2 * seed)
         found = parity(model, stream, target)
@@ -172,7 +41,7 @@ def test_random_models_are_within_four_units_of_float32_per_feature(target):
         assert found.tolerance == 4 * FLOAT * (fold(model).weights != 0).sum()
 
 
-def test_the_request_of_elasticsearch():
+def test_the_request_of_elasticsearch(learned_floats):
     model, _ = learned_floats(d=3)
     exported = pr.deploy.export(model, "elasticsearch", model_name="shop")
     body = json.loads(exported.text)["model"]
@@ -222,7 +91,7 @@ def test_a_float32_engine_that_cannot_tell_documents_apart_does_not_agree(learne
     assert not found.agrees
 
 
-def test_ranklib_scores_as_the_model_does():
+def test_ranklib_scores_as_the_model_does(learned_floats):
     jar = next(one for one in classpath("ranklib").split(os.pathsep) if "RankyMcRankFace" in one)
     model, stream = learned_floats(d=12)
     found = parity(model, stream, "ranklib", jar=jar)
@@ -232,7 +101,140 @@ def test_ranklib_scores_as_the_model_does():
     assert any("from 1 for 'field_0' to 12 for 'field_11'" in note for note in found.notes)
 
 
-def test_ranklib_needs_its_jar(tmp_path):
+def test_ranklib_needs_its_jar(tmp_path, learned_floats):
     model, stream = learned_floats(d=3)
     with pytest.raises(FileNotFoundError, match="the option jar of ranklib must be RankLib's jar file, got None"):
         parity(model, stream, "ranklib")
+
+
+def emulated(model, stream, target, **options):
+    """The scores of the emulation."""
+    function = RankingFunction.of(model)
+    chosen = make_target(target, options).settled(model, function)
+    return chosen.scores(function, chosen.export(function), stream.X, stream.offsets)
+
+
+@pytest.mark.parametrize("target", ["opensearch", "solr"])
+def test_a_shift_is_added_by_a_feature_that_is_one(learned_floats, target):
+    model, stream = learned_floats(d=4)
+    plain, shifted = emulated(model, stream, target), emulated(model, stream, target, shift=12.5)
+    assert np.abs(shifted - 12.5 - plain).max() <= 4 * FLOAT * 5 * np.abs(shifted).max()
+    assert (plain < 0).any()
+    assert parity(model, stream, target, shift=12.5).agrees
+    exported = pr.deploy.export(model, target, shift=12.5)
+    assert any("documents that scored -12.5 or more score 0 or more, others may not" in note for note in exported.notes)
+    assert not any("scores may be negative" in note for note in exported.notes)
+    body, features = (
+        json.loads(exported.text),
+        json.loads(pr.deploy.export(model, target, shift=12.5, part="features").text),
+    )
+    if target == "solr":
+        assert body["params"]["weights"]["perceptrank_shift"] == 12.5
+        assert body["features"][-1] == {"name": "perceptrank_shift"}
+        assert (features[-1]["class"], features[-1]["params"]) == (
+            "org.apache.solr.ltr.feature.ValueFeature",
+            {"value": 1},
+        )
+    else:
+        assert json.loads(body["model"]["model"]["definition"])["perceptrank_shift"] == 12.5
+        assert "perceptrank_shift" not in body["model"]["model"]["feature_normalizers"]
+        assert features["featureset"]["features"][-1]["template"] == {"match_all": {}}
+    assert pr.deploy.export(model, target, shift=0).text == pr.deploy.export(model, target).text
+
+
+@pytest.mark.parametrize("normalizers", [True, False])
+def test_a_shift_for_the_documents_of_a_stream(learned_floats, normalizers):
+    for seed in range(15):
+        model, stream = learned_floats(seed, n=60, d=1 + 2 * seed)
+        plain = emulated(model, stream, "opensearch", normalizers=normalizers)
+        shifted = emulated(model, stream, "opensearch", normalizers=normalizers, shift=stream)
+        assert shifted.min() >= 0.0
+        size = (np.abs(stream.X) + np.abs(fold(model).offsets)) @ np.abs(fold(model).weights)
+        assert shifted.min() <= 0.011 * max(-plain.min(), 0.0) + 8 * FLOAT * (2 * seed + 3) * size.max() + max(
+            plain.min(), 0
+        )
+        assert parity(model, stream, "opensearch", normalizers=normalizers, shift=stream).agrees
+
+
+def test_a_shift_for_the_documents_of_a_file(learned_floats, tmp_path):
+    model, stream = learned_floats(d=4)
+    part = stream[3:9]
+    path = tmp_path / "part.txt"
+    pr.write_letor(part, path)
+    exported = pr.deploy.export(model, "opensearch", shift=str(path))
+    assert any(f"the 60 documents of {path} score 0 or more, others may not" in note for note in exported.notes)
+    assert exported.text == pr.deploy.export(model, "opensearch", shift=part).text
+    best = int(np.argmax(model.predict(stream)))
+    alone = pr.QueryStream.from_arrays(stream.X[best : best + 1], [1], group=[1], feature_names=stream.feature_names)
+    exported = pr.deploy.export(model, "opensearch", shift=alone)
+    assert "no shift is needed: the 1 documents of the stream score 0 or more" in exported.notes
+    assert "perceptrank_shift" not in exported.text
+
+
+def test_a_shift_for_all_documents_without_negative_features():
+    rng = np.random.default_rng(3)
+    X = rng.exponential(size=(200, 3)) * [1.0, 50.0, 1e-3] + [5.0, 0.0, 0.0]
+    stream = pr.QueryStream.from_arrays(
+        X, np.round(X @ [1.0, 0.02, 1e3] - 5), group=[10] * 20, feature_names=["a", "b", "c"]
+    )
+    model = pr.ListwisePerceptron(transforms="running")
+    model.learn(stream)
+    assert (fold(model).weights > 0).all()
+    others = pr.QueryStream.from_arrays(
+        np.vstack([np.zeros((1, 3)), rng.exponential(size=(99, 3)) * 1e-2]),
+        np.zeros(100),
+        group=[100],
+        feature_names=["a", "b", "c"],
+    )
+    assert emulated(model, others, "opensearch").min() < 0.0
+    shifted = emulated(model, others, "opensearch", shift="auto")
+    assert 0.0 <= shifted.min() <= 0.011 * -fold(model).constant
+    notes = pr.deploy.export(model, "opensearch", shift="auto").notes
+    assert any("documents without negative features score 0 or more, others may not" in note for note in notes)
+    notes = pr.deploy.export(model, "opensearch", shift="auto", normalizers=False).notes
+    assert "no shift is needed: documents without negative features score 0 or more" in notes
+
+
+def test_bad_shifts(learned_floats, tmp_path):
+    model, _ = learned_floats(d=5)
+    falling = [name for name, weight, _ in fold(model).terms() if weight < 0]
+    with pytest.raises(ValueError, match=rf"no number is enough for all documents, as {falling[0]!r}"):
+        pr.deploy.export(model, "opensearch", shift="auto")
+    for shift, said in [
+        (-1, "shift of the target opensearch must be >= 0 and within float32, got -1"),
+        (float("nan"), "must be >= 0 and within float32, got nan"),
+        (1e39, "must be >= 0 and within float32"),
+        (True, "must be a number, 'auto', a file or a stream, got True"),
+        (None, "must be a number, 'auto', a file or a stream, got None"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            pr.deploy.export(model, "opensearch", shift=shift)
+    with pytest.raises(FileNotFoundError):
+        pr.deploy.export(model, "opensearch", shift=str(tmp_path / "missing.txt"))
+    with pytest.raises(ValueError, match="timeout of the target solr must be a number > 0, got 0"):
+        pr.deploy.export(model, "solr", timeout=0)
+    stream = pr.QueryStream.from_arrays([[1.0], [0.0]], [1, 0], feature_names=["perceptrank_shift"])
+    model = pr.ListwisePerceptron(transforms=None)
+    model.learn(stream)
+    with pytest.raises(ValueError, match="a feature is called 'perceptrank_shift', as that of the shift: rename it"):
+        pr.deploy.export(model, "solr", shift=1.0)
+
+
+def test_the_draft_of_a_feature_set(learned_floats):
+    model, stream = learned_floats(d=2)
+    exported = pr.deploy.export(model, "elasticsearch", part="features")
+    first, second = json.loads(exported.text)["featureset"]["features"]
+    assert (first["name"], second["name"]) == ("field_0", "field_1")
+    how = first["template"]["function_score"]
+    assert how["field_value_factor"] == {"field": "field_0", "missing": 0}
+    assert any("no query may have negative scores" in note for note in exported.notes)
+    for target in ("opensearch", "solr"):
+        with pytest.raises(
+            ValueError, match=f"a draft of features has no scores: parity is of {target} with part='model'"
+        ):
+            parity(model, stream, target, part="features")
+    named = pr.QueryStream.from_arrays([[1.0], [0.0]], [1, 0], feature_names=["{{a}}"])
+    model = pr.ListwisePerceptron(transforms=None)
+    model.learn(named)
+    with pytest.raises(ValueError, match=r"a name with {{ stands for a parameter: rename it"):
+        pr.deploy.export(model, "elasticsearch", part="features")

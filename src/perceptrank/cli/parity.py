@@ -1,6 +1,7 @@
 """The command `parity`."""
 
 from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
@@ -12,18 +13,41 @@ from perceptrank.cli.streams import say
 from perceptrank.cli.tables import print_json
 
 
-def parity(*, model: Model, to: Target, pairs: TargetOptions = None, reading: Reading, as_json: AsJson = False) -> None:
+def parity(
+    *,
+    model: Model,
+    to: Target,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="A live engine to ask: http://host:9200 of opensearch or elasticsearch, http://host:8983/solr/CORE, "
+            "or PostgreSQL's address.",
+        ),
+    ] = None,
+    queries: Annotated[
+        int | None,
+        typer.Option(min=1, help="Queries to rank, the first ones; by default all, or 200 of a live engine."),
+    ] = None,
+    pairs: TargetOptions = None,
+    reading: Reading,
+    as_json: AsJson = False,
+) -> None:
     """Rank queries by a model and by the engine it is exported to, and compare; exit with status 1 if they differ.
 
-    Order counts but for documents of equal scores, and scores but for rounding.
+    Order counts but for documents of equal scores, and scores but for rounding. A search engine that --url names gets
+    an index or documents of its own, which are removed afterwards.
 
     Example: perceptrank parity model.json test.txt.gz --to onnx
     """
     from perceptrank.cli.making import parse_settings
 
+    settings = parse_settings(pairs or [])
+    if url is not None and settings.setdefault("url", url) != url:
+        raise ValueError("url is given twice, by --url and by --set")
     ranker = pr.load(model)
     with ProgressBar("ranking") as bar:
-        found = pr.deploy.parity(ranker, reading.blocks(bar), to, **parse_settings(pairs or []))
+        found = pr.deploy.parity(ranker, reading.blocks(bar), to, queries=queries, **settings)
     if as_json:
         first = None if found.first is None else str(found.first)
         print_json({**asdict(found), "first": first, "agrees": found.agrees})

@@ -1,5 +1,6 @@
 """Comparing the ranking of a model with that of the engine it was exported to."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -12,6 +13,7 @@ from perceptrank.deploy.target import Target
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.validation import check_positive_whole
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,12 @@ class Parity:
         return self.reversed == 0 and self.difference <= self.tolerance
 
 
-def parity(model: Any, stream: Blocks, target: str, **options: Any) -> Parity:
+def parity(model: Any, stream: Blocks, target: str, *, queries: int | None = None, **options: Any) -> Parity:
     """Export a model, let the engine rank a stream, and compare orders and scores with those of the model.
 
-    The engine is the real one: it must be installed. Features are taken in double precision, since engines do not round
-    standardised features to float32 as a learner does with float32 features.
+    The engine is the real one: it must be installed, or be a server that the option `url` names. Elasticsearch,
+    OpenSearch and Solr are emulated without one, and the result says so. Features are taken in double precision, since
+    engines do not round standardised features to float32 as a learner does with float32 features.
 
     Parameters
     ----------
@@ -71,6 +74,8 @@ def parity(model: Any, stream: Blocks, target: str, **options: Any) -> Parity:
         Queries to rank.
     target : str
         One of `targets()`.
+    queries : int, optional
+        How many queries to rank, the first ones; by default all, or 200 if a search engine is asked over the network.
     **options
         Those of the target.
 
@@ -87,17 +92,31 @@ def parity(model: Any, stream: Blocks, target: str, **options: Any) -> Parity:
     (True, 50, 50)
     """
     chosen, function = make_target(target, options), RankingFunction.of(model)
+    if queries is not None:
+        check_positive_whole("queries", queries)
+    chosen = chosen.settled(model, function)
     exported, engine = chosen.export(function), chosen.engine()
     found = Parity(target, engine, 0, 0, 0, 0, 0.0, chosen.tolerance(function), None, exported.notes)
     differs: list[Any] = []
-    for block in as_blocks(stream, required=True):
+    for block in _first(stream, chosen.sample() if queries is None else queries):
         for part in block.blocks():
             in_double = part.with_features(part.X.astype(np.float64))
-            expected = model.scores(in_double)
+            expected = model.scores(in_double) + chosen.adds(function)
             scores = chosen.scores(function, exported, in_double.X, in_double.offsets)
             _check(scores, expected, chosen)
             found = _compared(found, part, expected, scores + chosen.drops(function), differs)
     return replace(found, first=min(differs)[2] if differs else None)
+
+
+def _first(stream: Blocks, queries: int | None) -> Iterator[QueryStream]:
+    """Yield the blocks of a stream as far as there are so many queries."""
+    left = queries
+    for block in as_blocks(stream, required=True):
+        yield block if left is None else block[:left]
+        if left is not None:
+            left -= min(left, len(block))
+            if not left:
+                return
 
 
 def _check(scores: Floats, expected: Floats, target: Target) -> None:

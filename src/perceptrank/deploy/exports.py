@@ -63,7 +63,8 @@ def export(model: Any, target: str, **options: Any) -> Export:
     >>> names["score"]({"f1": 1.0, "f2": 0.0}) == float(ranker.predict([[1.0, 0.0]])[0])
     True
     """
-    return make_target(target, options).export(RankingFunction.of(model))
+    chosen, function = make_target(target, options), RankingFunction.of(model)
+    return chosen.settled(model, function).export(function)
 
 
 def make_target(name: str, options: dict[str, Any]) -> Target:

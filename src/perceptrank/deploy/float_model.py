@@ -4,17 +4,23 @@ import json
 import math
 import re
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from perceptrank.deploy.engine_server import EngineServer
 from perceptrank.deploy.folding import Folded, fold_function
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.target import LinearTarget
-from perceptrank.kernels.arrays import Floats
+from perceptrank.deploy.score_shift import SHIFT_FEATURE, Shift, given_shift, make_shift
+from perceptrank.deploy.target import Export, LinearTarget, choice
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.sparse import AnyFeatures
 
 ULP = float(np.finfo(np.float32).eps)
+PARTS = ("model", "features")
+LIVE_QUERIES = 200  # that a live engine ranks, unless told otherwise
+LARGEST = float(np.finfo(np.float32).max)
 _FEWEST_STEPS = 1000.0  # of float32 within a feature's spread
 
 
@@ -43,10 +49,23 @@ class FloatModel(LinearTarget):
     normalizers : bool
         Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
         the constant that remains is left out.
+    part : {"model", "features"}
+        The model, or a draft of its features.
+    shift : float, "auto", path, stream or Shift
+        What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
+        documents positive whose features are not negative, and a file or stream those of its own documents.
+    url : str, optional
+        For parity: where the engine is; without, an emulation computes the scores.
+    timeout : float
+        For parity: seconds to wait for an answer of the engine.
     """
 
     model_name: str = "perceptrank"
     normalizers: bool = True
+    part: str = "model"
+    shift: Any = 0.0
+    url: str | None = field(default=None, repr=False)  # it may hold a password
+    timeout: float = 60.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.model_name, str) or not re.fullmatch(r"[A-Za-z_][\w-]*", self.model_name, re.ASCII):
@@ -56,15 +75,44 @@ class FloatModel(LinearTarget):
             )
         if not isinstance(self.normalizers, bool):
             raise ValueError(f"normalizers of the target {self.name} must be true or false, got {self.normalizers!r}")
+        choice(self.name, "part", self.part, PARTS)
+        if not is_number(self.timeout) or not 0 < self.timeout < math.inf:
+            raise ValueError(f"timeout of the target {self.name} must be a number > 0, got {self.timeout!r}")
+        if is_number(self.shift):
+            if not 0 <= self.shift <= LARGEST:
+                raise ValueError(f"shift of the target {self.name} must be >= 0 and within float32, got {self.shift!r}")
+            object.__setattr__(self, "shift", given_shift(self.shift))
+        if self.url is not None:
+            self.server()
+
+    def server(self) -> EngineServer:
+        """Return the engine that `url` names; raise if that is no address."""
+        return EngineServer(self.name, str(self.url), self.timeout)
+
+    def settled(self, model: Any, function: RankingFunction) -> Self:
+        """Return this target with a shift that is a number."""
+        if isinstance(self.shift, Shift):
+            return self
+        folded = fold_function(function)
+        dropped = self.left_out(folded)
+        made = make_shift(self.shift, self.name, model, folded, dropped, standardised=self.normalizers)
+        return replace(self, shift=made)
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
         """Return the request's body."""
         terms = self.terms(folded)
+        if self.part == "features":
+            names = [term.name for term in folded.terms()]
+            return json.dumps(self.draft(names, names), indent=1) + "\n", [
+                "a draft: each feature is the field of its name; replace those that are made otherwise"
+            ]
         notes = [
             f"{self.name} computes with float32: scores have about 7 digits",
             "a feature that a document does not match is 0 before it is standardised: it must be 0 in learning, too",
         ]
         dropped = self.left_out(folded)
+        if self.shift.promise:
+            notes.append(self.shift.promise)
         if dropped:
             notes.append(f"there is no bias: {dropped:g} is left out of every score, which changes no order")
         spreads = dict(zip(folded.names, folded.spreads.tolist(), strict=True))
@@ -96,6 +144,10 @@ class FloatModel(LinearTarget):
                         f"{name!r}: scale the feature, or export to 'python', 'javascript', 'sql' or 'onnx'"
                     )
             found.append(term)
+        if self.shift.value:
+            if SHIFT_FEATURE in folded.names:
+                raise ValueError(f"a feature is called {SHIFT_FEATURE!r}, as that of the shift: rename it")
+            found.append(FloatTerm(SHIFT_FEATURE, self.shift.value, 0.0, 1.0))
         return found
 
     def left_out(self, folded: Folded) -> float:
@@ -110,13 +162,51 @@ class FloatModel(LinearTarget):
         """Return 4 units in the last place of float32 per feature."""
         return 4 * ULP * len(fold_function(function).places)
 
+    def adds(self, function: RankingFunction) -> float:
+        """Return the shift."""
+        return float(self.shift.value)
+
+    def sample(self) -> int | None:
+        """Return how many queries are ranked by a live engine unless told otherwise, None for all."""
+        return None if self.url is None else LIVE_QUERIES
+
     def engine(self) -> str:
-        """Say that no engine runs."""
+        """Name the engine with its version, or say that none runs."""
+        if self.url is not None:
+            return self.ask_name(self.server())
         return f"an emulation of {self.name} in float32, from its documentation (no engine was asked)"
+
+    def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
+        """Return the scores that the engine gives to documents, or its emulation."""
+        if self.part != "model":
+            raise ValueError(f"a draft of features has no scores: parity is of {self.name} with part='model'")
+        if self.url is None:
+            return super().scores(function, export, X, offsets)
+        folded = fold_function(function)
+        with np.errstate(over="ignore"):
+            values = folded.columns(X).astype(np.float32)
+        if not np.isfinite(values).all():
+            raise ValueError(f"{self.name} computes with float32, which cannot hold some values of the features")
+        return self.ask_scores(self.server(), self.terms(folded), values, offsets)
+
+    @abstractmethod
+    def ask_name(self, server: EngineServer) -> str:
+        """Return the name and version of a live engine."""
+
+    @abstractmethod
+    def ask_scores(self, server: EngineServer, terms: list[FloatTerm], values: Any, offsets: Ints) -> Floats:
+        """Return the scores that a live engine gives to documents, whose float32 values are those of the terms."""
+
+    @abstractmethod
+    def draft(self, names: list[str], fields: list[str]) -> Any:
+        """Return the request's body for features that are the numbers in fields, and that of a shift."""
 
     def run(self, folded: Folded, text: str, columns: Any) -> Floats:
         """Return the scores of documents as the engine computes them: each operation in float32, feature by feature."""
-        return emulated(self.read(json.loads(text), [term.name for term in folded.terms()]), columns)
+        names = [term.name for term in folded.terms()]
+        if self.shift.value:
+            names, columns = [*names, SHIFT_FEATURE], np.column_stack([columns, np.ones(len(columns))])
+        return emulated(self.read(json.loads(text), names), columns)
 
     @abstractmethod
     def read(self, body: Any, names: list[str]) -> list[FloatTerm]:
@@ -131,6 +221,11 @@ def emulated(terms: list[FloatTerm], columns: Any) -> Floats:
         normalized = (values[:, j] - np.float32(mean)) / np.float32(spread)
         scores = scores + np.float32(weight) * normalized
     return scores.astype(np.float64)
+
+
+def is_number(value: Any) -> bool:
+    """Tell if a value is a number, which true and false are not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _is_coarse(mean: float, spread: float) -> bool:

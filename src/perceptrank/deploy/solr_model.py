@@ -1,14 +1,15 @@
 """The learning-to-rank module of Apache Solr."""
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from perceptrank.deploy import solr_engine
+from perceptrank.deploy.engine_server import EngineServer
 from perceptrank.deploy.float_model import FloatModel, FloatTerm
 from perceptrank.deploy.folding import Folded
-from perceptrank.deploy.target import choice
+from perceptrank.deploy.score_shift import SHIFT_FEATURE
+from perceptrank.kernels.arrays import Floats, Ints
 
-PARTS = ("model", "features")
 _LTR = "org.apache.solr.ltr"
 
 
@@ -19,11 +20,9 @@ class SolrModel(FloatModel):
     name = "solr"
 
     store: str = "_DEFAULT_"
-    part: str = "model"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice(self.name, "part", self.part, PARTS)
         if not isinstance(self.store, str) or not self.store:
             raise ValueError(f"store of the target solr must be a name, got {self.store!r}")
 
@@ -31,18 +30,20 @@ class SolrModel(FloatModel):
         """Return the request's body."""
         text, notes = super().write(folded)
         if self.part == "model":
-            return text, [*notes, "the feature store must have the features first: part=features drafts them"]
+            notes.append("the feature store must have the features first: part=features drafts them")
+        return text, notes
+
+    def draft(self, names: list[str], fields: list[str]) -> Any:
+        """Return the request's body for features that are the numbers in fields, and that of the shift."""
         features = [
-            {
-                "store": self.store,
-                "name": term.name,
-                "class": f"{_LTR}.feature.FieldValueFeature",
-                "params": {"field": term.name},
-            }
-            for term in folded.terms()
+            self._stored(name, "FieldValueFeature", {"field": field}) for name, field in zip(names, fields, strict=True)
         ]
-        draft = "a draft: each feature is the field of its name; replace those that are made otherwise"
-        return json.dumps(features, indent=1) + "\n", [draft]
+        if self.shift.value:
+            features.append(self._stored(SHIFT_FEATURE, "ValueFeature", {"value": 1}))
+        return features
+
+    def _stored(self, name: str, kind: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"store": self.store, "name": name, "class": f"{_LTR}.feature.{kind}", "params": params}
 
     def body(self, terms: list[FloatTerm]) -> Any:
         """Return the request's body as plain values."""
@@ -60,12 +61,6 @@ class SolrModel(FloatModel):
         params = {"avg": repr(term.mean), "std": repr(term.spread)}
         return {"name": term.name, "norm": {"class": f"{_LTR}.norm.StandardNormalizer", "params": params}}
 
-    def run(self, folded: Folded, text: str, columns: Any) -> Any:
-        """Return the scores of documents as the engine computes them."""
-        if self.part != "model":
-            raise ValueError("a draft of features has no scores: parity is of solr with part='model'")
-        return super().run(folded, text, columns)
-
     def read(self, body: Any, names: list[str]) -> list[FloatTerm]:
         """Return the features of a request's body, in their order."""
         found = []
@@ -74,3 +69,18 @@ class SolrModel(FloatModel):
             weight = body["params"]["weights"][feature["name"]]
             found.append(FloatTerm(feature["name"], weight, float(params["avg"]), float(params["std"])))
         return found
+
+    def ask_name(self, server: EngineServer) -> str:
+        """Return the name and version of a live Solr."""
+        return solr_engine.engine_of(server)
+
+    def ask_scores(self, server: EngineServer, terms: list[FloatTerm], values: Any, offsets: Ints) -> Floats:
+        """Return the scores that a live Solr gives to documents."""
+        names = [term.name for term in terms if term.name != SHIFT_FEATURE]
+        return solr_engine.scores_of(
+            server,
+            lambda name, fields: replace(self, store=name).draft(names, fields),
+            lambda name: replace(self, store=name, model_name=name).body(terms),
+            values,
+            offsets,
+        )

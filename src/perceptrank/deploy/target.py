@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from perceptrank.deploy.folding import Folded, fold_function
 from perceptrank.deploy.ranking_function import RankingFunction
@@ -62,6 +62,10 @@ class Target(ABC):
 
     name: ClassVar[str]
 
+    def settled(self, model: Any, function: RankingFunction) -> Self:
+        """Return this target with the options that depend on the model made plain values."""
+        return self
+
     @abstractmethod
     def export(self, function: RankingFunction) -> Export:
         """Return a model in the form of this target; raise if it cannot be expressed."""
@@ -81,6 +85,14 @@ class Target(ABC):
     def drops(self, function: RankingFunction) -> float:
         """Return what was left out of every score, because it changes no order."""
         return 0.0
+
+    def adds(self, function: RankingFunction) -> float:
+        """Return what was added to every score."""
+        return 0.0
+
+    def sample(self) -> int | None:
+        """Return how many queries of a stream are ranked for parity unless told otherwise, None for all."""
+        return None
 
     @classmethod
     def options(cls) -> list[str]:

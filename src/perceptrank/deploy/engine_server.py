@@ -1,0 +1,168 @@
+"""Engines that answer over HTTP."""
+
+import base64
+import json
+import os
+import re
+import ssl
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from typing import Any, NamedTuple
+from urllib.error import HTTPError
+from urllib.parse import unquote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+AUTHORIZATION = "PERCEPTRANK_AUTHORIZATION"
+JSON = "application/json"
+_LONGEST = 300  # characters of an engine's complaint that are shown
+
+
+class EngineError(OSError):
+    """An engine that cannot be reached, or its complaint; `status` is that of the answer, if there was one."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Follow no redirection, which would carry credentials to wherever it points."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+class Removal(NamedTuple):
+    """A request that removes what another one has made."""
+
+    method: str
+    path: str
+    body: Any = None
+
+
+class EngineServer:
+    """A server at an address, with credentials that no message shows.
+
+    Parameters
+    ----------
+    target : str
+        Name of the target that it is asked for.
+    url : str
+        Its address; it may hold credentials, as in https://user:password@host:9200. Else the environment variable
+        PERCEPTRANK_AUTHORIZATION is the value of the header Authorization, if it is set.
+    timeout : float
+        Seconds to wait for an answer.
+    """
+
+    def __init__(self, target: str, url: str, timeout: float) -> None:
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise _bad_address(target) from None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise _bad_address(target)
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        self.target, self.timeout = target, timeout
+        self.address = f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"
+        self._headers = {"Accept": JSON, **_credentials(parts.username, parts.password)}
+        self._opener = build_opener(_NoRedirect)
+
+    def ask(self, method: str, path: str, body: Any = None, *, kind: str = JSON) -> Any:
+        """Send a request, with a body of bytes or else as JSON; return the answer's JSON, or raise `EngineError`."""
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body, allow_nan=False).encode()
+        headers = self._headers if data is None else {**self._headers, "Content-Type": kind}
+        request = Request(self.address + path, data, headers, method=method)
+        try:
+            with self._opener.open(request, timeout=self.timeout) as reply:
+                found = reply.read()
+        except HTTPError as error:
+            with error:
+                raise self._complaint(method, path, error.code, _reason(error)) from None
+        except (OSError, HTTPException) as error:
+            raise self._unreachable(error) from None
+        try:
+            return json.loads(found)
+        except ValueError:
+            raise EngineError(f"{self.address} does not answer in JSON: it is not {self.target}") from None
+
+    def _complaint(self, method: str, path: str, status: int, reason: str) -> EngineError:
+        where = f"{self.target} at {self.address}"
+        if status == 401:
+            return EngineError(
+                f"{where} wants other credentials: put them into the address, https://USER:PASSWORD@HOST, or the "
+                f"header Authorization into the environment variable {AUTHORIZATION}",
+                status,
+            )
+        if status == 403:
+            return EngineError(f"{where} does not permit {method} {path} with these credentials: {reason}", status)
+        return EngineError(f"{where} answered {method} {path} with status {status}: {reason}", status)
+
+    def _unreachable(self, error: BaseException) -> EngineError:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, TimeoutError):
+            said = f"has not answered within {self.timeout:g} s: set the option timeout"
+        elif isinstance(reason, ssl.SSLCertVerificationError):
+            said = (
+                f"has a certificate that is not trusted ({reason.verify_message}): set SSL_CERT_FILE to the file of "
+                "its authority"
+            )
+        else:
+            said = f"cannot be reached ({reason}): is it running, and the address right?"
+        return EngineError(f"{self.target} at {self.address} {said}")
+
+    @contextmanager
+    def leaving_nothing(self) -> Iterator[list[Removal]]:
+        """Give a list for removals, which are carried out at the end, last first; warn of what cannot be removed."""
+        removals: list[Removal] = []
+        try:
+            yield removals
+        finally:
+            for method, path, body in reversed(removals):
+                try:
+                    self.ask(method, path, body)
+                except EngineError as error:
+                    if error.status != 404:
+                        warnings.warn(f"{method} {path} failed, remove it by hand: {error}", stacklevel=2)
+
+    def make(self, removals: list[Removal], removal: Removal, method: str, path: str, body: Any) -> None:
+        """Make something that a removal removes; it is noted first, since an answer may be lost."""
+        removals.append(removal)
+        try:
+            self.ask(method, path, body)
+        except EngineError as error:
+            if error.status is not None:
+                removals.remove(removal)  # the engine said that it has made nothing
+            raise
+
+
+def _bad_address(target: str) -> ValueError:
+    # the address is not shown, as it may hold a password
+    return ValueError(f"url of the target {target} must be like http://host:port or https://user:password@host:port")
+
+
+def _credentials(user: str | None, password: str | None) -> dict[str, str]:
+    if user is not None:
+        pair = f"{unquote(user)}:{unquote(password or '')}".encode()
+        return {"Authorization": "Basic " + base64.b64encode(pair).decode()}
+    given = os.environ.get(AUTHORIZATION, "").strip()
+    return {"Authorization": given} if given else {}
+
+
+def _reason(error: HTTPError) -> str:
+    """Return what an engine complains of, as it is in the answers of Elasticsearch, OpenSearch and Solr."""
+    try:
+        text = error.read().decode("utf-8", "replace")
+    except (OSError, HTTPException):
+        return str(error.reason)
+    try:
+        found = json.loads(text)["error"]
+        if isinstance(found, dict):
+            causes = [one.get("reason") for one in found.get("root_cause", []) if isinstance(one, dict)]
+            found = found.get("msg") or "; ".join(filter(None, causes)) or found.get("reason")
+        text = str(found or error.reason)
+    except (ValueError, KeyError, TypeError):
+        text = str(error.reason)  # a page, of something in between
+    return re.sub(r"\s+", " ", text)[:_LONGEST]
