@@ -169,3 +169,16 @@ def test_real_streams_are_in_the_same_order(name):
     model.learn(real)
     found = pr.deploy.parity(model, real[:200], "python")
     assert (found.agrees, found.same, found.queries) == (True, min(200, len(real)), min(200, len(real)))
+
+
+def test_weights_by_name_are_exported_before_anything_was_learned():
+    now = pr.FixedRanker({"title_bm25": 2.0, "price": -0.5})
+    folded = pr.deploy.fold(now)
+    assert folded.names == ("title_bm25", "price")
+    assert folded.weights.tolist() == [2.0, -0.5]
+    assert "title_bm25" in str(pr.deploy.explain(now))
+    stream = pr.QueryStream.from_arrays(np.eye(3), [0, 1, 2], feature_names=["price", "age", "title_bm25"])
+    assert now.scores(stream).tolist() == [-0.5, 0.0, 2.0]
+    assert '"title_bm25"' in pr.deploy.export(now, "solr").text
+    with pytest.raises(ValueError, match="not learned anything yet"):
+        pr.deploy.fold(pr.ListwisePerceptron())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import perceptrank as pr
 
-_DOCID = re.compile(rb"docid\s*=\s*(\S+)")
+_DOCID = re.compile(rb"(?<![0-9A-Za-z_])docid\s*=\s*(\S+)")
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_letor_text_has_no_place_for_some(stream, tmp_path):
     assert not (tmp_path / "t.txt").exists()
 
 
-@given(st.lists(st.text("docid =\tx#é", max_size=18), min_size=1, max_size=6), st.booleans())
+@given(st.lists(st.text("docid =\tx#_é", max_size=18), min_size=1, max_size=6), st.booleans())
 def test_ids_in_comments_are_what_a_pattern_finds(comments, keep):
     lines = [f"1 qid:{i} 1:1 #{comment}" for i, comment in enumerate(["docid = first", *comments])]
     expected = [found[1] if (found := _DOCID.search(line.partition("#")[2].encode())) else b"" for line in lines]
@@ -141,3 +141,25 @@ def test_files_with_and_without_ids(tmp_path):
     both = pr.read_letor([tmp_path / "a.txt", tmp_path / "b.txt"])
     assert both.docids.tolist() == ["", "x", "", ""]
     assert pr.read_letor([tmp_path / "a.txt", tmp_path / "b.txt"], group=[2, 2]).docids.tolist() == ["", "", "x", ""]
+
+
+def test_parquet_files_that_differ_in_ids_or_weights(stream, tmp_path):
+    pytest.importorskip("pyarrow")
+    pr.write_parquet(stream, tmp_path / "a.parquet")
+    pr.write_parquet(stream.with_weights(None), tmp_path / "b.parquet")
+    with pytest.raises(
+        pr.FormatError, match=r"b\.parquet has no column of weights of queries, the files before it have"
+    ):
+        pr.read_parquet([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+    with pytest.raises(
+        pr.FormatError, match=r"a\.parquet has a column of weights of queries, the files before it have"
+    ):
+        pr.read_parquet([tmp_path / "b.parquet", tmp_path / "a.parquet"])
+
+
+def test_weights_in_parquet_that_are_wrong(stream, tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "s.parquet"
+    stream.to_frame().assign(query_weight=-1.0).to_parquet(path)
+    with pytest.raises(pr.FormatError, match=r"s\.parquet.*finite and not negative, got -1"):
+        pr.read_parquet(path)

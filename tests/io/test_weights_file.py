@@ -111,3 +111,47 @@ def test_models_of_ours_are_not_weights(tmp_path):
     assert is_model(tmp_path / "model.json")
     (tmp_path / "model.json").write_text("no JSON")  # as which a damaged model is reported
     assert is_model(tmp_path / "model.json")
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ({"type": "model/linear", "class": 3, "definition": {"a": 1}}, None),
+        (
+            {"class": "org.apache.solr.ltr.model.LinearModel", "features": 5, "params": {"weights": {"a": 1}}},
+            "a list as",
+        ),
+        (
+            {
+                "class": "org.apache.solr.ltr.model.LinearModel",
+                "features": [{"name": "a", "norm": {"class": "x.StandardNormalizer", "params": 3}}],
+                "params": {"weights": {"a": 1}},
+            },
+            "an object as the parameters of norm, got 3",
+        ),
+        (
+            {
+                "type": "model/linear",
+                "definition": {"a": 1e300},
+                "feature_normalizers": {"a": {"standard": {"mean": 0, "standard_deviation": 1e-300}}},
+            },
+            "inf for the weight of 'a', which must be a finite number",
+        ),
+        ({"a": 1, "b": "x" * 1000}, r"has 'x{76}… for the weight of 'b'"),
+    ],
+)
+def test_documents_of_others_that_are_odd(tmp_path, document, problem):
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps(document))
+    if problem is None:
+        assert read_weights(path) == {"a": 1.0}
+        return
+    with pytest.raises(pr.FormatError, match=problem):
+        read_weights(path)
+
+
+def test_a_name_twice_among_many(tmp_path):
+    path = tmp_path / "w.json"
+    path.write_text("{" + ", ".join(f'"f{j}": 1' for j in range(100_000)) + ', "f99999": 2}')
+    with pytest.raises(pr.FormatError, match="has 'f99999' twice"):
+        read_weights(path)

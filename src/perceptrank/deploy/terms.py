@@ -105,7 +105,7 @@ class Terms:
         """Read a model; with columns as a block has them if it goes by their names, or has learned nothing yet."""
         if not isinstance(model, Learner):
             raise TypeError(f"a model to explain must be a learner of perceptrank, got {type(model).__name__}")
-        state = model._state
+        state = model._state if block is not None else model._known_state()
         if block is not None:
             block = _aligned(model, block)
             model._check_features(state, block.n_features, block.feature_names)

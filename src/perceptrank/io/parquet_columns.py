@@ -183,6 +183,13 @@ class Columns:
             odd = set(self._features) ^ set(other._features)
             difference = f"{', '.join(sorted(odd)[:3])} in one only" if odd else "the same in a different order"
             raise FileFormatError(path, f" has different feature columns from the files before it: {difference}")
+        for mine, theirs, what in (
+            (self._docid, other._docid, "ids of documents"),
+            (self._weight, other._weight, "weights of queries"),
+        ):
+            if mine != theirs:
+                has, have = ("has no", "have one") if mine is None else ("has a", "have none")
+                raise FileFormatError(path, f" {has} column of {what}, the files before it {have}")
         if self._sparse_width != other._sparse_width:
             problem = f" has {self._sparse_width} sparse features, the files before it {other._sparse_width}"
             raise FileFormatError(path, problem)
@@ -237,6 +244,9 @@ class Columns:
         weights = None
         if self._weight:
             weights = as_numbers(self._weight, columns[self._weight].to_numpy(zero_copy_only=False)).astype(np.float64)
+            if not (np.isfinite(weights) & (weights >= 0)).all():
+                wrong = weights[~(np.isfinite(weights) & (weights >= 0))][0]
+                raise ValueError(f"weights of queries must be finite and not negative, got {wrong}")
         return Piece(X, grades, comments, starts.tolist(), ids[starts].tolist(), docids, weights)
 
     def n_bytes(self, path: str) -> int:

@@ -63,10 +63,11 @@ def read_weights(path: str | Path) -> dict[str, float]:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _WeightsError(f"has {next(name for name in names if names.count(name) > 1)!r} twice")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _WeightsError(f"has {_shown(name)} twice")
+        found[name] = value
     return found
 
 
@@ -78,24 +79,28 @@ def _weights_in(document: Any) -> dict[str, float]:
         raise _WeightsError(f"has {len(models)} models: give a file with one")
     if models:
         model = models[0]
-        return _of_solr(model) if "class" in model else _of_engine(model)
+        return _of_solr(model) if _is_solr(model) else _of_engine(model)
     if isinstance(document, dict):
         wrong = [name for name, one in document.items() if not _is_number(one)]
         if wrong and len(wrong) < len(document):
-            raise _WeightsError(f"has {document[wrong[0]]!r} for the weight of {wrong[0]!r}, which must be a number")
+            raise _WeightsError(
+                f"has {_shown(document[wrong[0]])} for the weight of {wrong[0]!r}, which must be a number"
+            )
     raise _WeightsError(f"must be {_KNOWN}")
 
 
 def _models_in(document: Any) -> Any:
     """Iterate over everything in a document that is a model of an engine, at any depth."""
-    if isinstance(document, dict):
-        is_solr = isinstance(document.get("class"), str) and document["class"].startswith(_SOLR)
-        if is_solr or str(document.get("type", "")).startswith("model/"):
-            yield document
-            return
+    if isinstance(document, dict) and (_is_solr(document) or str(document.get("type", "")).startswith("model/")):
+        yield document
+        return
     inside = document.values() if isinstance(document, dict) else document if isinstance(document, list) else ()
     for one in inside:
         yield from _models_in(one)
+
+
+def _is_solr(document: dict[str, Any]) -> bool:
+    return isinstance(document.get("class"), str) and document["class"].startswith(_SOLR)
 
 
 def _of_solr(model: dict[str, Any]) -> dict[str, float]:
@@ -105,14 +110,18 @@ def _of_solr(model: dict[str, Any]) -> dict[str, float]:
     params = model.get("params")
     weights = _object("params.weights", params.get("weights") if isinstance(params, dict) else None)
     spans = {}
-    for feature in model.get("features") or []:
+    features = model.get("features") or []
+    if not isinstance(features, list):
+        raise _WeightsError(f"must have a list as features, got {_shown(features)}")
+    for feature in features:
         if not isinstance(feature, dict) or not isinstance(feature.get("name"), str):
             raise _WeightsError("has features that are not objects with a name")
         norm = feature.get("norm")
         if norm is not None:
             norm = _object("norm", norm)
             kind = str(norm.get("class")).rpartition(".")[2]
-            spans[feature["name"]] = _span(feature["name"], kind, norm.get("params") or {}, _SPANS)
+            given = _object("the parameters of norm", norm.get("params") or {})
+            spans[feature["name"]] = _span(feature["name"], kind, given, _SPANS)
     return _divided(weights, spans)
 
 
@@ -146,13 +155,18 @@ def _span(name: str, kind: str, parameters: dict[str, Any], known: dict[str, tup
 
 
 def _divided(weights: dict[str, Any], spans: dict[str, float]) -> dict[str, float]:
-    return {name: _finite(name, weight) / spans.get(name, 1.0) for name, weight in weights.items()}
+    return {name: _finite(name, _finite(name, weight) / spans.get(name, 1.0)) for name, weight in weights.items()}
 
 
 def _object(what: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _WeightsError(f"must have an object as {what}, got {value!r}")
+        raise _WeightsError(f"must have an object as {what}, got {_shown(value)}")
     return value
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
 
 
 def _is_number(value: Any) -> bool:
@@ -165,5 +179,5 @@ def _finite(name: str, weight: Any) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise _WeightsError(f"has {weight!r} for the weight of {name!r}, which must be a finite number")
+        raise _WeightsError(f"has {_shown(weight)} for the weight of {name!r}, which must be a finite number")
     return number

@@ -289,6 +289,13 @@ class Learner(SavedRanker):
         named = isinstance(self._given, dict) and any(isinstance(one, str) for one in self._given)
         return named or any(isinstance(one, str) for one in self._constraints)
 
+    def _known_state(self) -> State:
+        """Return the state; before anything was learned, one for the features whose weights were given by name."""
+        given = self._given
+        if self._state.has_begun or not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
+            return self._state
+        return self._ready(self._state, len(given), tuple(map(str, given)), sparse=False)
+
     def _first_weights(self, state: State, n_features: int) -> Floats | None:
         """Return the weights to start from, of so many transformed features of a state; None if they are 0."""
         return first_weights(self._given, state.feature_names, state.n_inputs, state.transforms, n_features)

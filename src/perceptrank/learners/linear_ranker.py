@@ -213,6 +213,10 @@ class LinearRanker(Guaranteed, Estimator):
             raise AttributeError("the features have no names")
         return np.array(names, dtype=object)
 
+    def _known_state(self) -> State:
+        """Return the state, as far as it is known: what settings give may be known before anything was learned."""
+        return self._state
+
     @property
     def _needed_names(self) -> tuple[str, ...] | None:
         """Names of the features that streams must have, in their order; None if any do."""

@@ -20,6 +20,12 @@ def copy_docids(text: Bytes, comments: IntRows) -> Texts | None:
 
 
 @compiled
+def _is_of_word(byte: int) -> bool:
+    is_letter = 0 <= (byte | 32) - ord("a") < 26
+    return is_letter or 0 <= byte - ord("0") < 10 or byte == ord("_")
+
+
+@compiled
 def _copy(text: Bytes, comments: IntRows, word: Bytes, content: Bytes, starts: Ints) -> None:
     pos = 0
     for row in range(len(comments)):
@@ -28,7 +34,7 @@ def _copy(text: Bytes, comments: IntRows, word: Bytes, content: Bytes, starts: I
             matched = 0
             while matched < len(word) and text[at + matched] == word[matched]:
                 matched += 1
-            if matched < len(word):
+            if matched < len(word) or (at > begin and _is_of_word(text[at - 1])):
                 continue
             first = at + matched
             while first < end and is_blank(text[first]):

@@ -22,7 +22,7 @@ _BUFFER_BYTES = 4 * 2**20
 _LINE_BREAK = re.compile(r"[\r\n]")
 _BLANKS = " \t\v\f"
 _BLANK = re.compile(r"[\s\0]", re.ASCII)
-_DOCID = re.compile(r"docid\s*=\s*(\S+)", re.ASCII)
+_DOCID = re.compile(r"(?<![0-9A-Za-z_])docid\s*=\s*(\S+)", re.ASCII)
 _NO_ID = re.compile(r"[\s#\0]|^$")
 
 
