@@ -53,6 +53,7 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/first_use.py
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python benchmarks/evaluation.py
 
 fuzz: $(VENV)/dev
 	$(BIN)/python tests/fuzz_letor.py --seconds 600 --seed $(SEED)
