@@ -241,7 +241,7 @@ def test_an_overflow_is_located_in_the_whole_stream():
     X[2 * 149] = 1e200
     stream = pr.QueryStream.from_arrays(X, np.tile([0, 1], 150), group=[2] * 150)
     with pytest.raises(
-        ValueError, match="query number 149, counted from the first that was ever learned: the features or"
+        ValueError, match="query number 149, counted from the first that was ever learned: the features"
     ):
         pr.MinimaxPerceptron().learn(stream)
     with pytest.raises(ValueError, match="query number 149"):

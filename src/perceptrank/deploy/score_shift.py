@@ -18,7 +18,7 @@ _NAMED = 3  # features that an error names
 
 
 class Shift(NamedTuple):
-    """What is added to every score, and a sentence of what that is good for."""
+    """A number that is added to every score, and a sentence of what that is good for."""
 
     value: float
     promise: str

@@ -14,7 +14,7 @@ _MOST = 10**9
 
 
 class Decision(NamedTuple):
-    """Whether a challenger may go live.
+    """Answer to whether a challenger may go live.
 
     Attributes
     ----------

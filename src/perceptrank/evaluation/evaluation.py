@@ -26,7 +26,7 @@ class Evaluation:
     The first ranker is the incumbent, which is live now; the others are challengers. The first measure decides, others
     can only forbid.
 
-    Attributes
+    Parameters
     ----------
     traces : dict of str to Trace
         Values of every measure for every query, by ranker.
@@ -36,8 +36,18 @@ class Evaluation:
         Number of documents of each query.
     weights : array of float or None
         Weights of the queries in all means, if the stream has them.
-    margin, confidence : float
-        What `evaluate` was given.
+    worst : mapping from challengers and measures to WorstQueries
+        Queries that lost most.
+    labels : array or None
+        Slice of each query, if there are slices.
+    n_worst : int
+        Number of queries that were kept in `worst`.
+    margin : float
+        Largest loss in a measure's mean that a challenger may have.
+    confidence : float
+        Confidence level of the intervals.
+    seed : int
+        Seed of the resampling.
     """
 
     def __init__(
