@@ -33,6 +33,11 @@ TRANSFORMS = [
     pr.Join(["running", "clip"], pr.Chain("running", "signed-log", "query-zscore")),
     pr.Missing(indicator=True),
     [pr.Missing(7.5), "auto"],
+    ["auto", pr.RandomFourier(70)],
+    ["running", pr.RandomFourier(64, width=3.0, beside=False, orthogonal=False)],
+    ["auto", pr.Fastfood(70)],
+    ["auto", pr.RandomRelu(33)],
+    pr.Join("query-rank", ["running", pr.RandomRelu(32, bias=0.0, beside=False)]),
 ]
 
 

@@ -13,10 +13,11 @@ import perceptrank as pr
 from perceptrank.transforms.parsing import TRANSFORMS, as_plain, from_plain, make_transforms
 
 NAMES = sorted(TRANSFORMS)
+SMALL = [name for name in NAMES if name not in ("random-fourier", "fastfood", "random-relu")]  # of few outputs each
 
 
 @pytest.mark.kernel
-@given(stream=streams(dtypes=EITHER_PRECISION), names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=3))
+@given(stream=streams(dtypes=EITHER_PRECISION), names=st.lists(st.sampled_from(SMALL), min_size=1, max_size=3))
 def test_joins_and_chains_are_their_parts(stream, names):
     joined, chained = pr.Join(*names), pr.Chain(*names)
     side_by_side = np.hstack([TRANSFORMS[name]().learn_and_apply(stream.X, stream.offsets) for name in names])
