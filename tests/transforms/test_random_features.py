@@ -51,7 +51,7 @@ def by_definition(transform, X):
             rows = fastfood_directions(transform, d) if transform.name == "fastfood" else transform.directions(d)
             angles = [float(w @ x) / transform.width_ for w in rows]
             random = [function(angle) / math.sqrt(len(rows)) for function in (math.sin, math.cos) for angle in angles]
-        made.append([*(x if transform.beside else ()), *(transform.scale_for(d) * one for one in random)])
+        made.append([*(x if transform.beside else ()), *(transform.norm_for(d) * one for one in random)])
     return np.array(made)
 
 
@@ -78,7 +78,7 @@ def test_they_equal_their_definitions(kind, dtype, d, n_features, m):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sines_and_cosines_are_exact_to_the_precision_of_numbers(dtype):
     """Of angles of any size: in turns, what is left after whole ones is known exactly."""
-    transform = pr.RandomFourier(16, width=1 / (2 * np.pi), beside=False, scale=np.sqrt(8))
+    transform = pr.RandomFourier(16, width=1 / (2 * np.pi), beside=False, norm=np.sqrt(8))
     turns = np.concatenate([np.linspace(-3, 3, 60_001), np.geomspace(1e-30, 1e6, 5000), [0.25, 0.5, 0.75, 1e30]])
     rows = transform._directions(1)
     given = turns.astype(dtype)
@@ -117,11 +117,15 @@ def test_what_is_drawn_is_the_same_everywhere():
     assert pr.Fastfood(4).directions(2).tolist() == FASTFOOD
 
 
-WORDS = ['0x95e8a2e04f865f32', '0x50b9907610f286d3']
+WORDS = ["0x95e8a2e04f865f32", "0x50b9907610f286d3"]
 NORMAL = [-0.25843917634068997, 1.1096228633127754, 0.14404299895438186, 0.28809309398555333]
 LENGTHS = [3.4424752574285855, 3.7878573051102578, 4.323454475410945]
 ORDER = [5, 1, 2, 3, 0, 4]
-DIRECTIONS = [[-0.25843917634068997, 1.1096228633127754], [0.31370018917113096, 0.073063038972777], [0.019948729870979485, 1.4147389075200587]]
+DIRECTIONS = [
+    [-0.25843917634068997, 1.1096228633127754],
+    [0.31370018917113096, 0.073063038972777],
+    [0.019948729870979485, 1.4147389075200587],
+]
 FASTFOOD = [[0.26911841166977274, -0.03623837482821605], [-1.014099468913231, 1.0125647900358112]]
 
 
@@ -199,9 +203,7 @@ def test_products_approximate_the_kernel_as_one_over_the_root(kind):
     else:
         kernel, settings = gaussian(X, 3.0), {"width": 3.0}
     sizes = (128, 512, 2048, 8192)
-    errors = [
-        mean_error(lambda seed, n=n: kind(n, beside=False, seed=seed, **settings), X, kernel) for n in sizes
-    ]
+    errors = [mean_error(lambda seed, n=n: kind(n, beside=False, seed=seed, **settings), X, kernel) for n in sizes]
     for n, error in zip(sizes, errors, strict=True):
         assert error * math.sqrt(n) < (4.0 if kind is pr.RandomRelu else 1.1)
         assert error * math.sqrt(n) > 0.1
@@ -222,16 +224,16 @@ def test_orthogonal_directions_are_better():
 def test_norms_are_known_before(kind):
     stream = pr.separable(30, n_features=6, seed=3).stream
     for beside in (False, True):
-        for scale in (None, 3.0):
-            chain = pr.Chain("auto", kind(64, beside=beside, scale=scale))
+        for norm in (None, 3.0):
+            chain = pr.Chain("auto", kind(64, beside=beside, norm=norm))
             made = chain.learn_and_apply(stream.X, stream.offsets)
             bound = chain.largest_norm(6, np.diff(stream.offsets).max())
             norms = np.linalg.norm(made, axis=1)
             assert norms.max() <= bound * (1 + 1e-12)
             if kind is not pr.RandomRelu and not beside:
-                np.testing.assert_allclose(norms, scale or 1.0, rtol=1e-14)
-                assert bound == (scale or 1.0)
-            ranker = pr.ListwisePerceptron(transforms=["auto", kind(64, beside=beside, scale=scale)])
+                np.testing.assert_allclose(norms, norm or 1.0, rtol=1e-14)
+                assert bound == (norm or 1.0)
+            ranker = pr.ListwisePerceptron(transforms=["auto", kind(64, beside=beside, norm=norm)])
             ranker.learn(stream)
             assert ranker.largest_norm(6, np.diff(stream.offsets).max()) == bound
             if kind is pr.RandomRelu:
@@ -240,12 +242,16 @@ def test_norms_are_known_before(kind):
                 most = np.linalg.svd(chain.parts[1].directions(12).rows)[1][0] * math.hypot(inputs / math.sqrt(12), 1)
                 assert np.linalg.norm(random, axis=1).max() <= chain.parts[1].factor_for(12) * most
     assert kind(8).largest_norm(3, 5) == math.inf
-    assert pr.RandomFourier(8, beside=False, scale=2.0).largest_norm(3, 5) == 2.0
+    assert pr.RandomFourier(8, beside=False, norm=2.0).largest_norm(3, 5) == 2.0
 
 
 def median_by_definition(queries):
     gaps = [
-        math.dist(x, y) for X in queries for i, x in enumerate(X[:64].tolist()) for y in X[i + 1 : 64].tolist() if x != y
+        math.dist(x, y)
+        for X in queries
+        for i, x in enumerate(X[:64].tolist())
+        for y in X[i + 1 : 64].tolist()
+        if x != y
     ]
     return sorted(gaps)[-(-len(gaps) // 2) - 1] if gaps else 0.0
 
@@ -372,7 +378,7 @@ def test_a_curve_that_no_linear_ranker_knows_is_learned():
         (lambda: pr.RandomFourier(orthogonal=1), "orthogonal must be True or False, got 1"),
         (lambda: pr.RandomRelu(beside="yes"), "beside must be True or False, got 'yes'"),
         (lambda: pr.RandomRelu(bias=-1), "bias must be a number >= 0, got -1"),
-        (lambda: pr.RandomRelu(scale=0), "scale must be a number > 0, got 0"),
+        (lambda: pr.RandomRelu(norm=0), "norm must be a number > 0, got 0"),
         (lambda: pr.RandomFourier(seed=-1), "seed must be a whole number >= 0"),
         (lambda: pr.Fastfood(after=0), "after must be a whole number > 0, got 0"),
         (lambda: pr.Fastfood().apply(np.ones((2, 2)), [0, 2]), "fastfood has no width before anything was seen: learn"),
@@ -450,7 +456,7 @@ def test_settings_follow_names():
         pr.SlamPerceptron(transforms="query-rank:a=1")
     with pytest.raises(ValueError, match="limit must be"):
         make_transforms("clip:limit=-2")
-    with pytest.raises(ValueError, match="transforms must be one of 'auto'.*got 'klip:limit=2'"):
+    with pytest.raises(ValueError, match=r"transforms must be one of 'auto'.*got 'klip:limit=2'"):
         make_transforms("klip:limit=2")
 
 

@@ -19,8 +19,8 @@ def add_random(nodes: Nodes, transform: Any, X: str, width: int) -> Any:
     n_rows = transform.n_features // 2 if isinstance(transform, FourierFeatures) else transform.n_features
     if 8 * n_rows * width > _MOST_BYTES:
         raise ValueError(
-            f"{transform!r} of {width} features is a matrix of {8e-9 * n_rows * width:.1f} GB in a graph, which files of "
-            "ONNX have no room for: take fewer random features"
+            f"{transform!r} of {width} features is a matrix of {8e-9 * n_rows * width:.1f} GB in a graph, which "
+            "files of ONNX have no room for: take fewer random features"
         )
     add = _add_waves if isinstance(transform, FourierFeatures) else _add_cut_off
     return nodes.add("Concat", *([X] if transform.beside else []), *add(nodes, transform, X, width), axis=1)
@@ -29,7 +29,7 @@ def add_random(nodes: Nodes, transform: Any, X: str, width: int) -> Any:
 def _add_waves(nodes: Nodes, transform: Any, X: str, width: int) -> list[Any]:
     matrix = np.ascontiguousarray(transform.directions(width).T) / (transform.width_ or 1.0)
     angles = nodes.add("MatMul", X, matrix)
-    factor = transform.scale_for(width) / np.sqrt(transform.n_features // 2)
+    factor = transform.norm_for(width) / np.sqrt(transform.n_features // 2)
     return [nodes.add("Mul", nodes.add(function, angles), factor) for function in ("Sin", "Cos")]
 
 

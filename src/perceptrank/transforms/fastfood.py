@@ -41,7 +41,7 @@ class Fastfood(FourierFeatures):
 
     Parameters
     ----------
-    n_features, width, relative_width, beside, scale, after, seed
+    n_features, width, relative_width, beside, norm, after, seed
         As for `RandomFourier`.
 
     Reference: Q. Le, T. Sarlos and A. Smola, "Fastfood: Approximating Kernel Expansions in Loglinear Time".
@@ -63,16 +63,16 @@ class Fastfood(FourierFeatures):
         width: float | None = None,
         relative_width: float = 0.5,
         beside: bool = True,
-        scale: float | None = None,
+        norm: float | None = None,
         after: int = 1000,
         seed: int = 0,
     ) -> None:
-        self._set(n_features, width, relative_width, beside, scale, after, seed)
+        self._set(n_features, width, relative_width, beside, norm, after, seed)
 
     def _set(
-        self, n_features: Any, width: Any, relative_width: Any, beside: Any, scale: Any, after: Any, seed: Any
+        self, n_features: Any, width: Any, relative_width: Any, beside: Any, norm: Any, after: Any, seed: Any
     ) -> None:
-        self._set_common(n_features, beside, scale, seed)
+        self._set_common(n_features, beside, norm, seed)
         self._set_width(width, relative_width, after)
         self._drawn: dict[Any, Drawn] | None = None
 
@@ -88,9 +88,8 @@ class Fastfood(FourierFeatures):
     def directions(self, n_features: int) -> Floats:
         """Return the directions w of so many features, one in each row, as a matrix, which nothing else needs."""
         check_drawn(f"{self.n_features // 2} directions", self.n_features // 2 * block_size(n_features))
-        drawn, size = self._draw(n_features, np.float64), block_size(n_features)
         blocks = []
-        for signs, order, numbers, lengths in zip(*drawn, strict=True):
+        for signs, order, numbers, lengths in zip(*self._draw(n_features, np.float64), strict=True):
             inner = _hadamard(np.diag(signs)[:, :n_features])[order]
             blocks.append(lengths[:, None] * _hadamard(numbers[:, None] * inner))
         return np.concatenate(blocks)[: self.n_features // 2]
@@ -101,12 +100,10 @@ class Fastfood(FourierFeatures):
         turns: Features = aligned((LANES, size), X.dtype)
         waves: Features = aligned((2, LANES), X.dtype)
         drawn, own = self._draw(X.shape[1], X.dtype), np.arange(size)
-        fastfood_pass(
-            read_only(X), factor, drawn, own, self.n_features // 2, scale, outputs, first, rows, turns, waves
-        )
+        fastfood_pass(read_only(X), factor, drawn, own, self.n_features // 2, scale, outputs, first, rows, turns, waves)
 
     def _restore_settings(self, state: dict[str, Any]) -> None:
-        names = ("n_features", "width", "relative_width", "beside", "scale", "after", "seed")
+        names = ("n_features", "width", "relative_width", "beside", "norm", "after", "seed")
         self._set(*(state[name] for name in names))
 
 
@@ -129,7 +126,9 @@ def draw_blocks(seed: int, n_blocks: int, size: int, dtype: Any) -> Drawn:
     lengths = lengths / np.sqrt(squares * size)[:, None]
     order = np.stack([draw_order(seed, _ORDER, block * size, size) for block in range(n_blocks)])
     signs = draw_signs(seed, _SIGNS, 0, n).reshape(shape)
-    return Drawn(*(read_only(one) for one in (signs.astype(dtype), order, numbers.astype(dtype), lengths.astype(dtype))))
+    return Drawn(
+        *(read_only(one) for one in (signs.astype(dtype), order, numbers.astype(dtype), lengths.astype(dtype)))
+    )
 
 
 def _hadamard(columns: Floats) -> Floats:

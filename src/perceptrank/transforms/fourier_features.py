@@ -87,7 +87,7 @@ class FourierFeatures(RandomFeatures):
         self._median = None if self.frozen else median
 
     def _write_random(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        scale = self.scale_for(X.shape[1]) / math.sqrt(self.n_features // 2)
+        scale = self.norm_for(X.shape[1]) / math.sqrt(self.n_features // 2)
         for width, start, stop in self._spans(X, offsets, learning=learning):
             with np.errstate(over="ignore"):
                 factor = X.dtype.type(1.0 / (2.0 * math.pi) / width)
@@ -145,8 +145,8 @@ class FourierFeatures(RandomFeatures):
         )
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document: random features have a norm of `scale_for`."""
-        return math.hypot(norm if self.beside else 0.0, self.scale_for(n_features))
+        """Return an upper bound on the norm of a transformed document: random features have a norm of `norm_for`."""
+        return math.hypot(norm if self.beside else 0.0, self.norm_for(n_features))
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {

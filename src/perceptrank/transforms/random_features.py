@@ -12,7 +12,7 @@ from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import ParameterError, check_positive, check_positive_whole, check_seed
 from perceptrank.transforms.transform import Transform, WritingTransform
 
-_SHARE = 0.25  # of the norm of standardised features, that random features beside them have
+_SHARE = 0.5  # of the norm of standardised features, that random features beside them have
 
 
 class RandomFeatures(WritingTransform):
@@ -23,20 +23,20 @@ class RandomFeatures(WritingTransform):
 
     n_features: int
     beside: bool
-    scale: float | None
+    norm: float | None
     seed: int
 
-    def _set_common(self, n_features: Any, beside: Any, scale: Any, seed: Any) -> None:
+    def _set_common(self, n_features: Any, beside: Any, norm: Any, seed: Any) -> None:
         self.n_features = check_positive_whole("n_features", n_features)
         self.beside = check_flag("beside", beside)
-        self.scale = None if scale is None else check_positive("scale", scale)
+        self.norm = None if norm is None else check_positive("norm", norm)
         check_seed(seed)
         self.seed = int(seed)
 
-    def scale_for(self, n_features: int) -> float:
+    def norm_for(self, n_features: int) -> float:
         """Return what random features of so many features are multiplied by."""
-        if self.scale is not None:
-            return self.scale
+        if self.norm is not None:
+            return self.norm
         return _SHARE * math.sqrt(n_features) if self.beside else 1.0
 
     def sparse_form(self) -> Transform:
@@ -72,7 +72,7 @@ class RandomFeatures(WritingTransform):
         return self.largest_norm_after(math.inf, n_features, longest)
 
     def _settings(self) -> dict[str, Any]:
-        return {"n_features": self.n_features, "beside": self.beside, "scale": self.scale, "seed": self.seed}
+        return {"n_features": self.n_features, "beside": self.beside, "norm": self.norm, "seed": self.seed}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return copy.copy(self)  # what it holds is replaced, never changed

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from perceptrank.kernels.alignment import aligned
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.kernels.compiled import compiled
@@ -23,10 +21,10 @@ class RandomFourier(FourierFeatures):
 
         sqrt(1 / P) sin(w . x / width),  sqrt(1 / P) cos(w . x / width)
 
-    for all w, times a scale. They have norm 1, and the product of those of two documents is the mean of cos(w . (x - y)
-    / width), which is exp(-|x - y|^2 / (2 width^2)), the Gaussian kernel, in expectation; it differs from that by about
-    1 / sqrt(P). Directions are orthogonal to each other in blocks of as many as there are features, which leaves each
-    standard normal and makes the error smaller.
+    for all w, times `norm`. Without that, they have norm 1, and the product of those of two documents is the mean of
+    cos(w . (x - y) / width), which is exp(-|x - y|^2 / (2 width^2)), the Gaussian kernel, in expectation; it differs
+    from that by about 1 / sqrt(P). Directions are orthogonal to each other in blocks of as many as there are features,
+    which leaves each standard normal and makes the error smaller.
 
     Features should be on one scale: `transforms=["auto", "random-fourier"]`. The width is `relative_width` times the
     median distance of documents of the same query, over the queries so far (`MedianDistance`); it stays as it is from
@@ -44,8 +42,8 @@ class RandomFourier(FourierFeatures):
         Make directions orthogonal. It takes time n_features d^2 for d features, once.
     beside : bool
         Keep the features themselves, in front of the random ones.
-    scale : float, optional
-        Norm of the random features: by default sqrt(d) / 4 beside d features, else 1.
+    norm : float, optional
+        Norm of the random features: by default sqrt(d) / 2 beside d features, else 1.
     after : int
         Number of documents from which on the width stays as it is.
     seed : int
@@ -72,11 +70,11 @@ class RandomFourier(FourierFeatures):
         relative_width: float = 0.5,
         orthogonal: bool = True,
         beside: bool = True,
-        scale: float | None = None,
+        norm: float | None = None,
         after: int = 1000,
         seed: int = 0,
     ) -> None:
-        self._set(n_features, width, relative_width, orthogonal, beside, scale, after, seed)
+        self._set(n_features, width, relative_width, orthogonal, beside, norm, after, seed)
 
     def _set(
         self,
@@ -85,11 +83,11 @@ class RandomFourier(FourierFeatures):
         relative_width: Any,
         orthogonal: Any,
         beside: Any,
-        scale: Any,
+        norm: Any,
         after: Any,
         seed: Any,
     ) -> None:
-        self._set_common(n_features, beside, scale, seed)
+        self._set_common(n_features, beside, norm, seed)
         self._set_width(width, relative_width, after)
         self.orthogonal = check_flag("orthogonal", orthogonal)
         self._drawn: Directions | None = None
@@ -110,15 +108,13 @@ class RandomFourier(FourierFeatures):
         tiles: Features = aligned((N_TILES, X.shape[1], ROWS), X.dtype)
         products: Features = aligned((ROWS, panel_width(X.dtype)), X.dtype)
         waves: Features = aligned((2, panel_width(X.dtype)), X.dtype)
-        fourier_pass(
-            read_only(X), factor, panels, self.n_features // 2, scale, outputs, first, tiles, products, waves
-        )
+        fourier_pass(read_only(X), factor, panels, self.n_features // 2, scale, outputs, first, tiles, products, waves)
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"orthogonal": self.orthogonal}
 
     def _restore_settings(self, state: dict[str, Any]) -> None:
-        names = ("n_features", "width", "relative_width", "orthogonal", "beside", "scale", "after", "seed")
+        names = ("n_features", "width", "relative_width", "orthogonal", "beside", "norm", "after", "seed")
         self._set(*(state[name] for name in names))
 
 

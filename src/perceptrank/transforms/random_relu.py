@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from perceptrank.kernels.alignment import aligned
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.kernels.compiled import compiled
@@ -19,7 +21,7 @@ class RandomRelu(RandomFeatures):
 
         sqrt(2 / P) max(0, w . x / sqrt(d) + bias b)
 
-    for all w and b, times a scale. For z = (x / sqrt(d), bias), the product of those of two documents is |z| |z'| (sin a
+    for all w and b, times `norm`. For z = (x / sqrt(d), bias), the product of those of two documents is |z| |z'| (sin a
     + (pi - a) cos a) / pi in expectation, a being the angle between z and z': the arc-cosine kernel. Features should be
     on one scale: `transforms=["auto", "random-relu"]`. Nothing is learned.
 
@@ -33,8 +35,8 @@ class RandomRelu(RandomFeatures):
         Make (w, b) orthogonal in blocks of d + 1. It takes time n_features d^2, once.
     beside : bool
         Keep the features themselves, in front of the random ones.
-    scale : float, optional
-        Factor of the random features: by default sqrt(d) / 4 beside d features, else 1.
+    norm : float, optional
+        Norm of the random features where |z| = 1, in the mean: by default sqrt(d) / 2 beside d features, else 1.
     seed : int
         Seed of the directions.
 
@@ -55,13 +57,13 @@ class RandomRelu(RandomFeatures):
         bias: float = 1.0,
         orthogonal: bool = True,
         beside: bool = True,
-        scale: float | None = None,
+        norm: float | None = None,
         seed: int = 0,
     ) -> None:
-        self._set(n_features, bias, orthogonal, beside, scale, seed)
+        self._set(n_features, bias, orthogonal, beside, norm, seed)
 
-    def _set(self, n_features: Any, bias: Any, orthogonal: Any, beside: Any, scale: Any, seed: Any) -> None:
-        self._set_common(n_features, beside, scale, seed)
+    def _set(self, n_features: Any, bias: Any, orthogonal: Any, beside: Any, norm: Any, seed: Any) -> None:
+        self._set_common(n_features, beside, norm, seed)
         self.bias = check_not_negative("bias", bias)
         self.orthogonal = check_flag("orthogonal", orthogonal)
         self._drawn: Directions | None = None
@@ -76,15 +78,15 @@ class RandomRelu(RandomFeatures):
 
     def factor_for(self, n_features: int) -> float:
         """Return what a projection is multiplied by in the end."""
-        return self.scale_for(n_features) * math.sqrt(2.0 / self.n_features)
+        return self.norm_for(n_features) * math.sqrt(2.0 / self.n_features)
 
     def _write_random(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        n_features, number = X.shape[1], X.dtype.type
+        n_features, number = X.shape[1], np.dtype(X.dtype).type
         panels = self.directions(n_features).panels(X.dtype)
         tiles: Features = aligned((N_TILES, n_features + 1, ROWS), X.dtype)
         tiles[:, -1] = self.bias * self.factor_for(n_features)
         products: Features = aligned((ROWS, panel_width(X.dtype)), X.dtype)
-        factor = number(self.factor_for(n_features) / math.sqrt(n_features))
+        factor: Any = number(self.factor_for(n_features) / math.sqrt(n_features))
         relu_pass(read_only(X), factor, panels, self.n_features, outputs, first, tiles, products)
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
@@ -104,7 +106,7 @@ class RandomRelu(RandomFeatures):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned; raise if it is inconsistent."""
-        self._set(*(state[name] for name in ("n_features", "bias", "orthogonal", "beside", "scale", "seed")))
+        self._set(*(state[name] for name in ("n_features", "bias", "orthogonal", "beside", "norm", "seed")))
 
     def __repr__(self) -> str:
         return f"RandomRelu({self.n_features}, bias={self.bias:g}, beside={self.beside}, seed={self.seed})"

@@ -47,7 +47,9 @@ def _taking(n_rows: int) -> Callable[..., Any]:
     """Return what generates code that mixes rows of a source, each times a factor, into rows side by side."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        source, order, factors, made = (Lanes(context, builder, signature, arguments, number) for number in (0, 1, 2, 4))
+        source, order, factors, made = (
+            Lanes(context, builder, signature, arguments, number) for number in (0, 1, 2, 4)
+        )
         first = arguments[3]
         rows = []
         for number in range(n_rows):
@@ -95,8 +97,14 @@ def mix_sixteen(typing_context: Any, rows: Any, first: Any, step: Any) -> Any:
 
 
 @intrinsic
+def take_four(typing_context: Any, source: Any, order: Any, factors: Any, first: Any, made: Any) -> Any:
+    """Mix 4 rows of a source that the order names from `first` on, times factors, into rows from `first` on."""
+    return _take_type(source, order, factors, made), _taking(4)
+
+
+@intrinsic
 def take_eight(typing_context: Any, source: Any, order: Any, factors: Any, first: Any, made: Any) -> Any:
-    """Mix 8 rows of a source that the order names from `first` on, times factors, into rows from `first` on."""
+    """Mix 8 rows of a source."""
     return _take_type(source, order, factors, made), _taking(8)
 
 
@@ -109,33 +117,43 @@ def take_sixteen(typing_context: Any, source: Any, order: Any, factors: Any, fir
 @helper
 def transform_rows(source: Features, order: Ints, factors: Features, n: int, made: Features) -> None:
     """Write H f P x for n rows x of a source, n = 8, 16, 32, ...: P takes row order[i], f multiplies row i."""
-    step = 16
-    if n % 16 == 0 and n != 32 and n != 64 and n != 512:
+    bits = 0
+    while 1 << bits < n:
+        bits += 1
+    most = 4 if made.itemsize == 4 else 3  # bits at once: rows of twice the size fill the registers twice as fast
+    some = even_part(bits, most)
+    if some == 4:
         for first in range(0, n, 16):
             take_sixteen(source, order, factors, first, made)
-    else:
-        step = 8
+    elif some == 3:
         for first in range(0, n, 8):
             take_eight(source, order, factors, first, made)
-    while step < n:
-        rest = n // step
-        if rest == 8 or rest == 32 or rest == 64 or rest == 512:
-            size = 8
-        elif rest >= 16:
-            size = 16
-        else:
-            size = rest
-        for group in range(0, n, step * size):
+    else:
+        for first in range(0, n, 4):
+            take_four(source, order, factors, first, made)
+    step = 1 << some
+    bits -= some
+    while bits > 0:
+        some = even_part(bits, most)
+        for group in range(0, n, step << some):
             for first in range(group, group + step):
-                if size == 16:
+                if some == 4:
                     mix_sixteen(made, first, step)
-                elif size == 8:
+                elif some == 3:
                     mix_eight(made, first, step)
-                elif size == 4:
+                elif some == 2:
                     mix_four(made, first, step)
                 else:
                     mix_two(made, first, step)
-        step *= size
+        step <<= some
+        bits -= some
+
+
+@helper
+def even_part(n: int, most: int) -> int:
+    """Return the first of as few parts of n as there can be, none above `most`, that are as even as possible."""
+    n_parts = (n + most - 1) // most
+    return (n + n_parts - 1) // n_parts
 
 
 @intrinsic
