@@ -498,6 +498,28 @@ def test_fewer_random_features_would_not_do():
     assert failures > 15
 
 
+@pytest.mark.parametrize("surrogate", ["slam", "max-pair", "level-pair"])
+@pytest.mark.parametrize("seed", range(4))
+def test_rankers_of_random_features_are_close_to_kernel_rankers(surrogate, seed):
+    """Norm, scores and surrogates of a kernel ranker, and of the ranker of random features with its coefficients."""
+    rng = np.random.default_rng(seed)
+    stream = pr.QueryStream.from_arrays(rng.normal(size=(40, 3)), rng.integers(0, 4, size=40), group=[8] * 5)
+    kernel = np.exp(-np.square(stream.X[:, None] - stream.X).sum(axis=2) / 2)
+    made = pr.RandomFourier(128, width=1.0, beside=False, seed=seed).transform(stream)
+    error = np.abs(made.X @ made.X.T - kernel).max()
+    coefficients = rng.normal(size=40) * rng.integers(0, 2, size=40)
+    size, ranker = np.abs(coefficients).sum(), coefficients @ made.X
+    assert ranker @ ranker <= coefficients @ kernel @ coefficients + error * size**2 + 1e-12
+    assert np.abs(made.X @ ranker - kernel @ coefficients).max() <= error * size + 1e-12
+    for query, scores in zip(made, (kernel @ coefficients).reshape(5, 8), strict=True):
+        of_kernel = pr.QueryStream.from_arrays(scores[:, None], query.relevance)
+        alone = pr.QueryStream.from_arrays(query.X, query.relevance)
+        for measure in ("ndcg", "ndcg@3", "ap"):
+            one = pr.theory.cumulative_surrogate(ranker, alone, measure, surrogate=surrogate)
+            other = pr.theory.cumulative_surrogate([1.0], of_kernel, measure, surrogate=surrogate)
+            assert abs(one - other) <= 2 * error * size + 1e-12
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.learners import bits
 from support.strategies import EITHER_PRECISION, streams
+from typer.testing import CliRunner
 
 import perceptrank as pr
+from perceptrank.cli.app import app
 from perceptrank.transforms import draws
 from perceptrank.transforms.directions import draw_directions
 from perceptrank.transforms.fastfood import block_size
@@ -468,3 +470,22 @@ def test_blocks_are_small_where_features_become_many():
     assert 20 <= most <= 300
     plain = pr.ListwisePerceptron()
     assert max(block.n_documents for block in plain._blocks(plain._state, stream)) == 20_000
+
+
+def test_the_whole_recipe_on_the_command_line(tmp_path):
+    stream = pr.separable(30, n_features=4, seed=2).stream
+    pr.write_letor(stream, tmp_path / "train.txt")
+    for transform in ("random-fourier:n_features=32,seed=5", "fastfood:n_features=32", "random-relu:n_features=32"):
+        given = ["learn", str(tmp_path / "train.txt"), "--transform", "auto", "--transform", transform]
+        model = tmp_path / f"{transform.partition(':')[0]}.json"
+        done = CliRunner().invoke(app, [*given, "--save", str(model)])
+        assert done.exit_code == 0, done.output
+        ranker = pr.load(model)
+        expected = pr.ListwisePerceptron(transforms=["auto", transform])
+        expected.learn(pr.read_letor(tmp_path / "train.txt"))
+        assert bits(ranker) == bits(expected)
+        done = CliRunner().invoke(app, ["evaluate", str(model), str(tmp_path / "train.txt")])
+        assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(app, [*given[:-1], "fastfood:pairs=3"])
+    assert done.exit_code != 0
+    assert "fastfood has n_features, width" in " ".join(done.output.split())

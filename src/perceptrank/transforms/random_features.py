@@ -1,4 +1,4 @@
-"""What transforms to random features have in common."""
+"""The base of transforms to random features."""
 
 import copy
 import math
