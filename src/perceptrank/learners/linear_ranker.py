@@ -31,7 +31,7 @@ from perceptrank.stream.validation import (
 from perceptrank.transforms.transform import Transform, TransformLike, checked
 
 TRANSFORMED_BYTES = 2**21
-_WIDEST_BYTES = 2**23
+_WIDEST_BYTES = 2**24
 
 _NO_QUERIES: Ints = np.zeros(0, dtype=np.int64)  # where nothing depends on them
 

@@ -41,8 +41,20 @@ class Fastfood(FourierFeatures):
 
     Parameters
     ----------
-    n_features, width, relative_width, beside, norm, after, seed
-        As for `RandomFourier`.
+    n_features : int
+        Number of random features, even.
+    width : float, optional
+        Width of the kernel; by default it comes from the distances of documents.
+    relative_width : float
+        Width in units of the median distance.
+    beside : bool
+        Keep the features themselves, in front of the random ones.
+    norm : float, optional
+        Norm of the random features: by default sqrt(d) / 2 beside d features, else 1.
+    after : int
+        Number of documents from which on the width stays as it is.
+    seed : int
+        Seed of what is drawn.
 
     Reference: Q. Le, T. Sarlos and A. Smola, "Fastfood: Approximating Kernel Expansions in Loglinear Time".
 
