@@ -43,6 +43,8 @@ def test_clipping_and_logarithms(stream):
 
 
 NOT_FINITE = ["clip", "clip+clip", "signed-log+clip", "hash", "auto", "running", pr.Missing(0.0, indicator=True)]
+NOT_FINITE += [f"{name},beside=false" for name in ("random-fourier:n_features=2", "fastfood:n_features=2,width=1")]
+NOT_FINITE += [f"random-relu:n_features=1,beside=false,seed={seed}" for seed in range(3)]
 
 
 @pytest.mark.parametrize("transforms", NOT_FINITE, ids=map(str, NOT_FINITE))

@@ -337,6 +337,29 @@ def test_models_go_on_as_if_they_had_never_stopped(kind, n_before, tmp_path):
     assert make_transforms(transforms)[1] == transforms[1]
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda transforms: pr.SlamPerceptron(transforms=transforms),
+        lambda transforms: pr.OnlineRidge(transforms=transforms),
+        lambda transforms: pr.AdaGrad(pr.OnlineListNet(transforms=transforms)),
+        lambda transforms: pr.Bagging(pr.SlamPerceptron(transforms=transforms), n_members=2),
+        lambda transforms: pr.Sum([pr.SlamPerceptron(), pr.OnlineRidge()], transforms=transforms),
+        lambda transforms: pr.Tournament([pr.SlamPerceptron(), pr.SlamPerceptron(transforms=transforms)]),
+    ],
+    ids=["slam", "ridge", "adagrad", "bagging", "sum", "tournament"],
+)
+def test_any_learner_learns_behind_them(make, tmp_path):
+    stream = pr.separable(30, n_features=5, seed=1).stream
+    whole, one_by_one = (make(["auto", pr.RandomFourier(32)]) for _ in range(2))
+    whole.learn(stream)
+    for query in stream:
+        one_by_one.learn_one(query.X, query.relevance)
+    assert bits(one_by_one) == bits(whole)
+    whole.save(tmp_path / "m.json")
+    assert np.array_equal(pr.load(tmp_path / "m.json").predict(stream), one_by_one.predict(stream))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_certificates_hold_on_random_features(kind):
     """The theorems are about transformed features: radius and comparator are those of a ranker of these."""

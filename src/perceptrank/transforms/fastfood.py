@@ -109,10 +109,9 @@ class Fastfood(FourierFeatures):
     def _write_waves(self, X: Features, factor: Any, scale: Any, outputs: Features, first: int) -> None:
         size = block_size(X.shape[1])
         rows: Features = aligned((3, size * LANES), X.dtype)
-        turns: Features = aligned((LANES, size), X.dtype)
         waves: Features = aligned((2, LANES), X.dtype)
         drawn, own = self._draw(X.shape[1], X.dtype), np.arange(size)
-        fastfood_pass(read_only(X), factor, drawn, own, self.n_features // 2, scale, outputs, first, rows, turns, waves)
+        fastfood_pass(read_only(X), factor, drawn, own, self.n_features // 2, scale, outputs, first, rows, waves)
 
     def _restore_settings(self, state: dict[str, Any]) -> None:
         names = ("n_features", "width", "relative_width", "beside", "norm", "after", "seed")
@@ -164,15 +163,15 @@ def fastfood_pass(
     outputs: Features,
     first: int,
     rows: Features,
-    turns: Features,
     waves: Features,
 ) -> None:
     """Write sines and cosines of the products of rows, times a factor, with the directions of all blocks."""
     signs, order, numbers, lengths = drawn
-    m, n_features, size, stride = X.shape[0], X.shape[1], turns.shape[1], outputs.shape[1]
+    m, n_features, size, stride = X.shape[0], X.shape[1], signs.shape[1], outputs.shape[1]
     for start in range(0, m, LANES):
         n = min(LANES, m - start)
         given, inner, outer = rows[0], rows[1], rows[2]
+        turns = inner  # when that is no longer needed: less for the fastest cache to hold
         given[:] = 0.0
         for k in range(n):
             for j in range(n_features):
@@ -180,8 +179,8 @@ def fastfood_pass(
         for block in range(len(signs)):
             column = block * size
             used = min(size, n_pairs - column)
-            transform_rows(given, own, signs[block], size, inner)
-            transform_rows(inner, order[block], numbers[block], size, outer)
+            transform_rows(given, own, signs[block], n_features, size, inner)
+            transform_rows(inner, order[block], numbers[block], size, size, outer)
             for j in range(0, used, LANES):
                 turn_rows(outer, j, lengths[block], turns, size)
             whole = used // LANES

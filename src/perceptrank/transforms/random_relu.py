@@ -128,6 +128,7 @@ def relu_pass(
     The last row of a tile is not of X: it is what b is multiplied by.
     """
     m, n_inputs, width = X.shape[0], panels.shape[1], panels.shape[2]
+    zero = factor - factor
     for start in range(0, m, N_TILES * ROWS):
         stop = min(m, start + N_TILES * ROWS)
         n_tiles = fill_tiles(X, start, stop, factor, tiles)
@@ -139,4 +140,5 @@ def relu_pass(
                 for k in range(min(ROWS, stop - row)):
                     for j in range(used):
                         value = products[k, j]
-                        outputs[row + k, first + p * width + j] = value if not value < 0.0 else products.dtype.type(0)
+                        # Minus infinity becomes NaN, so that what is not finite is noticed.
+                        outputs[row + k, first + p * width + j] = value if not value < zero else zero * value + zero

@@ -23,9 +23,9 @@ def unary(builder: Any, name: str, vector: Any) -> Any:
     return _call(builder, name, vector)
 
 
-def larger(builder: Any, one: Any, other: Any) -> Any:
-    """Return the larger of each pair; the first, if that is NaN."""
-    return builder.select(builder.fcmp_unordered(">=", one, other), one, other)
+def binary(builder: Any, name: str, one: Any, other: Any) -> Any:
+    """Return "copysign", or another of LLVM's functions of two vectors."""
+    return _call(builder, name, one, other)
 
 
 def multiply_add(builder: Any, one: Any, other: Any, more: Any) -> Any:

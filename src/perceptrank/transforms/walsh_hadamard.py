@@ -115,23 +115,28 @@ def take_sixteen(typing_context: Any, source: Any, order: Any, factors: Any, fir
 
 
 @helper
-def transform_rows(source: Features, order: Ints, factors: Features, n: int, made: Features) -> None:
-    """Write H f P x for n rows x of a source, n = 8, 16, 32, ...: P takes row order[i], f multiplies row i."""
+def transform_rows(source: Features, order: Ints, factors: Features, n_used: int, n: int, made: Features) -> None:
+    """Write H f P x for n rows x of a source, n = 8, 16, 32, ...: P takes row order[i], f multiplies row i.
+
+    The first n_used of the rows that are taken may differ from 0.
+    """
     bits = 0
     while 1 << bits < n:
         bits += 1
     most = 4 if made.itemsize == 4 else 3  # bits at once: rows of twice the size fill the registers twice as fast
     some = even_part(bits, most)
     if some == 4:
-        for first in range(0, n, 16):
+        for first in range(0, n_used, 16):
             take_sixteen(source, order, factors, first, made)
     elif some == 3:
-        for first in range(0, n, 8):
+        for first in range(0, n_used, 8):
             take_eight(source, order, factors, first, made)
     else:
-        for first in range(0, n, 4):
+        for first in range(0, n_used, 4):
             take_four(source, order, factors, first, made)
     step = 1 << some
+    for place in range((n_used + step - 1) // step * step * LANES, n * LANES):
+        made[place] = 0.0
     bits -= some
     while bits > 0:
         some = even_part(bits, most)
