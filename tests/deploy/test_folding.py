@@ -128,6 +128,9 @@ def test_all_that_rank_by_one_vector_fold(stream, make):
         (["running", "clip"], r"Clip\(3\), which is not linear.*export to 'onnx'"),
         ("signed-log", "not linear"),
         ("missing", "Missing.*not linear.*export to 'onnx'"),
+        (["running", "random-relu:n_features=8"], "RandomRelu.*functions of all features together.*export to 'onnx'"),
+        ("random-fourier:n_features=8", "RandomFourier.*not linear.*export to 'onnx'"),
+        ("fastfood:n_features=8", "Fastfood.*not linear.*export to 'onnx'"),
         ("bins", "Bins.*not linear in each feature, so no weights of raw features rank alike: learn again with"),
     ],
 )

@@ -11,6 +11,8 @@ from support import real_streams
 
 import perceptrank as pr
 from perceptrank.deploy import parity
+from perceptrank.deploy.onnx_nodes import Nodes
+from perceptrank.deploy.onnx_random import add_random
 from perceptrank.transforms.query_normal import normal_scores
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
@@ -33,6 +35,11 @@ TRANSFORMS = [
     pr.Join(["running", "clip"], pr.Chain("running", "signed-log", "query-zscore")),
     pr.Missing(indicator=True),
     [pr.Missing(7.5), "auto"],
+    ["auto", pr.RandomFourier(70)],
+    ["running", pr.RandomFourier(64, width=3.0, beside=False, orthogonal=False)],
+    ["auto", pr.Fastfood(70)],
+    ["auto", pr.RandomRelu(33)],
+    pr.Join("query-rank", ["running", pr.RandomRelu(32, bias=0.0, beside=False)]),
 ]
 
 
@@ -178,3 +185,8 @@ def test_every_learner_can_go_live():
         assert found.agrees, (name, found)
         if not model.transforms_:
             assert parity(model, stream, "python").agrees, name
+
+
+def test_matrices_that_no_file_has_room_for_are_refused():
+    with pytest.raises(ValueError, match=r"Fastfood.* of 40000 features is a matrix of 1.3 GB in a graph.*take fewer"):
+        add_random(Nodes(), pr.Fastfood(8192, width=1.0), "features", 40_000)

@@ -1,5 +1,7 @@
 """The theorems as tests: cumulative loss never exceeds its bound, on separable and on noisy streams."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -460,3 +462,72 @@ def test_the_identity_of_ridge_regression():
             inverse = np.linalg.inv(np.linalg.inv(inverse) + Z.T @ Z)
     assert learner.units_.tolist() == [1.0, 1.0]
     np.testing.assert_allclose(forms, twin.objective(learner.weights), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "n_together"),
+    [
+        (lambda n, seed: pr.RandomFourier(n, width=2.0, beside=False, orthogonal=False, seed=seed), 1),
+        (lambda n, seed: pr.RandomFourier(n, width=2.0, beside=False, seed=seed), 3),
+        (lambda n, seed: pr.Fastfood(n, width=2.0, beside=False, seed=seed), 8),
+    ],
+    ids=["independent", "orthogonal", "fastfood"],
+)
+def test_so_many_random_features_suffice(make, n_together):
+    """Of 30 draws, none is further from the kernel of any pair, where one in a hundred might be."""
+    X = np.random.default_rng(4).normal(size=(12, 3)) * 2
+    kernel = np.exp(-np.square(X[:, None] - X).sum(axis=2) / (2 * 2.0**2))
+    n = bounds.random_features(error=0.15, chance=0.01, n_documents=12, n_together=n_together)
+    assert n % (2 * n_together) == 0
+    assert 12 * 11 * math.exp(-(n / 2 / n_together) * 0.15**2 / 2) <= 0.01
+    assert 12 * 11 * math.exp(-(n / 2 / n_together - 1) * 0.15**2 / 2) > 0.01
+    for seed in range(30):
+        made = make(n, seed).apply(X, [0, 12])
+        assert np.abs(made @ made.T - kernel).max() <= 0.15
+
+
+def test_fewer_random_features_would_not_do():
+    """A twentieth of them is too few in most draws, so the test above could fail."""
+    X = np.random.default_rng(4).normal(size=(12, 3)) * 2
+    kernel = np.exp(-np.square(X[:, None] - X).sum(axis=2) / (2 * 2.0**2))
+    n = bounds.random_features(error=0.15, chance=0.01, n_documents=12) // 40 * 2
+    failures = 0
+    for seed in range(30):
+        made = pr.RandomFourier(n, width=2.0, beside=False, orthogonal=False, seed=seed).apply(X, [0, 12])
+        failures += np.abs(made @ made.T - kernel).max() > 0.15
+    assert failures > 15
+
+
+@pytest.mark.parametrize("surrogate", ["slam", "max-pair", "level-pair"])
+@pytest.mark.parametrize("seed", range(4))
+def test_rankers_of_random_features_are_close_to_kernel_rankers(surrogate, seed):
+    """Norm, scores and surrogates of a kernel ranker, and of the ranker of random features with its coefficients."""
+    rng = np.random.default_rng(seed)
+    stream = pr.QueryStream.from_arrays(rng.normal(size=(40, 3)), rng.integers(0, 4, size=40), group=[8] * 5)
+    kernel = np.exp(-np.square(stream.X[:, None] - stream.X).sum(axis=2) / 2)
+    made = pr.RandomFourier(128, width=1.0, beside=False, seed=seed).transform(stream)
+    error = np.abs(made.X @ made.X.T - kernel).max()
+    coefficients = rng.normal(size=40) * rng.integers(0, 2, size=40)
+    size, ranker = np.abs(coefficients).sum(), coefficients @ made.X
+    assert ranker @ ranker <= coefficients @ kernel @ coefficients + error * size**2 + 1e-12
+    assert np.abs(made.X @ ranker - kernel @ coefficients).max() <= error * size + 1e-12
+    for query, scores in zip(made, (kernel @ coefficients).reshape(5, 8), strict=True):
+        of_kernel = pr.QueryStream.from_arrays(scores[:, None], query.relevance)
+        alone = pr.QueryStream.from_arrays(query.X, query.relevance)
+        for measure in ("ndcg", "ndcg@3", "ap"):
+            one = pr.theory.cumulative_surrogate(ranker, alone, measure, surrogate=surrogate)
+            other = pr.theory.cumulative_surrogate([1.0], of_kernel, measure, surrogate=surrogate)
+            assert abs(one - other) <= 2 * error * size + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"error": 0.0, "chance": 0.1, "n_documents": 5}, "error must be a number > 0"),
+        ({"error": 0.1, "chance": 1.0, "n_documents": 5}, "chance must be a number between 0 and 1, got 1.0"),
+        ({"error": 0.1, "chance": 0.1, "n_documents": 1}, "n_documents must be at least 2, got 1"),
+    ],
+)
+def test_bad_numbers_of_random_features(given, message):
+    with pytest.raises(ValueError, match=message):
+        bounds.random_features(**given)

@@ -10,17 +10,21 @@ from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.transforms.clip import Clip
+from perceptrank.transforms.fastfood import Fastfood
 from perceptrank.transforms.missing import Missing
 from perceptrank.transforms.query_minmax import QueryMinMax
 from perceptrank.transforms.query_normal import QueryNormal
 from perceptrank.transforms.query_rank import QueryRank
 from perceptrank.transforms.query_zscore import QueryZScore
+from perceptrank.transforms.random_fourier import RandomFourier
+from perceptrank.transforms.random_relu import RandomRelu
 from perceptrank.transforms.running import RunningStandardizer
 from perceptrank.transforms.running_spread import RunningSpread
 from perceptrank.transforms.signed_log import SignedLog
 from perceptrank.transforms.transform import Transform
 
-_IN_GRAPHS = (Clip, Missing, QueryMinMax, QueryNormal, QueryRank, QueryZScore, SignedLog)
+_RANDOM = (Fastfood, RandomFourier, RandomRelu)
+_IN_GRAPHS = (Clip, Missing, QueryMinMax, QueryNormal, QueryRank, QueryZScore, SignedLog, *_RANDOM)
 
 
 class Term(NamedTuple):
@@ -203,6 +207,8 @@ def _refusal(transform: Transform, function: RankingFunction) -> ValueError:
     parts = getattr(transform, "parts", [transform])
     if any(type(one) in (QueryMinMax, QueryNormal, QueryRank, QueryZScore) for one in parts):
         why = "depends on the other documents of the query, so no weights of a document's own features rank alike"
+    elif any(type(one) in _RANDOM for one in parts):
+        why = "makes functions of all features together that are not linear, so no weights of raw features rank alike"
     else:
         why = "is not linear in each feature, so no weights of raw features rank alike"
     goes = all(type(one) in _IN_GRAPHS or type(one) in (RunningStandardizer, RunningSpread) for one in parts)

@@ -9,6 +9,7 @@ import numpy as np
 
 from perceptrank.deploy.folding import inverses
 from perceptrank.deploy.onnx_nodes import Nodes
+from perceptrank.deploy.onnx_random import RANDOM, add_random
 from perceptrank.deploy.onnx_ranks import add_normal_scores, add_ranks
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.target import Export, Target
@@ -21,6 +22,7 @@ from perceptrank.transforms.query_minmax import SMALLEST_SPREAD, QueryMinMax
 from perceptrank.transforms.query_normal import QueryNormal
 from perceptrank.transforms.query_rank import QueryRank
 from perceptrank.transforms.query_zscore import QueryZScore
+from perceptrank.transforms.random_features import RandomFeatures
 from perceptrank.transforms.running import RunningStandardizer
 from perceptrank.transforms.running_spread import RunningSpread
 from perceptrank.transforms.signed_log import SignedLog
@@ -88,6 +90,8 @@ def add_transform(nodes: Nodes, transform: Transform, X: str, width: int, functi
         return nodes.add("Concat", *(value for value, _ in made), axis=1), sum(one for _, one in made)
     if kind is Missing:
         return _add_missing(nodes, transform, X, width)
+    if isinstance(transform, RandomFeatures) and kind in RANDOM:
+        return add_random(nodes, transform, X, width), transform.n_outputs(width)
     return _add_columns(nodes, transform, X, width, function), width
 
 

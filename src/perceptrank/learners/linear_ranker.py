@@ -31,6 +31,7 @@ from perceptrank.stream.validation import (
 from perceptrank.transforms.transform import Transform, TransformLike, checked
 
 TRANSFORMED_BYTES = 2**21
+_WIDEST_BYTES = 2**24
 
 _NO_QUERIES: Ints = np.zeros(0, dtype=np.int64)  # where nothing depends on them
 
@@ -295,7 +296,7 @@ class LinearRanker(Guaranteed, Estimator):
         check_positive_whole("longest", longest)
         norm = np.inf
         for transform in self.transforms_:
-            norm = transform.largest_norm(n_features, longest)
+            norm = transform.largest_norm_after(norm, n_features, longest)
             n_features = transform.n_outputs(n_features)
         return norm
 
@@ -303,7 +304,14 @@ class LinearRanker(Guaranteed, Estimator):
         """Iterate over blocks that are small enough for their transformed features to stay in the cache."""
         if stream.is_sparse and state.has_begun and not state.takes_sparse:
             return _dense_blocks(stream)
-        return stream.blocks(TRANSFORMED_BYTES) if self._transforms(state) and not stream.is_sparse else stream.blocks()
+        transforms = self._transforms(state)
+        if not transforms or stream.is_sparse:
+            return stream.blocks()
+        widths = [max(1, stream.n_features)]
+        for transform in transforms:
+            widths.append(max(1, transform.n_outputs(widths[-1])))
+        # Features that become many take memory in proportion to what they become.
+        return stream.blocks(min(TRANSFORMED_BYTES, _WIDEST_BYTES * widths[0] // max(widths)))
 
     def _transforms(self, state: State) -> list[Transform]:
         """Return the transforms that features go through before they are scored."""

@@ -8,7 +8,7 @@ these, `diameter` and `radius` distances and norms.
 import math
 
 from perceptrank.measures import AP, NDCG, MeasureLike
-from perceptrank.stream.validation import check_not_negative, check_positive, check_positive_whole
+from perceptrank.stream.validation import ParameterError, check_not_negative, check_positive, check_positive_whole
 from perceptrank.theory import theorems
 from perceptrank.theory.adversary import n_rounds
 from perceptrank.theory.surrogates import parse_learnable
@@ -25,6 +25,7 @@ __all__ = [
     "minimax",
     "parameter_mixing",
     "perceptron",
+    "random_features",
     "ridge",
     "safe_averaging",
     "slam",
@@ -293,6 +294,39 @@ def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: 
     )
     doublings = check_not_negative("n_doublings", n_doublings)
     return check_not_negative("largest_loss", largest_loss) * (size + 2 * doublings * math.log(2))
+
+
+def random_features(*, error: float, chance: float, n_documents: int, n_together: int = 1) -> int:
+    """Return how many random Fourier features suffice for the Gaussian kernel of n documents, whatever these are.
+
+    The smallest even D >= 4 b / error^2 ln(n (n - 1) / chance) with D / 2 a multiple of b: then, with a chance of at
+    least 1 - `chance`, the product of the features of any two of the documents is within `error` of their kernel
+    (Hoeffding's inequality for the means of blocks, for all pairs at once). The documents must not depend on what is
+    drawn. It grows with the logarithm of n alone, and not with the number of features.
+
+    Parameters
+    ----------
+    error : float, positive
+        Largest difference of a product from the kernel.
+    chance : float between 0 and 1
+        Chance that a pair differs more.
+    n_documents : int
+        n, at least 2.
+    n_together : int
+        b, how many directions are drawn together: 1 for `RandomFourier(orthogonal=False)`. With orthogonal directions,
+        the number of features, and for `Fastfood` the power of 2 from there on; the bound is then far from what is
+        seen, as no use is made of what such directions gain.
+
+    >>> random_features(error=0.1, chance=0.01, n_documents=100)
+    5524
+    """
+    eps, n = check_positive("error", error), check_positive_whole("n_documents", n_documents)
+    if not 0 < (delta := check_positive("chance", chance)) < 1:
+        raise ParameterError("chance", "must be a number between 0 and 1", chance)
+    if n < 2:
+        raise ParameterError("n_documents", "must be at least 2", n_documents)
+    together = check_positive_whole("n_together", n_together)
+    return 2 * together * math.ceil(2 / eps**2 * (math.log(n) + math.log(n - 1) - math.log(delta)))
 
 
 def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", version: str = "sharp") -> float:

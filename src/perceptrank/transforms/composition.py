@@ -164,8 +164,13 @@ class Chain(Composition):
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return the bound of the last part, on as many features as it is given."""
-        last, width = list(self._widths(n_features))[-1]
-        return last.largest_norm(width, longest)
+        return self.largest_norm_after(math.inf, n_features, longest)
+
+    def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
+        """Return the bound of the last part, if a document's norm was at most this before the first."""
+        for part, width in self._widths(n_features):
+            norm = part.largest_norm_after(norm, width, longest)
+        return norm
 
 
 class Join(Composition, WritingTransform):
@@ -244,7 +249,11 @@ class Join(Composition, WritingTransform):
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return the root of the sum of squares of the parts' bounds."""
-        return math.hypot(*(part.largest_norm(n_features, longest) for part in self.parts))
+        return self.largest_norm_after(math.inf, n_features, longest)
+
+    def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
+        """Return the root of the sum of squares of the parts' bounds, if a document's norm was at most this before."""
+        return math.hypot(*(part.largest_norm_after(norm, n_features, longest) for part in self.parts))
 
 
 def _one(transforms: list[Transform]) -> Transform:

@@ -1,6 +1,8 @@
 """Transforms by name, and as plain values in model files."""
 
 import copy
+import inspect
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,12 +10,15 @@ from perceptrank.stream.validation import ParameterError
 from perceptrank.transforms.bins import Bins
 from perceptrank.transforms.clip import Clip
 from perceptrank.transforms.composition import Chain, Join
+from perceptrank.transforms.fastfood import Fastfood
 from perceptrank.transforms.hashing import Hash
 from perceptrank.transforms.missing import Missing
 from perceptrank.transforms.query_minmax import QueryMinMax
 from perceptrank.transforms.query_normal import QueryNormal
 from perceptrank.transforms.query_rank import QueryRank
 from perceptrank.transforms.query_zscore import QueryZScore
+from perceptrank.transforms.random_fourier import RandomFourier
+from perceptrank.transforms.random_relu import RandomRelu
 from perceptrank.transforms.running import RunningStandardizer
 from perceptrank.transforms.running_spread import RunningSpread
 from perceptrank.transforms.signed_log import SignedLog
@@ -31,6 +36,9 @@ _KINDS = (
     Missing,
     Bins,
     Hash,
+    RandomFourier,
+    Fastfood,
+    RandomRelu,
 )
 TRANSFORMS: dict[str, type[Transform]] = {kind.name: kind for kind in _KINDS}
 AUTOMATIC = "query-zscore+query-normal"
@@ -39,11 +47,11 @@ AUTOMATIC = "query-zscore+query-normal"
 def make_transforms(transform: TransformLike) -> list[Transform]:
     """Return new copies of the transforms that a learner's `transform` names or holds, in their order.
 
-    A name may be several joined by "+", and "auto" is "query-zscore+query-normal". Those after one that makes sparse
-    features are in their sparse form.
+    A name may be several joined by "+", and "auto" is "query-zscore+query-normal". Settings follow a name: what is
+    after a colon, with commas between them. Those after one that makes sparse features are in their sparse form.
 
-    >>> make_transforms(["running", "clip"]), make_transforms("auto")
-    ([RunningStandardizer(), Clip(3)], [Join(QueryZScore(), QueryNormal())])
+    >>> make_transforms(["running", "clip:limit=2"]), make_transforms("auto")
+    ([RunningStandardizer(), Clip(2)], [Join(QueryZScore(), QueryNormal())])
     """
     if transform is None:
         return []
@@ -77,12 +85,30 @@ def check_names(parts: Iterable[Any]) -> None:
 def _unknown(part: Any) -> list[Any]:
     if not isinstance(part, str):
         return [] if isinstance(part, Transform) else [part]
-    return [name for name in part.split("+") if name != "auto" and name not in TRANSFORMS]
+    return [one for one in part.split("+") if one != "auto" and one.partition(":")[0] not in TRANSFORMS]
 
 
 def _named(text: str) -> Transform:
     names = [one for name in text.split("+") for one in (AUTOMATIC if name == "auto" else name).split("+")]
-    return TRANSFORMS[names[0]]() if len(names) == 1 else Join(*names)
+    return _with_settings(names[0]) if len(names) == 1 else Join(*names)
+
+
+def _with_settings(text: str) -> Transform:
+    """Make the transform of a name, which settings like "limit=2" may follow."""
+    name, _, settings = text.partition(":")
+    kind, given = TRANSFORMS[name], {}
+    known = list(inspect.signature(kind).parameters)
+    for pair in settings.split(",") if settings else []:
+        setting, equals, value = pair.partition("=")
+        setting = setting.strip().replace("-", "_")
+        if not equals or setting not in known:
+            which = f"{name} has {', '.join(known)}" if known else f"{name} has no settings"
+            raise ParameterError("transforms", f"must have settings like name:setting=value, and {which}", text)
+        try:
+            given[setting] = json.loads(value)
+        except ValueError:
+            given[setting] = value
+    return kind(**given)
 
 
 def as_plain(transform: Any) -> Any:

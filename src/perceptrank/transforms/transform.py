@@ -112,6 +112,13 @@ class Transform(ABC):
         """
         return math.inf
 
+    def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document whose norm was at most this before.
+
+        It is `largest_norm`, unless the transform says more: one that keeps features beside new ones does.
+        """
+        return self.largest_norm(n_features, longest)
+
     def merge(self, other: Self) -> Self:
         """Add the statistics of another transform of the same kind, learned on other queries, to this one's."""
         self._check_kind(other)

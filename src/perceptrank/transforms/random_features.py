@@ -1,0 +1,93 @@
+"""The base of transforms to random features."""
+
+import copy
+import math
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Features
+from perceptrank.stream.memory import check_room
+from perceptrank.stream.validation import ParameterError, check_positive, check_positive_whole, check_seed
+from perceptrank.transforms.transform import Transform, WritingTransform
+
+_SHARE = 0.5  # of the norm of standardised features, that random features beside them have
+
+
+class RandomFeatures(WritingTransform):
+    """Random functions of all features at once: a linear ranker on them is a non-linear one of the features.
+
+    What is drawn depends on the seed and the number of features alone, on every machine: model files have these two.
+    """
+
+    n_features: int
+    beside: bool
+    norm: float | None
+    seed: int
+
+    def _set_common(self, n_features: Any, beside: Any, norm: Any, seed: Any) -> None:
+        self.n_features = check_positive_whole("n_features", n_features)
+        self.beside = check_flag("beside", beside)
+        self.norm = None if norm is None else check_positive("norm", norm)
+        check_seed(seed)
+        self.seed = int(seed)
+
+    def norm_for(self, n_features: int) -> float:
+        """Return what random features of so many features are multiplied by."""
+        if self.norm is not None:
+            return self.norm
+        return _SHARE * math.sqrt(n_features) if self.beside else 1.0
+
+    def sparse_form(self) -> Transform:
+        """Raise `TypeError`: random features are dense."""
+        raise TypeError(
+            f"{self.name} makes dense features of all features at once, and takes no sparse ones; to_dense() makes a "
+            "stream dense"
+        )
+
+    def write(self, X: Features, offsets: Any, outputs: Features, first: int, *, learning: bool) -> None:
+        """Write the features, if they are kept, and random features of them, from column `first` on."""
+        if self.beside:
+            outputs[:, first : first + X.shape[1]] = X
+            first += X.shape[1]
+        self._write_random(X, offsets, outputs, first, learning=learning)
+
+    @abstractmethod
+    def _write_random(self, X: Features, offsets: Any, outputs: Features, first: int, *, learning: bool) -> None:
+        """Write random features, from column `first` on."""
+
+    def n_outputs(self, n_features: int) -> int:
+        """Return the number of features that so many become."""
+        return self.n_features + (n_features if self.beside else 0)
+
+    def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Return the names of the features that features of these names become: "random 0", "random 1", ..."""
+        if names is None:
+            return None
+        return (*(names if self.beside else ()), *(f"random {k}" for k in range(self.n_features)))
+
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document, of any features."""
+        return self.largest_norm_after(math.inf, n_features, longest)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"n_features": self.n_features, "beside": self.beside, "norm": self.norm, "seed": self.seed}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return copy.copy(self)  # what it holds is replaced, never changed
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_drawn": None}
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return a boolean; raise unless it is one."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(name, "must be True or False", value)
+    return bool(value)
+
+
+def check_drawn(what: str, n_numbers: int) -> None:
+    """Raise `MemoryError` if so many random numbers do not fit into memory."""
+    check_room(f"random numbers of {what}", n_numbers)

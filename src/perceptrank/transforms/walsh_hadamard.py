@@ -1,0 +1,202 @@
+"""The Walsh-Hadamard transform of LANES vectors at once: products with H, where H_ij = -1 to the number of common bits.
+
+A vector of n = 2^k numbers is mixed k times in pairs; 2, 4, 8 or 16 of its numbers are mixed in registers at a time.
+Numbers of LANES documents stand beside each other, so that a permutation moves rows and costs nothing.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+
+from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.kernels.compiled import helper
+from perceptrank.kernels.lanes import LANES, Lanes, intrinsic, repeat
+
+
+def _mix(builder: Any, rows: list[Any]) -> list[Any]:
+    """Return H times the rows."""
+    distance = 1
+    while distance < len(rows):
+        for low in range(len(rows)):
+            if not low & distance:
+                one, other = rows[low], rows[low + distance]
+                rows[low], rows[low + distance] = builder.fadd(one, other), builder.fsub(one, other)
+        distance *= 2
+    return rows
+
+
+def _mixing(n_rows: int) -> Callable[..., Any]:
+    """Return what generates code that mixes rows `step` apart, where they stand."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes, (first, step) = Lanes(context, builder, signature, arguments, 0), arguments[1:]
+        step = builder.mul(step, ir.Constant(step.type, LANES))
+        places = [builder.mul(first, ir.Constant(first.type, LANES))]
+        for _ in range(1, n_rows):
+            places.append(builder.add(places[-1], step))
+        for place, row in zip(places, _mix(builder, [lanes.load(place) for place in places]), strict=True):
+            lanes.store(place, row)
+        return context.get_dummy_value()
+
+    return generate
+
+
+def _taking(n_rows: int) -> Callable[..., Any]:
+    """Return what generates code that mixes rows of a source, each times a factor, into rows side by side."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source, order, factors, made = (
+            Lanes(context, builder, signature, arguments, number) for number in (0, 1, 2, 4)
+        )
+        first = arguments[3]
+        rows = []
+        for number in range(n_rows):
+            at = builder.add(first, ir.Constant(first.type, number))
+            row = builder.mul(builder.load(order.at(at)), ir.Constant(first.type, LANES))
+            rows.append(builder.fmul(source.load(row), repeat(builder, builder.load(factors.at(at)))))
+        place = builder.mul(first, ir.Constant(first.type, LANES))
+        for number, row in enumerate(_mix(builder, rows)):
+            made.store(builder.add(place, ir.Constant(first.type, number * LANES)), row)
+        return context.get_dummy_value()
+
+    return generate
+
+
+def _mix_type(rows: Any) -> Any:
+    return types.void(rows, types.intp, types.intp)
+
+
+def _take_type(source: Any, order: Any, factors: Any, made: Any) -> Any:
+    return types.void(source, order, factors, types.intp, made)
+
+
+@intrinsic
+def mix_two(typing_context: Any, rows: Any, first: Any, step: Any) -> Any:
+    """Mix 2 rows, from `first` on, `step` apart."""
+    return _mix_type(rows), _mixing(2)
+
+
+@intrinsic
+def mix_four(typing_context: Any, rows: Any, first: Any, step: Any) -> Any:
+    """Mix 4 rows."""
+    return _mix_type(rows), _mixing(4)
+
+
+@intrinsic
+def mix_eight(typing_context: Any, rows: Any, first: Any, step: Any) -> Any:
+    """Mix 8 rows."""
+    return _mix_type(rows), _mixing(8)
+
+
+@intrinsic
+def mix_sixteen(typing_context: Any, rows: Any, first: Any, step: Any) -> Any:
+    """Mix 16 rows."""
+    return _mix_type(rows), _mixing(16)
+
+
+@intrinsic
+def take_four(typing_context: Any, source: Any, order: Any, factors: Any, first: Any, made: Any) -> Any:
+    """Mix 4 rows of a source that the order names from `first` on, times factors, into rows from `first` on."""
+    return _take_type(source, order, factors, made), _taking(4)
+
+
+@intrinsic
+def take_eight(typing_context: Any, source: Any, order: Any, factors: Any, first: Any, made: Any) -> Any:
+    """Mix 8 rows of a source."""
+    return _take_type(source, order, factors, made), _taking(8)
+
+
+@intrinsic
+def take_sixteen(typing_context: Any, source: Any, order: Any, factors: Any, first: Any, made: Any) -> Any:
+    """Mix 16 rows of a source."""
+    return _take_type(source, order, factors, made), _taking(16)
+
+
+@helper
+def transform_rows(source: Features, order: Ints, factors: Features, n_used: int, n: int, made: Features) -> None:
+    """Write H f P x for n rows x of a source, n = 8, 16, 32, ...: P takes row order[i], f multiplies row i.
+
+    The first n_used of the rows that are taken may differ from 0.
+    """
+    bits = 0
+    while 1 << bits < n:
+        bits += 1
+    most = 4 if made.itemsize == 4 else 3  # bits at once: rows of twice the size fill the registers twice as fast
+    some = even_part(bits, most)
+    if some == 4:
+        for first in range(0, n_used, 16):
+            take_sixteen(source, order, factors, first, made)
+    elif some == 3:
+        for first in range(0, n_used, 8):
+            take_eight(source, order, factors, first, made)
+    else:
+        for first in range(0, n_used, 4):
+            take_four(source, order, factors, first, made)
+    step = 1 << some
+    for place in range((n_used + step - 1) // step * step * LANES, n * LANES):
+        made[place] = 0.0
+    bits -= some
+    while bits > 0:
+        some = even_part(bits, most)
+        for group in range(0, n, step << some):
+            for first in range(group, group + step):
+                if some == 4:
+                    mix_sixteen(made, first, step)
+                elif some == 3:
+                    mix_eight(made, first, step)
+                elif some == 2:
+                    mix_four(made, first, step)
+                else:
+                    mix_two(made, first, step)
+        step <<= some
+        bits -= some
+
+
+@helper
+def even_part(n: int, most: int) -> int:
+    """Return the first of as few parts of n as there can be, none above `most`, that are as even as possible."""
+    n_parts = (n + most - 1) // most
+    return (n + n_parts - 1) // n_parts
+
+
+@intrinsic
+def turn_rows(typing_context: Any, rows: Any, first: Any, factors: Any, made: Any, width: Any) -> Any:
+    """Store LANES rows, from `first` on, times factors from there on, as columns of an array so wide."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes, scales, turned = (Lanes(context, builder, signature, arguments, number) for number in (0, 2, 3))
+        _, first, _, _, width = arguments
+        vectors = []
+        for number in range(LANES):
+            at = builder.add(first, ir.Constant(first.type, number))
+            scale = builder.load(scales.at(at))
+            row = lanes.load(builder.mul(at, ir.Constant(first.type, LANES)))
+            vectors.append(builder.fmul(row, repeat(builder, scale)))
+        place = first
+        for vector in _turned(builder, vectors):
+            turned.store(place, vector)
+            place = builder.add(place, width)
+        return context.get_dummy_value()
+
+    count = types.intp
+    return types.void(rows, count, factors, made, count), generate
+
+
+def _turned(builder: Any, rows: list[Any]) -> list[Any]:
+    """Return the columns of LANES rows: in three steps, each exchanges halves, quarters, eighths of pairs of rows."""
+    distance = LANES // 2
+    while distance:
+        for low in range(LANES):
+            if not low & distance:
+                one, other = rows[low], rows[low + distance]
+                takes = [[lane if not lane & distance else LANES + lane - distance for lane in range(LANES)]]
+                takes.append([lane + distance if not lane & distance else LANES + lane for lane in range(LANES)])
+                rows[low], rows[low + distance] = (_shuffled(builder, one, other, take) for take in takes)
+        distance //= 2
+    return rows
+
+
+def _shuffled(builder: Any, one: Any, other: Any, lanes: list[int]) -> Any:
+    return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(ir.IntType(32), LANES), lanes))
