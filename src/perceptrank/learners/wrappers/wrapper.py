@@ -130,6 +130,9 @@ class Wrapper(Composite):
         assert state.inner is not None
         return state.inner._accepts_sparse(state.inner._state)
 
+    def _is_linear(self) -> bool:
+        return self._copy._is_linear()
+
     def _own_measure(self) -> Measure:
         return self._copy._own_measure()
 
@@ -195,6 +198,9 @@ class Ensemble(Composite):
 
     def _accepts_sparse(self, state: State) -> bool:
         return all(one._accepts_sparse(one._state) for one in state.members)
+
+    def _is_linear(self) -> bool:
+        return all(one._is_linear() for one in self._state.members)
 
     def _learn_in_members(
         self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, scores: Floats, moved: Floats
