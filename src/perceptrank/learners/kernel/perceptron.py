@@ -105,7 +105,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
         Degree of the polynomial kernel.
     budget : int or None
         Largest number of supports; None with the policy "exact".
-    policy : "random", "forgetron", "bogd" or "exact"
+    policy : "forgetron", "random", "bogd" or "exact"
         What goes when there are too many.
     decay : float, at least 1
         Of "bogd": how much is forgotten when a unit goes, in shares of a unit.
@@ -115,7 +115,8 @@ class KernelPerceptron(KernelGuarantees, Learner):
         Seed of the draws.
     average : bool
         Rank with the mean of all iterates, of what is left of them in the supports, while it is safe, as
-        `ListwisePerceptron` does, instead of the last one.
+        `ListwisePerceptron` does, instead of the last one. Where units go by chance, the last one is better: those that
+        happen to stay for long would count for too much.
     transforms : str, Transform or list of them, or None
         Transforms that features go through first; see `ListwisePerceptron`.
 
@@ -150,7 +151,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
         width: float | None = None,
         degree: int = 2,
         budget: int | None = 1000,
-        policy: str = "random",
+        policy: str = "forgetron",
         decay: float = 2.0,
         relative_margin: float | None = 1.0,
         seed: int = 0,
