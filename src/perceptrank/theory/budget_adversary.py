@@ -52,7 +52,7 @@ def play_budget(
 ) -> BudgetGame:
     """Play against a ranker whose function is made of at most `budget` documents, using its `rank` and `learn_one`.
 
-    It loses every round, however many there are, though one ranker, of norm sqrt(budget + 1) in units of 1 / D, ranks all
+    It loses every round, however many there are, though a ranker, of norm sqrt(budget + 1) in units of 1 / D, ranks all
     queries with a margin of 1. Rankers without a budget may come to rank all of them right, which ends the game.
 
     Parameters
