@@ -1,4 +1,4 @@
-"""What is certain about a kernel perceptron; docs/theory.md has the proofs."""
+"""The theorems of kernel perceptrons; docs/theory.md has the proofs."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Budgets: what goes when the documents of another update would be too many.
+"""Policies of a budget: which supports go when those of another update would be too many.
 
 An update adds the documents of one query, its unit, and units go as a whole: a theorem about a budget is about the
 updates that are kept, and coefficients of a unit add up to 0, which half of one would not. `docs/theory.md` has the

@@ -1,4 +1,4 @@
-"""What a kernel ranker has learned: documents with coefficients, in units, and the state that holds them."""
+"""Supports, documents with coefficients, in units; and the state that holds them."""
 
 from typing import Any, Self
 
