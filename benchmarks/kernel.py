@@ -1,6 +1,6 @@
 """Cost of a query for a kernel perceptron at capacity, as a multiple of the bare product of its matrices.
 
-python benchmarks/kernel.py [--json]; each line is a learner with a full budget that ranks, or ranks and learns, queries.
+python benchmarks/kernel.py [--json]; a line is a learner with a full budget that ranks, or ranks and learns, queries.
 """
 
 import argparse

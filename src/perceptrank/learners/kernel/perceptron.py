@@ -254,7 +254,11 @@ class KernelPerceptron(KernelGuarantees, Learner):
     ) -> bool:
         """Score a query and learn from it; return whether all numbers were valid."""
         X, norms = self._placed(state, X)
-        if not (norms <= LARGEST_SQUARED_NORM).all() or not self._score(state, X, norms, by_current, by_mean):
+        if not (norms <= LARGEST_SQUARED_NORM).all():
+            return False
+        supports = state.supports
+        values = self._values(state)(X, norms, supports.X, supports.norms)
+        if not self._score(state, values, by_current, by_mean):
             return False
         floats, ints, _ = borrow_scratch(longest, 0, ROWS[0] + 2, ROWS[1], 0)
         m, tally = len(relevance), state.tally
@@ -262,7 +266,9 @@ class KernelPerceptron(KernelGuarantees, Learner):
         margin = self._margin * tally[SQUARED_REACH] / tally[UPDATES] if tally[UPDATES] > 0 else 0.0
         judged = self._judge, float(margin), by_current, relevance, discounts(longest)
         mass = float(_RULES[self.rule](*judged, coefficients, pair, floats, ints))
-        if mass < 0.0 or (mass > 0.0 and not self._update(state, X, norms, relevance, mass, coefficients, pair)):
+        if mass < 0.0 or (
+            mass > 0.0 and not self._update(state, X, norms, values, relevance, mass, coefficients, pair)
+        ):
             return False
         tally[ROUNDS] += 1.0
         masses[q] = mass
@@ -274,12 +280,13 @@ class KernelPerceptron(KernelGuarantees, Learner):
         state: KernelState,
         X: FloatRows,
         norms: Floats,
+        values: FloatRows,
         relevance: Floats,
         mass: float,
         coefficients: Floats,
         pair: Floats,
     ) -> bool:
-        """Add the documents that a rule moves, and remove others if they are too many."""
+        """Add the documents that a rule moves, remove others if they are too many; `values` are those of scoring."""
         tally, supports, budget = state.tally, state.supports, self.budget or 0
         if state.width == 0.0:
             X, norms = self._find_width(state, X, norms)
@@ -306,8 +313,12 @@ class KernelPerceptron(KernelGuarantees, Learner):
             grades = relevance > 0 if self._judge[0] else relevance
             lower = np.unique(grades, return_inverse=True)[1][moved]
             worth = float(added @ lower) if self.rule == "listwise" else mass
-            factor = forget_oldest(state, X, norms, added, budget, self._constant, self._values(state))
+            beside = supports.sums_by_unit((added @ values[moved]) * supports.coefficients)
+            n_before = supports.n_units
+            factor = forget_oldest(state, len(moved), beside, budget, self._constant)
             supports.add(X, norms, factor * added, worth, factor, budget)
+            kept = beside[n_before - supports.n_units + 1 :]
+            supports.add_products(factor**2 * kept, factor**2 * (reach * mass * mass))
         else:
             if budget:
                 decay = float(self.decay) if self.policy == "bogd" else 1.0
@@ -352,7 +363,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
 
     def _values(self, state: KernelState) -> Values:
         """Return the function that computes values of the kernel for all pairs of two lists of documents."""
-        kind, width, degree = KERNELS[self.kernel], state.width, int(self.degree)
+        kind, width, degree = KERNELS[self.kernel], state.width or 1.0, int(self.degree)
 
         def values(X: FloatRows, norms: Floats, others: FloatRows, other_norms: Floats) -> FloatRows:
             found: FloatRows = X @ others.T
@@ -366,16 +377,12 @@ class KernelPerceptron(KernelGuarantees, Learner):
 
         return values
 
-    def _score(self, state: KernelState, X: FloatRows, norms: Floats, by_current: Floats, by_mean: Floats) -> bool:
-        """Write scores of placed documents by the current function and the mean; return whether all are numbers."""
+    def _score(self, state: KernelState, values: FloatRows, by_current: Floats, by_mean: Floats) -> bool:
+        """Write scores by the current function and the mean, given values of the kernel; False if one is no number."""
         supports = state.supports
-        if not len(supports):
-            by_current[:] = by_mean[:] = 0.0
-            return True
-        values = self._values(state)(X, norms, supports.X, supports.norms)
         by_current[:] = values @ supports.coefficients
-        if not self.average:
-            by_mean[:] = 0.0
+        if not self.average or not state.tally[ROUNDS]:
+            by_mean[:] = by_current
             return bool(np.isfinite(by_current).all())
         by_mean[:] = values @ (supports.totals / state.tally[ROUNDS])
         return bool(np.isfinite(by_current).all() and np.isfinite(by_mean).all())
@@ -384,15 +391,17 @@ class KernelPerceptron(KernelGuarantees, Learner):
         assert isinstance(state, KernelState)
         scores, other = np.zeros(X.shape[0]), np.empty(X.shape[0])
         finite = are_finite(X)
-        if finite and state.has_begun:
+        if finite and state.has_begun and len(state.supports):
+            supports, values_of = state.supports, self._values(state)
             by_mean = self._ranks_with(state) == "mean"
-            step = max(1, _VALUES_AT_ONCE // max(1, len(state.supports)))
+            step = max(1, _VALUES_AT_ONCE // len(supports))
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 for start in range(0, len(scores), step):
                     rows = slice(start, start + step)
                     placed, norms = self._placed(state, X[rows])
                     current, mean = (other, scores) if by_mean else (scores, other)
-                    finite = finite and self._score(state, placed, norms, current[rows], mean[rows])
+                    values = values_of(placed, norms, supports.X, supports.norms)
+                    finite = finite and self._score(state, values, current[rows], mean[rows])
         if not finite:
             if are_finite(X):
                 raise ValueError("scores overflow: the features are too large")

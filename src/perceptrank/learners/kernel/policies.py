@@ -44,37 +44,24 @@ def make_room_by_chance(state: KernelState, needed: int, budget: int, seed: int,
         number += 1
 
 
-def forget_oldest(
-    state: KernelState,
-    rows: FloatRows,
-    norms: Floats,
-    coefficients: Floats,
-    budget: int,
-    constant: float,
-    values: Values,
-) -> float:
+def forget_oldest(state: KernelState, needed: int, beside: Floats, budget: int, constant: float) -> float:
     """Remove the oldest units until there is room for another, after shrinking everything as far as that needs.
 
-    This is the self-tuned Forgetron, called after the new unit, `rows` with their `norms` and `coefficients`, was
-    counted in the mass. With f the ranking function, new unit included, r the sum of the units that go, V their
-    masses and s their factors, the factor is the largest p in (0, 1] with p^2 (|r|^2 - 2 <f, r>) / constant +
-    2 p sum(s V) at most 15/32 of the weight moved so far, minus what was spent. Returns the factor, which the new unit
-    shrinks by as well.
+    This is the self-tuned Forgetron, called after the new unit was counted in the mass; it needs so many supports, and
+    has the inner products `beside` with the others. With f the ranking function, new unit included, r the sum of the
+    units that go, V their masses and s their factors, the factor is the largest p in (0, 1] with
+    p^2 (|r|^2 - 2 <f, r>) / constant + 2 p sum(s V) at most 15/32 of the weight moved so far, minus what was spent.
+    Returns the factor, which the new unit shrinks by as well.
     """
     supports = state.supports
-    excess = len(supports) + len(rows) - budget
+    excess = len(supports) + needed - budget
     if excess <= 0:
         return 1.0
     n_units = int(np.searchsorted(np.cumsum(supports.sizes), excess)) + 1
-    gone, count_gone = supports.rows_of(0, n_units), slice(0, n_units)
-    removed, around = (
-        supports.coefficients[gone],
-        values(supports.X[gone], supports.norms[gone], supports.X, supports.norms),
-    )
-    beside = values(supports.X[gone], supports.norms[gone], rows, norms)
-    product = float(removed @ (around @ supports.coefficients + beside @ coefficients))
-    square = (float(removed @ (around[:, gone] @ removed)) - 2 * product) / constant
-    linear = float(2 * (supports.scales[count_gone] @ supports.masses[count_gone]))
+    gone, products = slice(0, n_units), supports.products
+    product = float(products[gone].sum() + beside[gone].sum())
+    square = (float(products[gone, gone].sum()) - 2 * product) / constant
+    linear = float(2 * (supports.scales[gone] @ supports.masses[gone]))
     allowed = max(SPENDING * float(state.tally[MASS]) - state.spent, SMALLEST_ALLOWED)
     factor = 1.0
     if square + linear > allowed:

@@ -31,14 +31,17 @@ class Supports:
     sizes, masses, scales : arrays
         Of each unit: the number of documents, the weight that it moved, and the factor by which its coefficients have
         shrunk since.
+    products : array
+        Inner products of all pairs of units, as they are now; empty if no policy asks for them.
     """
 
-    __slots__ = ("_is_own", "_norms", "_room", "coefficients", "masses", "scales", "sizes", "totals")
+    __slots__ = ("_is_own", "_norms", "_room", "coefficients", "masses", "products", "scales", "sizes", "totals")
 
     def __init__(self, n_features: int) -> None:
         self._room: FloatRows = np.empty((0, n_features))
         self._norms = self.coefficients = self.totals = _NONE
         self.sizes, self.masses, self.scales = _NO_UNITS, _NONE, _NONE
+        self.products: FloatRows = np.empty((0, 0))
         self._is_own = False
 
     def __len__(self) -> int:
@@ -83,6 +86,17 @@ class Supports:
         self.sizes = np.append(self.sizes, k)
         self.masses, self.scales = np.append(self.masses, mass), np.append(self.scales, scale)
 
+    def add_products(self, others: Floats, own: float) -> None:
+        """Add the inner products of the unit that was added with the others and with itself."""
+        k = len(others)
+        products = np.empty((k + 1, k + 1))
+        products[:k, :k], products[k, :k], products[:k, k], products[k, k] = self.products, others, others, own
+        self.products = products
+
+    def sums_by_unit(self, values: Floats) -> Floats:
+        """Return the sum over each unit of a number per support."""
+        return np.add.reduceat(values, np.cumsum(self.sizes) - self.sizes) if len(values) else values
+
     def rows_of(self, unit: int, n_units: int = 1) -> slice:
         """Return the rows of a unit, or of several that follow each other."""
         start = int(self.sizes[:unit].sum())
@@ -98,11 +112,14 @@ class Supports:
         self.coefficients, self.totals = np.delete(self.coefficients, gone), np.delete(self.totals, gone)
         self.sizes = np.delete(self.sizes, units)
         self.masses, self.scales = np.delete(self.masses, units), np.delete(self.scales, units)
+        if len(self.products):
+            self.products = np.delete(np.delete(self.products, units, axis=0), units, axis=1)
 
     def shrink(self, factor: float) -> None:
         """Multiply all coefficients."""
         if factor != 1.0:
             self.coefficients, self.scales = self.coefficients * factor, self.scales * factor
+            self.products = self.products * factor**2
 
     def count_round(self) -> None:
         """Add the coefficients to their totals."""
@@ -111,7 +128,8 @@ class Supports:
     def as_plain(self) -> dict[str, Any]:
         """Return plain values, for a model file."""
         numbers = ("coefficients", "totals", "sizes", "masses", "scales")
-        return {"documents": self.X.ravel().tolist(), **{name: getattr(self, name).tolist() for name in numbers}}
+        plain = {"documents": self.X.ravel().tolist(), "products": self.products.ravel().tolist()}
+        return plain | {name: getattr(self, name).tolist() for name in numbers}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any], n_features: int) -> Self:
@@ -132,6 +150,9 @@ class Supports:
             if (values < 0).any():
                 raise ValueError(f"{name} must not be negative")
             setattr(supports, name, values)
+        if plain["products"]:
+            products = finite_numbers("products", plain["products"], n_units**2)
+            supports.products = products.reshape(n_units, n_units)
         return supports
 
     def __reduce__(self) -> Any:
