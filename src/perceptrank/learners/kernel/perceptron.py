@@ -131,7 +131,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
     True
     True
     >>> ranker.rank([[0.1, 0.0], [-2.0, 0.0], [2.0, 0.0]]), ranker.n_supports
-    (array([1, 2, 0]), 4)
+    (array([2, 1, 0]), 4)
     """
 
     algorithm = "kernel"
