@@ -313,7 +313,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
             grades = relevance > 0 if self._judge[0] else relevance
             lower = np.unique(grades, return_inverse=True)[1][moved]
             worth = float(added @ lower) if self.rule == "listwise" else mass
-            beside = supports.sums_by_unit((added @ values[moved]) * supports.coefficients)
+            beside = supports.sums_by_unit((-coefficients @ values) * supports.coefficients)
             n_before = supports.n_units
             factor = forget_oldest(state, len(moved), beside, budget, self._constant)
             supports.add(X, norms, factor * added, worth, factor, budget)
