@@ -25,7 +25,7 @@ PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in PATHS}
 
 # Of docs/learners.md: a start from weights; two files, a program that uses one of them, and a package of both.
-START, NUMPY, REGISTER, COMPILED = re.findall(r"```python\n(.*?)```", DOCUMENTS["learners.md"], re.S)
+KERNEL, START, NUMPY, REGISTER, COMPILED = re.findall(r"```python\n(.*?)```", DOCUMENTS["learners.md"], re.S)
 (PYPROJECT,) = re.findall(r"```toml\n(.*?)```", DOCUMENTS["learners.md"], re.S)
 
 # Settings of learners that can differ in what the base classes do.
@@ -358,6 +358,13 @@ def test_the_readme_is_short_and_its_theory_runs(capsys):
     assert len(readme.split()) < 1500
     exec(readme.split("```python\n")[3].split("```")[0], {"pr": pr})
     assert "a priori" in capsys.readouterr().out
+
+
+def test_a_kernel_on_a_budget_runs(capsys):
+    names = {}
+    exec(KERNEL, names)
+    assert names["ranker"].certificate(margin=0.1).holds
+    assert "safe averaging" in capsys.readouterr().out
 
 
 def test_a_start_from_weights_runs():

@@ -45,6 +45,7 @@ from .learners.category_ranking import CategoryRanking as CategoryRanking
 from .learners.committee import CommitteePerceptron as CommitteePerceptron
 from .learners.compiled_learner import CompiledLearner as CompiledLearner
 from .learners.fixed import FixedRanker as FixedRanker
+from .learners.kernel.perceptron import KernelPerceptron as KernelPerceptron
 from .learners.learner import Learner as Learner
 from .learners.listnet import OnlineListNet as OnlineListNet
 from .learners.listwise import ListwisePerceptron as ListwisePerceptron

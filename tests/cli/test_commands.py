@@ -607,6 +607,16 @@ def test_bound_says_what_has_none(run, tmp_path):
     assert "different grades" in run("bound", tmp_path / "b.txt", code=1).stderr
 
 
+def test_the_adversary_of_budgets(run):
+    found = json.loads(run("adversary", "--budget", 4, "--rounds", 30, "--json").stdout)
+    assert len(found["losses"]) == 30
+    assert min(found["losses"]) > 0.36
+    text = run("adversary", "--budget", 4, "--set", "policy=random", "--set", "rule=minimax").stdout
+    assert "won" in text
+    assert "would go on losing" in text
+    assert "gave up" in run("adversary", "--budget", 4, "--algorithm", "minimax").stdout
+
+
 def test_the_adversary_shows_bounds_and_separator(run):
     words = ["adversary", "--margin", 0.3, "--json"]
     result = json.loads(run(*words, "--learner", "listwise", "--set", "average=false").stdout)

@@ -114,6 +114,18 @@ FIXED = [
     (pr.Tournament(), "learners", [pr.SlamPerceptron()]),
     (pr.Tournament(), "measure", "ap"),
     *(
+        (pr.KernelPerceptron(policy="random"), name, value)
+        for name, value in {
+            "rule": "minimax",
+            "kernel": "polynomial",
+            "width": 2.0,
+            "degree": 3,
+            "budget": 50,
+            "policy": "bogd",
+            "decay": 3.0,
+        }.items()
+    ),
+    *(
         (kind(), name, value)
         for kind in pr.algorithms().values()
         if "initial_weights" in kind.parameter_names

@@ -124,6 +124,16 @@ def scales(learner):
     return bool(learner.transforms_) or any(scales(one) for one in getattr(learner, "members", ()))
 
 
+def current_of(learner):
+    """The numbers that a learner ranks by, current ones: weights, or coefficients of documents."""
+    return learner.weights if learner._is_linear() else learner._state.supports.coefficients
+
+
+def used_of(learner):
+    """The numbers that it ranks with: weights, or coefficients of documents."""
+    return learner.coef_ if learner._is_linear() else learner.dual_coef_
+
+
 def bits(learner):
     """All that a learner has learned."""
     document = learner.as_document()

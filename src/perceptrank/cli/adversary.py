@@ -24,13 +24,22 @@ class Version(StrEnum):
 
 def adversary(
     algorithm: Annotated[
-        str, typer.Option("--algorithm", "--learner", help="Learner to play against; bagging:slam wraps one.")
-    ] = "listwise",
+        str | None,
+        typer.Option(
+            "--algorithm",
+            "--learner",
+            help="Learner to play against, listwise by default, kernel with --budget; bagging:slam wraps one.",
+        ),
+    ] = None,
     radius: Annotated[float, typer.Option(help="Norm of every document.")] = 1.0,
     margin: Annotated[float, typer.Option(help="Margin that the stream is to have.")] = 0.1,
     n_documents: Annotated[int, typer.Option("--documents", min=2, help="Documents of a query.")] = 3,
     version: Annotated[Version, typer.Option(help="How many rounds: 4R²/γ² or the paper's R²/γ².")] = Version.sharp,
     rounds: Annotated[int | None, typer.Option(min=1, help="Play fewer rounds.")] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(min=2, help="Play against a learner that stores so many documents: it loses without end."),
+    ] = None,
     record: Annotated[str, typer.Option(help="What is lost is 1 minus this measure.")] = "ndcg",
     measure: Measure = None,
     pairs: Pairs = None,
@@ -40,10 +49,16 @@ def adversary(
 
     Example: perceptrank adversary --algorithm slam --radius 1 --margin 0.05
     """
+    algorithm = algorithm or ("listwise" if budget is None else "kernel")
     announce_compiling()
     settings = LearnerSettings(measure=measure, pairs=pairs).given()
     if has_setting(algorithm, "transforms") and not {"transform", "scaling"} & settings.keys():
         settings.setdefault("transforms", [])  # the game is about the features that it sends
+    if budget is not None:
+        if has_setting(algorithm, "budget"):
+            settings.setdefault("budget", budget)
+        _play_budget(algorithm, make_learner(algorithm, settings), budget, rounds, radius, record, as_json)
+        return
     learner = make_learner(algorithm, settings)
     game = pr.theory.play(
         learner,
@@ -75,6 +90,34 @@ def adversary(
         print(f"({shown}, ...) of {len(game.separator):,} weights ranks all {len(losses):,} queries with that margin")
         if learner.theorem.surrogate is not None and learner.average and not learner.theorem.extra:
             print("it ranked with the mean of its weights, for which there is no upper bound; --set average=false")
+
+
+def _play_budget(
+    algorithm: str, learner: "Learner", budget: int, rounds: int | None, radius: float, record: str, as_json: bool
+) -> None:
+    """Play against a learner on a budget, and show how it went."""
+    game = pr.theory.play_budget(learner, budget, rounds=rounds, radius=radius, measure=record)
+    name = str(game.trace.measures[0])
+    losses = game.trace.losses(name)
+    row = {
+        "algorithm": algorithm,
+        "rounds": len(losses),
+        "lost": int((losses != 0).sum()),
+        "loss": float(losses.sum()),
+        "queries": budget + 1,
+        "margin": game.margin,
+        "adversary": "gave up" if game.is_beaten else "won",
+    }
+    title = f"1 - {name} against the adversary of budgets, radius {radius:g}, budget {budget}"
+    extra = {"radius": radius, "budget": budget, "measure": name, "losses": losses.tolist()}
+    show([row], title=title, as_json=as_json, extra=extra)
+    if not as_json:
+        outcome = (
+            "the learner has come to rank all of them right"
+            if game.is_beaten
+            else "the learner forgets one for each that it learns, and would go on losing"
+        )
+        print(f"the mean of all {budget + 1:,} features ranks all {budget + 1:,} queries with that margin: {outcome}")
 
 
 def _upper_bound(learner: "Learner", radius: float, margin: float) -> float | None:

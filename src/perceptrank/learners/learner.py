@@ -326,6 +326,10 @@ class Learner(SavedRanker):
     def _accepts_sparse(self, state: State) -> bool:
         return self.accepts_sparse
 
+    def _is_linear(self) -> bool:
+        """Tell whether it ranks by weights of features."""
+        return True
+
     def _twin(self) -> Self:
         """Return a learner with the same settings, and a copy of the state that can be changed."""
         twin = type(self).__new__(type(self))

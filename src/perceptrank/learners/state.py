@@ -167,7 +167,7 @@ class State:
 
     def copy(self) -> "State":
         """Return a copy that can be changed without changing this state."""
-        state = State.__new__(State)
+        state = type(self).__new__(type(self))
         state.more = {name: values.copy() for name, values in self.more.items()} if self.more else {}
         state.signs = self.signs
         if self.has_begun:

@@ -2,6 +2,7 @@
 
 from perceptrank.theory import bounds
 from perceptrank.theory.adversary import Game, n_rounds, play
+from perceptrank.theory.budget_adversary import BudgetGame, play_budget
 from perceptrank.theory.certificates import Certificate, Promise
 from perceptrank.theory.comparators import comparator, cumulative_surrogate
 from perceptrank.theory.geometry import diameter, radius
@@ -9,6 +10,7 @@ from perceptrank.theory.margins import Margin, margin
 from perceptrank.theory.theorem import Comparator, Theorem
 
 __all__ = [
+    "BudgetGame",
     "Certificate",
     "Comparator",
     "Game",
@@ -22,5 +24,6 @@ __all__ = [
     "margin",
     "n_rounds",
     "play",
+    "play_budget",
     "radius",
 ]

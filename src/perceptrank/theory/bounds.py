@@ -25,6 +25,7 @@ __all__ = [
     "minimax",
     "parameter_mixing",
     "perceptron",
+    "random_budget",
     "random_features",
     "ridge",
     "safe_averaging",
@@ -198,6 +199,61 @@ def safe_averaging(mean_loss: float, current_loss: float, *, largest_weight: flo
         largest = check_positive("largest_weight", largest_weight)
         return min(by_current + (HEAD_START + 1) * largest, by_mean + largest)
     return min(by_current + HEAD_START + 1, by_mean + max(0.0, 1 - HEAD_START / MEAN_FACTOR))
+
+
+def random_budget(
+    *,
+    diameter: float,
+    n_units: int,
+    relative_margin: float = 1.0,
+    decay: float = 1.0,
+    share: float = 1.0,
+    margin: float | None = None,
+    comparator: AnyComparator | None = None,
+) -> float:
+    """Bound the expected loss of a kernel perceptron that keeps so many updates and removes others by chance.
+
+    With a = 2 (1 + relative_margin) (D U)^2 and b = decay / n_units, it is (2 L + a) / (1 - a b / (2 - b) / share), and
+    infinite if the divisor is not positive: a budget competes with functions whose norm is at most of the order of the
+    root of n_units. With decay = 1, b / (2 - b) may be replaced by b / 2.
+
+    Parameters
+    ----------
+    diameter : float
+        Largest distance D between the images of two differently graded documents of a query.
+    n_units : int
+        The smallest number of updates that are kept when one is removed.
+    relative_margin : float, not negative
+        Margin in units of the mean squared step per weight moved.
+    decay : float, at least 1
+        That of bounded gradient descent; 1 for the randomised budget.
+    share : float, positive
+        The smallest weight that an update moves; 1 for the minimax rule.
+    margin : float, optional
+        Margin gamma of a separable stream; give this or `comparator`.
+    comparator : (U, L), optional
+        Norm of a function, and its cumulative surrogate over the rounds with an update.
+
+    >>> random_budget(diameter=1, n_units=16, relative_margin=0, margin=0.5)  # 8 / (1 - 8 / 32)
+    10.666666666666666
+    """
+    check_positive_whole("n_units", n_units)
+    if not 1 <= check_positive("decay", decay) < math.inf:
+        raise ParameterError("decay", "must be at least 1", decay)
+    if (margin is None) == (comparator is None):
+        raise ValueError("give margin or comparator, one of them")
+    norm, loss = (1 / check_positive("margin", margin), 0.0) if comparator is None else comparator[:2]
+    check_not_negative("comparator", norm)
+    check_not_negative("comparator", loss)
+    gone = min(1.0, decay / n_units)
+    cost = gone / 2 if decay == 1 else gone / (2 - gone)
+    reach = (
+        2
+        * (1 + check_not_negative("relative_margin", relative_margin))
+        * (check_not_negative("diameter", diameter) * norm) ** 2
+    )
+    left = 1 - reach * cost / check_positive("share", share)
+    return (2 * loss + reach) / left if left > 0 else math.inf
 
 
 def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin: float = 1.0, margin: float) -> float:

@@ -83,6 +83,30 @@ def constrained(promised: Theorem) -> Theorem:
     return replace(promised, assumption=assumption, tight=False)
 
 
+def in_kernel_space(promised: Theorem) -> Theorem:
+    """State a theorem about a linear ranker for functions of a kernel, in whose space it is linear."""
+    assumption = promised.assumption.replace("a linear ranker", "a function in the space of the kernel")
+    return replace(promised, surrogate=None, assumption=assumption.replace("weights", "function"))
+
+
+def random_budget() -> Theorem:
+    """Bound the expected loss of a budget that removes updates by chance; `bounds.random_budget` computes it."""
+    return Theorem(
+        "expected loss ≤ 2 L + 2 (1 + ρ) D²U² (1 + M/2k)",
+        assumption="none; expectation over the draws, of rankings by the current function; M updates, at least k "
+        "kept, D and U in the space of the kernel",
+    )
+
+
+def forgetron() -> Theorem:
+    """Bound the loss of the Forgetron by what it spent; a certificate computes it."""
+    return Theorem(
+        "loss ≤ 2 L + (1 + 2ρ) D²U² (1 + s/2) + Q",
+        assumption="none; rankings by the current function; Q ≤ 15/32 of the weight moved is what removals cost, s the "
+        "logarithm of how far all was shrunk",
+    )
+
+
 def prank() -> Theorem:
     """Bound the number of violated thresholds of PRank."""
     return Theorem(

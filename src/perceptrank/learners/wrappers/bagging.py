@@ -91,6 +91,10 @@ class Bagging(Wrapper, Ensemble):
                 "learner must not be made of learners with transforms of their own, so that weights can be averaged, "
                 f"got {self.learner!r}; give transforms to Bagging instead"
             )
+        if not self.learner._is_linear():
+            raise ValueError(
+                f"learner must rank by weights of features, so that they can be averaged, got {self.learner!r}"
+            )
         check_room(f"{self.n_members} members", self._room(0))
 
     def _make_members(self) -> list[Learner]:

@@ -134,6 +134,9 @@ class Wrapper(Composite):
         assert state.inner is not None
         state.inner._check_weights(state.inner._state, weights)
 
+    def _is_linear(self) -> bool:
+        return self._copy._is_linear()
+
     def _own_measure(self) -> Measure:
         return self._copy._own_measure()
 
@@ -204,6 +207,9 @@ class Ensemble(Composite):
     def _check_weights(self, state: State, weights: Floats) -> None:
         for one in state.members:
             one._check_weights(one._state, weights)
+
+    def _is_linear(self) -> bool:
+        return all(one._is_linear() for one in self._state.members)
 
     def _learn_in_members(
         self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, scores: Floats, moved: Floats

@@ -1,0 +1,203 @@
+"""The theorems of kernel perceptrons; docs/theory.md has the proofs."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from perceptrank.learners.guarantees import Guaranteed
+from perceptrank.learners.kernel.supports import KernelState
+from perceptrank.learners.tally import (
+    CURRENT_LOSS,
+    LARGEST_REACH,
+    MASS,
+    MEAN_LOSS,
+    ROUNDS,
+    SQUARED_STEPS,
+    UPDATES,
+    USED_LOSS,
+)
+from perceptrank.stream.validation import check_positive
+from perceptrank.theory import bounds, theorems
+from perceptrank.theory.certificates import Certificate, Promise
+from perceptrank.theory.theorem import AnyComparator, Theorem
+
+# The largest distance of two images under a kernel with K(x, x) = 1 and K >= 0.
+DIAMETER = float(np.sqrt(2.0))
+_PAIR = 2
+
+
+class KernelGuarantees(Guaranteed):
+    """The theorems of a kernel perceptron. All lengths are those of images in the space of the kernel."""
+
+    rule: str
+    kernel: str
+    policy: str
+    budget: int | None
+    decay: float
+    relative_margin: float | None
+
+    @property
+    def _margin(self) -> float:
+        """The relative margin, which the minimax rule does not have."""
+        return 0.0 if self.rule == "minimax" else float(self.relative_margin or 0.0)
+
+    @property
+    def _constant(self) -> float:
+        """C = (1 + 2 rho) D^2 of a kernel whose images have a known diameter."""
+        return (1 + 2 * self._margin) * DIAMETER**2
+
+    @property
+    def theorem(self) -> Theorem:
+        """The guarantee for the current settings."""
+        if self.policy == "exact":
+            promised = theorems.listwise(self._margin, "level-pair")
+            return theorems.in_kernel_space(theorems.safe_averaging(promised) if self.average else promised)
+        promised = theorems.forgetron() if self.policy == "forgetron" else theorems.random_budget()
+        if not self.average:
+            return promised
+        what, bound = promised.statement.split(" ≤ ")
+        averaged = theorems.safe_averaging(promised)
+        return replace(averaged, statement=f"{what} ≤ 3 ({bound}) + 2", assumption=promised.assumption)
+
+    def guarantee(
+        self,
+        *,
+        diameter: float | None = None,
+        radius: float | None = None,
+        margin: float | None = None,
+        comparator: AnyComparator | None = None,
+    ) -> float:
+        """Return the upper bound on the loss by the learner's theorem.
+
+        Margin, norms and losses are those of functions in the space of the kernel: a comparator is a pair of the norm
+        of a function there and its cumulative surrogate. For a budget that removes by chance, the bound is on the
+        expected loss, and known beforehand for the minimax rule only, whose updates all have the weight 1;
+        `bounds.random_budget` takes the others. That of the Forgetron depends on what it spent: see `certificate`.
+
+        Parameters
+        ----------
+        diameter, radius : float, optional
+            Those of the images of documents; by default the diameter is √2, its largest value for the Gaussian and the
+            Laplacian kernel. Give either for the polynomial kernel.
+        margin : float, optional
+            Margin of a function of norm 1 on a stream; give this or `comparator`.
+        comparator : (norm, loss), optional
+            Norm and cumulative surrogate of some fixed function.
+        """
+        if diameter is None and radius is None and self.kernel != "polynomial":
+            diameter = DIAMETER
+        if self.policy == "exact":
+            return super().guarantee(diameter=diameter, radius=radius, margin=margin, comparator=comparator)
+        if self.policy == "forgetron" or self.rule != "minimax":
+            raise ValueError(
+                f"kernel with policy={self.policy!r} and rule={self.rule!r} has no theorem of this kind: its bound "
+                "depends on the stream"
+            )
+        if diameter is None and radius is None:
+            raise ValueError("give diameter or radius, whichever is known of the images of documents")
+        bound = bounds.random_budget(
+            diameter=diameter if diameter is not None else 2 * (radius or 0.0),
+            n_units=(self.budget or 0) // _PAIR,
+            relative_margin=0.0,
+            decay=float(self.decay) if self.policy == "bogd" else 1.0,
+            margin=margin,
+            comparator=comparator,
+        )
+        promised = self.theorem
+        return promised.multiple * bound + promised.extra
+
+    def certificate(
+        self,
+        *,
+        margin: float | None = None,
+        comparator: AnyComparator | None = None,
+        diameter: float | None = None,
+        radius: float | None = None,
+    ) -> Certificate:
+        """Return the bounds on the loss so far, beside its observed value.
+
+        Without a budget they are those of the linear learner, in the space of the kernel. With the Forgetron,
+        S <= 2 L + C U² (1 + s / 2) + Q, with Q what it spent on removals and s the logarithm of how far it shrank. Of a
+        budget that removes by chance, only the expected loss is bounded, and there is no certificate of one run.
+
+        Parameters
+        ----------
+        margin : float, optional
+            Margin of a function of norm 1 on the stream; give this or `comparator`.
+        comparator : (norm, loss), optional
+            Norm and cumulative surrogate of some fixed function.
+        diameter, radius : float, optional
+            Those of the images of documents.
+        """
+        self.theorem.check_comparator(comparator, None)
+        state = self._learned()
+        assert isinstance(state, KernelState)
+        if self.policy in ("random", "bogd"):
+            raise ValueError(
+                f"kernel with policy={self.policy!r} has a theorem about the expected loss only: there is no "
+                "certificate of one run"
+            )
+        tally, norm = state.tally, self._norm(state)
+        mass, reach = float(tally[MASS]), float(np.sqrt(tally[LARGEST_REACH]))
+        if comparator is None:
+            size, loss = 1 / check_positive("margin", margin), 0.0
+        else:
+            size, loss = comparator[0], comparator[1]
+        if self.policy == "forgetron":
+            bound = 2 * loss + self._constant * size**2 * (1 + state.shrunk / 2) + state.spent
+            promises = [Promise("from what it spent", "2 L + C U² (1 + s / 2) + Q", bound, mass)]
+        else:
+            promises = self._exact_promises(norm, reach, mass, size, loss, diameter, radius)
+        mean, current, used = (float(tally[place]) for place in (MEAN_LOSS, CURRENT_LOSS, USED_LOSS))
+        if self.average:
+            formula = "min(3 current + 2, (3 mean + 1) / 2)"
+            promises.append(Promise("safe averaging", formula, bounds.safe_averaging(mean, current), used, "loss"))
+        return Certificate(
+            self.algorithm,
+            int(tally[ROUNDS]),
+            int(tally[UPDATES]),
+            mass,
+            float(tally[SQUARED_STEPS]),
+            reach,
+            norm,
+            tuple(promises),
+            bool(self.average),
+            self._ranks_with(state),
+            mean,
+            current,
+            used,
+        )
+
+    def _exact_promises(
+        self,
+        norm: float,
+        reach: float,
+        mass: float,
+        size: float,
+        loss: float,
+        diameter: float | None,
+        radius: float | None,
+    ) -> list[Promise]:
+        promised, against = self.theorem.of_current, (size, loss)
+        formula = f"{promised.formula} as C in L + U √(C L) + U² C"
+        promises = [
+            Promise("a posteriori", "L + U |f|", loss + size * norm, mass),
+            Promise("from the steps", formula, promised.bound(diameter=reach, comparator=against), mass),
+        ]
+        if diameter is None and radius is None and self.kernel != "polynomial":
+            diameter = DIAMETER
+        if diameter is not None or radius is not None:
+            bound = promised.bound(diameter=diameter, radius=radius, comparator=against)
+            promises.append(Promise("a priori", formula, bound, mass))
+        return promises
+
+    def _norm(self, state: KernelState) -> float:
+        """Return the norm of the current function, in time quadratic in the number of supports."""
+        supports, squared = state.supports, 0.0
+        values: Any = self._values(state)  # type: ignore[attr-defined]
+        for start in range(0, len(supports), 256):
+            rows = slice(start, start + 256)
+            around = values(supports.X[rows], supports.norms[rows], supports.X, supports.norms)
+            squared += float(supports.coefficients[rows] @ (around @ supports.coefficients))
+        return float(np.sqrt(max(0.0, squared)))

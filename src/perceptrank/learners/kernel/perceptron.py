@@ -1,0 +1,471 @@
+"""The kernel perceptron: the rules of the linear learners with a function of a kernel, on a memory budget."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from perceptrank.kernels.arrays import FloatRows, Floats, Ints
+from perceptrank.kernels.scratch import borrow_scratch
+from perceptrank.learners.kernel.guarantees import KernelGuarantees
+from perceptrank.learners.kernel.policies import Values, forget_oldest, make_room_by_chance, median_distance
+from perceptrank.learners.kernel.rules import ROWS, listwise_rule, minimax_rule, slam_rule
+from perceptrank.learners.kernel.supports import KernelState
+from perceptrank.learners.kernel.values import (
+    GAUSSIAN,
+    KERNELS,
+    LAPLACIAN,
+    gaussian_values,
+    laplacian_values,
+    polynomial_values,
+    squared_norms,
+)
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.linear_ranker import fixed_copy
+from perceptrank.learners.listwise import safe_averaging
+from perceptrank.learners.listwise.safe_averaging import is_mean_safe, safe_pass
+from perceptrank.learners.state import State
+from perceptrank.learners.tally import (
+    LARGEST_REACH,
+    LARGEST_SQUARED_NORM,
+    MASS,
+    ROUNDS,
+    SQUARED_REACH,
+    SQUARED_STEPS,
+    UPDATES,
+)
+from perceptrank.measures import MeasureLike
+from perceptrank.measures.discounts import discounts
+from perceptrank.stream.memory import check_room
+from perceptrank.stream.sparse import AnyFeatures
+from perceptrank.stream.validation import (
+    AdvisingValueError,
+    ParameterError,
+    Setting,
+    are_finite,
+    as_number,
+    bad_feature,
+    check_choice,
+    check_not_negative,
+    check_positive,
+    check_positive_whole,
+    check_seed,
+    is_whole,
+    read_only,
+)
+from perceptrank.theory.surrogates import weighing_of
+from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.transform import TransformLike
+
+_RULES: dict[str, Callable[..., float]] = {"listwise": listwise_rule, "minimax": minimax_rule, "slam": slam_rule}
+POLICIES = ("exact", "random", "forgetron", "bogd")
+SMALLEST_BUDGET = 2  # a pair of documents
+SMALLEST_WIDTH, LARGEST_WIDTH = 1e-100, 1e100  # whose squares, and theirs, are numbers
+_DOCUMENTS_OF_WIDTH = 100
+_VALUES_AT_ONCE = 2**18
+_LARGEST_DEGREE = 16
+
+
+class KernelPerceptron(KernelGuarantees, Learner):
+    """Rank by f(x) = the sum of c_s K(x_s, x) over documents x_s of past queries; learn by the rule of a perceptron.
+
+    Each query that the rule updates on adds its documents with a non-zero coefficient as supports, with their
+    coefficients: f moves as the weights of the linear learner of that rule do, in the space of the kernel, and the
+    theorems about those hold there. The kernel is one of
+
+    - "gaussian": exp(-|x - y|^2 / (2 width^2));
+    - "laplacian": exp(-|x - y| / width), with the Euclidean distance;
+    - "polynomial": (1 + x . y / width^2)^degree.
+
+    A budget is a number of supports, which is never exceeded. The documents that one query adds are a unit, and units
+    go as a whole, as `policy` says:
+
+    - "exact": none goes, and there is no budget;
+    - "random": as many units as needed, each drawn from all with the same chance (the randomised budget perceptron);
+    - "forgetron": the oldest, after all coefficients have shrunk as far as the proof needs (the self-tuned Forgetron);
+    - "bogd": as "random", and the coefficients of the k units from which one went are multiplied by
+      (k - decay) / (k - 1) (bounded online gradient descent: the removal is unbiased, the decay is decay / k).
+
+    A query with more documents to add than the whole budget adds its most violated pair instead, with the same weight,
+    which the theorems allow. A query takes the time of one product of matrices, documents by supports.
+
+    Parameters
+    ----------
+    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+        The measure that is learned. While learning, tied documents count as ranked in the worst order.
+    rule : "listwise", "slam" or "minimax"
+        The rule of `ListwisePerceptron`, of `SlamPerceptron` with a relative margin, or of `MinimaxPerceptron`, which
+        has no margin and adds two supports an update.
+    kernel : "gaussian", "laplacian" or "polynomial"
+        The kernel.
+    width : float or None
+        Width of the kernel. By default the median of the distances, other than 0, between the transformed documents of
+        the first query with an update (up to 100 of them); it stays as it is from then on.
+    degree : int
+        Degree of the polynomial kernel.
+    budget : int or None
+        Largest number of supports; None with the policy "exact".
+    policy : "forgetron", "random", "bogd" or "exact"
+        What goes when there are too many.
+    decay : float, at least 1
+        Of "bogd": how much is forgotten when a unit goes, in shares of a unit.
+    relative_margin : float or None
+        The margin in units of the mean squared step per weight moved, in the space of the kernel; 0 or None for none.
+    seed : int
+        Seed of the draws.
+    average : bool
+        Rank with the mean of all iterates, of what is left of them in the supports, while it is safe, as
+        `ListwisePerceptron` does, instead of the last one. Where units go by chance, the last one is better: those that
+        happen to stay for long would count for too much.
+    transforms : str, Transform or list of them, or None
+        Transforms that features go through first; see `ListwisePerceptron`.
+
+    References: G. Cavallanti, N. Cesa-Bianchi and C. Gentile, "Tracking the Best Hyperplane with a Simple Budget
+    Perceptron"; O. Dekel, S. Shalev-Shwartz and Y. Singer, "The Forgetron: A Kernel-Based Perceptron on a Budget";
+    P. Zhao, J. Wang, P. Wu, R. Jin and S. C. H. Hoi, "Fast Bounded Online Gradient Descent Algorithms for Scalable
+    Kernel-Based Online Learning".
+
+    >>> ranker = KernelPerceptron(rule="minimax", transforms=None)  # the first feature should be far from 0
+    >>> for x in ([[1.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [0.0, 0.0]]):
+    ...     ranker.learn_one(x, [1, 0])
+    True
+    True
+    >>> ranker.rank([[0.1, 0.0], [-2.0, 0.0], [2.0, 0.0]]), ranker.n_supports
+    (array([2, 1, 0]), 4)
+    """
+
+    algorithm = "kernel"
+    cost = "m B d + m (log m + g)"
+    depends_on_rate = False
+    fixed = ("rule", "kernel", "width", "degree", "budget", "policy", "decay")
+
+    _state: State
+    _judge: tuple[bool, int, int]
+
+    def __init__(
+        self,
+        measure: MeasureLike = "ndcg",
+        *,
+        rule: str = "listwise",
+        kernel: str = "gaussian",
+        width: float | None = None,
+        degree: int = 2,
+        budget: int | None = 1000,
+        policy: str = "forgetron",
+        decay: float = 2.0,
+        relative_margin: float | None = 1.0,
+        seed: int = 0,
+        average: bool = True,
+        transforms: TransformLike = "auto",
+    ) -> None:
+        self.measure = measure
+        self.rule = rule
+        self.kernel = kernel
+        self.width = width
+        self.degree = degree
+        self.budget = budget
+        self.policy = policy
+        self.decay = decay
+        self.relative_margin = relative_margin
+        self.seed = seed
+        self.average = average
+        self.transforms = transforms
+        self._start()
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("rule", self.rule, _RULES)
+        check_choice("kernel", self.kernel, KERNELS)
+        check_choice("policy", self.policy, POLICIES)
+        if self.width is not None and not SMALLEST_WIDTH <= as_number(self.width) <= LARGEST_WIDTH:
+            rule = f"must be a number from {SMALLEST_WIDTH:g} to {LARGEST_WIDTH:g}, or None"
+            raise ParameterError("width", rule, self.width)
+        if check_positive_whole("degree", self.degree) > _LARGEST_DEGREE:
+            raise ParameterError("degree", f"must be at most {_LARGEST_DEGREE}", self.degree)
+        if self.policy == "exact" and self.budget is not None:
+            raise ParameterError("budget", 'must be None with policy="exact", which keeps all supports', self.budget)
+        if self.policy != "exact" and not (is_whole(self.budget) and (self.budget or 0) >= SMALLEST_BUDGET):
+            rule = f'must be a whole number >= {SMALLEST_BUDGET}, a pair; policy="exact" is the one without a budget'
+            raise ParameterError("budget", rule, self.budget)
+        if self.policy == "forgetron" and self.kernel == "polynomial":
+            rule = 'must be another with kernel="polynomial": it has to know beforehand how large values can be'
+            raise ParameterError("policy", rule, self.policy)
+        if check_positive("decay", self.decay) < 1:
+            raise ParameterError(
+                "decay", "must be at least 1, so that coefficients do not grow without end", self.decay
+            )
+        if self.relative_margin is not None:
+            check_not_negative("relative_margin", self.relative_margin)
+        check_seed(self.seed)
+        self._judge = weighing_of(self.measure)[:3]
+
+    def _initial_state(self) -> State:
+        return KernelState(make_transforms(self._own_transform()))
+
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return no arrays beside the supports, if those fit into memory."""
+        check_room(f"a budget of {self.budget} supports", (self.budget or 0) * (n_features + 3))
+        return {}
+
+    def _room(self, n_features: int) -> int:
+        return super()._room(n_features) + (self.budget or 0) * (n_features + 3)
+
+    def _check_restored(self, state: State) -> None:
+        assert isinstance(state, KernelState)
+        if self.budget is not None and len(state.supports) > self.budget:
+            raise ValueError(f"there are {len(state.supports)} supports, more than the budget of {self.budget}")
+        if state.width and not SMALLEST_WIDTH <= state.width <= LARGEST_WIDTH:
+            raise ValueError(f"width must be from {SMALLEST_WIDTH:g} to {LARGEST_WIDTH:g}, got {state.width}")
+
+    # Learning
+
+    def _pass(
+        self, state: State, X: FloatRows, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+    ) -> int:
+        assert isinstance(state, KernelState)
+        n, n_documents = len(offsets) - 1, len(relevance)
+        longest = n_documents if n == 1 else int(np.diff(offsets).max())
+        scores = np.zeros(2 * n_documents)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for q in range(n):
+                rows = slice(offsets[q], offsets[q + 1])
+                here = slice(n_documents + offsets[q], n_documents + offsets[q + 1])
+                if not self._learn_round(
+                    state, X[rows], relevance[rows], longest, scores[rows], scores[here], masses, q
+                ):
+                    return q
+        if not self.average:
+            predicted[:] = scores[n_documents:]
+            return n
+        floats, ints, _ = borrow_scratch(longest, 0, *safe_averaging.ROWS, 0)
+        safe_pass(self._judge, (relevance, offsets, discounts(longest)), scores, state.tally, predicted, floats, ints)
+        return n
+
+    def _learn_round(
+        self,
+        state: KernelState,
+        X: FloatRows,
+        relevance: Floats,
+        longest: int,
+        by_mean: Floats,
+        by_current: Floats,
+        masses: Floats,
+        q: int,
+    ) -> bool:
+        """Score a query and learn from it; return whether all numbers were valid."""
+        X, norms = self._placed(state, X)
+        if not (norms <= LARGEST_SQUARED_NORM).all():
+            return False
+        supports = state.supports
+        values = self._values(state)(X, norms, supports.X, supports.norms)
+        if not self._score(state, values, by_current, by_mean):
+            return False
+        floats, ints, _ = borrow_scratch(longest, 0, ROWS[0] + 2, ROWS[1], 0)
+        m, tally = len(relevance), state.tally
+        coefficients, pair = floats[ROWS[0], :m], floats[ROWS[0] + 1, :m]
+        margin = self._margin * tally[SQUARED_REACH] / tally[UPDATES] if tally[UPDATES] > 0 else 0.0
+        judged = self._judge, float(margin), by_current, relevance, discounts(longest)
+        mass = float(_RULES[self.rule](*judged, coefficients, pair, floats, ints))
+        if mass < 0.0 or (
+            mass > 0.0 and not self._update(state, X, norms, values, relevance, mass, coefficients, pair)
+        ):
+            return False
+        tally[ROUNDS] += 1.0
+        masses[q] = mass
+        state.supports.count_round()
+        return True
+
+    def _update(
+        self,
+        state: KernelState,
+        X: FloatRows,
+        norms: Floats,
+        values: FloatRows,
+        relevance: Floats,
+        mass: float,
+        coefficients: Floats,
+        pair: Floats,
+    ) -> bool:
+        """Add the documents that a rule moves, remove others if they are too many; `values` are those of scoring."""
+        tally, supports, budget = state.tally, state.supports, self.budget or 0
+        if state.width == 0.0:
+            X, norms = self._find_width(state, X, norms)
+        moved = np.flatnonzero(coefficients)
+        if budget and len(moved) > budget:
+            coefficients = pair
+            moved = np.flatnonzero(coefficients)
+        X, norms, shares = X[moved], norms[moved], -coefficients[moved] / mass
+        reach = 0.0
+        if state.width > 0.0:
+            reach = max(0.0, float(shares @ (self._values(state)(X, norms, X, norms) @ shares)))
+        if not reach <= LARGEST_SQUARED_NORM:
+            return False
+        tally[UPDATES] += 1.0
+        tally[MASS] += mass
+        tally[SQUARED_REACH] += reach
+        tally[SQUARED_STEPS] += reach * mass * mass
+        tally[LARGEST_REACH] = max(tally[LARGEST_REACH], reach)
+        if state.width == 0.0:  # all documents are the same, and the step is 0
+            return True
+        added, factor = shares * mass, 1.0
+        if self.policy == "forgetron":
+            # The proof counts a pair once for each grade between its documents.
+            grades = relevance > 0 if self._judge[0] else relevance
+            lower = np.unique(grades, return_inverse=True)[1][moved]
+            worth = float(added @ lower) if self.rule == "listwise" else mass
+            beside = supports.sums_by_unit((-coefficients @ values) * supports.coefficients)
+            n_before = supports.n_units
+            factor = forget_oldest(state, len(moved), beside, budget, self._constant)
+            supports.add(X, norms, factor * added, worth, factor, budget)
+            kept = beside[n_before - supports.n_units + 1 :]
+            supports.add_products(factor**2 * kept, factor**2 * (reach * mass * mass))
+        else:
+            if budget:
+                decay = float(self.decay) if self.policy == "bogd" else 1.0
+                make_room_by_chance(state, len(moved), budget, int(self.seed), decay)
+            supports.add(X, norms, added, mass, 1.0, budget)
+        assert not budget or len(supports) <= budget
+        return True
+
+    def _find_width(self, state: KernelState, X: FloatRows, norms: Floats) -> tuple[FloatRows, Floats]:
+        """Set width and center by the first query with an update; return its documents as they are then placed."""
+        if self.kernel != "polynomial":
+            state.center = X[0].copy()
+            X, norms = self._placed(state, X)
+        first, own = X[:_DOCUMENTS_OF_WIDTH], norms[:_DOCUMENTS_OF_WIDTH]
+        width = median_distance(first @ first.T, own) if self.width is None else float(self.width)
+        if width == 0.0:  # the first ones are all the same
+            apart = np.linalg.norm(X - X[0], axis=1)
+            if not (X[0] != X).any():
+                state.center = np.zeros(X.shape[1])
+                return X, norms
+            width = float(np.median(apart[apart > 0.0])) if apart.any() else 0.0
+        if not SMALLEST_WIDTH <= width <= LARGEST_WIDTH:
+            raise AdvisingValueError(
+                f"the median distance of documents, {width:g}, cannot be the width of a kernel: it must be from "
+                f"{SMALLEST_WIDTH:g} to {LARGEST_WIDTH:g}; scale the features, for example with ",
+                Setting("transforms", "running"),
+            )
+        state.width = width
+        return X, norms
+
+    # Ranking
+
+    @staticmethod
+    def _placed(state: KernelState, X: Any) -> tuple[FloatRows, Floats]:
+        """Return documents as distances are measured, and their squared norms."""
+        placed = np.ascontiguousarray(X, dtype=np.float64)
+        if state.width > 0.0 or state.center.any():
+            placed = placed - state.center
+        norms = np.empty(len(placed))
+        squared_norms(placed, norms)
+        return placed, norms
+
+    def _values(self, state: KernelState) -> Values:
+        """Return the function that computes values of the kernel for all pairs of two lists of documents."""
+        kind, width, degree = KERNELS[self.kernel], state.width or 1.0, int(self.degree)
+
+        def values(X: FloatRows, norms: Floats, others: FloatRows, other_norms: Floats) -> FloatRows:
+            found: FloatRows = X @ others.T
+            if kind == GAUSSIAN:
+                gaussian_values(0.5 / width / width, norms, other_norms, found)
+            elif kind == LAPLACIAN:
+                laplacian_values(1.0 / width, norms, other_norms, found)
+            else:
+                polynomial_values(1.0 / width / width, degree, found)
+            return found
+
+        return values
+
+    def _score(self, state: KernelState, values: FloatRows, by_current: Floats, by_mean: Floats) -> bool:
+        """Write scores by the current function and the mean, given values of the kernel; False if one is no number."""
+        supports = state.supports
+        by_current[:] = values @ supports.coefficients
+        if not self.average or not state.tally[ROUNDS]:
+            by_mean[:] = by_current
+            return bool(np.isfinite(by_current).all())
+        by_mean[:] = values @ (supports.totals / state.tally[ROUNDS])
+        return bool(np.isfinite(by_current).all() and np.isfinite(by_mean).all())
+
+    def _scores(self, state: State, X: AnyFeatures, names: tuple[str, ...] | None) -> Floats:
+        assert isinstance(state, KernelState)
+        scores, other = np.zeros(X.shape[0]), np.empty(X.shape[0])
+        finite = are_finite(X)
+        if finite and state.has_begun and len(state.supports):
+            supports, values_of = state.supports, self._values(state)
+            by_mean = self._ranks_with(state) == "mean"
+            step = max(1, _VALUES_AT_ONCE // len(supports))
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                for start in range(0, len(scores), step):
+                    rows = slice(start, start + step)
+                    placed, norms = self._placed(state, X[rows])
+                    current, mean = (other, scores) if by_mean else (scores, other)
+                    values = values_of(placed, norms, supports.X, supports.norms)
+                    finite = finite and self._score(state, values, current[rows], mean[rows])
+        if not finite:
+            if are_finite(X):
+                raise ValueError("scores overflow: the features are too large")
+            raise bad_feature(X, 0, names)
+        return scores
+
+    def _ranks_with(self, state: State) -> str:
+        return super()._ranks_with(state) if is_mean_safe(state.tally) else "current"
+
+    # The learned state
+
+    def _kernel_state(self) -> KernelState:
+        state = self._learned()
+        assert isinstance(state, KernelState)
+        return state
+
+    @property
+    def ranks_with(self) -> str:
+        """The function that ranks the next query: "mean" or "current"; "current" without `average`."""
+        return self._ranks_with(self._learned())
+
+    @property
+    def supports_(self) -> FloatRows:
+        """The supports, transformed documents, the oldest first; read-only."""
+        state = self._kernel_state()
+        found: FloatRows = read_only(state.supports.X + state.center)
+        return found
+
+    @property
+    def dual_coef_(self) -> Floats:
+        """The coefficients of the supports in the function that ranks, read-only."""
+        state = self._kernel_state()
+        mean = self._ranks_with(state) == "mean"
+        return fixed_copy(state.supports.totals / state.tally[ROUNDS] if mean else state.supports.coefficients)
+
+    @property
+    def n_supports(self) -> int:
+        """Number of supports, never more than the budget."""
+        return len(self._kernel_state().supports) if self._has_learned() else 0
+
+    @property
+    def n_units(self) -> int:
+        """Number of queries that the supports are of."""
+        return self._kernel_state().supports.n_units if self._has_learned() else 0
+
+    @property
+    def width_(self) -> float | None:
+        """The width of the kernel, None while it is not known."""
+        return self._kernel_state().width or None
+
+    @property
+    def weights(self) -> Floats:
+        """Not there: it ranks by a function of a kernel."""
+        return self._coefficients(self._learned())
+
+    @property
+    def coef_(self) -> Floats:
+        """Not there: it ranks by a function of a kernel."""
+        return self._coefficients(self._learned())
+
+    def _coefficients(self, state: State) -> Floats:
+        raise AttributeError(
+            "a kernel perceptron has no weights of features: it ranks by its supports_ with the coefficients dual_coef_"
+        )
+
+    def _is_linear(self) -> bool:
+        return False

@@ -1,0 +1,90 @@
+"""Policies of a budget: which supports go when those of another update would be too many.
+
+An update adds the documents of one query, its unit, and units go as a whole: a theorem about a budget is about the
+updates that are kept, and coefficients of a unit add up to 0, which half of one would not. `docs/theory.md` has the
+proofs.
+"""
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from perceptrank.kernels.arrays import FloatRows, Floats
+from perceptrank.kernels.chance import noise
+from perceptrank.learners.kernel.supports import KernelState
+from perceptrank.learners.tally import MASS, UPDATES
+
+# Kernel values of all pairs of two lists of documents, given with their squared norms.
+Values: TypeAlias = Callable[[FloatRows, Floats, FloatRows, Floats], FloatRows]
+
+SPENDING = 15 / 32  # of the weight moved, at most, may the Forgetron spend on removals
+SMALLEST_ALLOWED = 1e-100  # where rounding leaves nothing to spend
+
+
+def draw(state: KernelState, seed: int, number: int) -> int:
+    """Return a unit, all being equally likely, that depends on the number of updates and of draws in this one."""
+    n = state.supports.n_units
+    return min(n - 1, int(noise(seed, int(state.tally[UPDATES]), number) * n))
+
+
+def make_room_by_chance(state: KernelState, needed: int, budget: int, seed: int, decay: float) -> None:
+    """Remove units at random until there is room; multiply the others by (k - decay) / (k - 1), k being their number.
+
+    decay = 1 is the randomised budget perceptron, which leaves the others as they are. Otherwise it is bounded gradient
+    descent: k / (k - 1) makes up, on average, for what was removed, and 1 - decay / k is the decay.
+    """
+    supports, number = state.supports, 0
+    while len(supports) + needed > budget:
+        k = supports.n_units
+        count_removals(state)
+        supports.remove(draw(state, seed, number))
+        supports.shrink(max(0.0, (k - decay) / (k - 1)) if k > 1 else 1.0)
+        number += 1
+
+
+def forget_oldest(state: KernelState, needed: int, beside: Floats, budget: int, constant: float) -> float:
+    """Remove the oldest units until there is room for another, after shrinking everything as far as that needs.
+
+    This is the self-tuned Forgetron, called after the new unit was counted in the mass; it needs so many supports, and
+    has the inner products `beside` with the others. With f the ranking function, new unit included, r the sum of the
+    units that go, V their masses and s their factors, the factor is the largest p in (0, 1] with
+    p^2 (|r|^2 - 2 <f, r>) / constant + 2 p sum(s V) at most 15/32 of the weight moved so far, minus what was spent.
+    Returns the factor, which the new unit shrinks by as well.
+    """
+    supports = state.supports
+    excess = len(supports) + needed - budget
+    if excess <= 0:
+        return 1.0
+    n_units = int(np.searchsorted(np.cumsum(supports.sizes), excess)) + 1
+    gone, products = slice(0, n_units), supports.products
+    product = float(products[gone].sum() + beside[gone].sum())
+    square = (float(products[gone, gone].sum()) - 2 * product) / constant
+    linear = float(2 * (supports.scales[gone] @ supports.masses[gone]))
+    allowed = max(SPENDING * float(state.tally[MASS]) - state.spent, SMALLEST_ALLOWED)
+    factor = 1.0
+    if square + linear > allowed:
+        factor = min(1.0, 2 * allowed / (linear + math.sqrt(max(0.0, linear**2 + 4 * square * allowed))))
+    state.spent += factor * (factor * square + linear)
+    state.shrunk -= math.log(factor)
+    count_removals(state, n_units)
+    supports.remove(0, n_units)
+    supports.shrink(factor)
+    return factor
+
+
+def count_removals(state: KernelState, n: int = 1) -> None:
+    """Count removals, and the number of units that there were."""
+    k = state.supports.n_units
+    state.fewest = k if state.removals == 0 else min(k, state.fewest)
+    state.removals += n
+
+
+def median_distance(products: FloatRows, norms: Floats) -> float:
+    """Return the median of the distances that are not 0, given inner products and squared norms; 0 if all are 0."""
+    upper = np.triu_indices(len(norms), 1)
+    squared = (norms[:, None] + norms - 2.0 * products)[upper]
+    largest = float(norms.max()) if len(norms) else 0.0
+    apart = squared[squared > 1e-14 * largest]  # less is rounding
+    return float(np.sqrt(np.median(apart))) if len(apart) else 0.0

@@ -1,0 +1,235 @@
+"""Supports, documents with coefficients, in units; and the state that holds them."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from perceptrank.io.model_file import finite_numbers, whole_number
+from perceptrank.kernels.arrays import FloatRows, Floats, Ints
+from perceptrank.learners.kernel.values import squared_norms
+from perceptrank.learners.starting import NO_SIGNS
+from perceptrank.learners.state import State
+from perceptrank.stream.memory import check_room
+
+_NONE: Floats = np.empty(0)
+_NO_UNITS: Ints = np.empty(0, np.int64)
+_FIRST_ROOM = 64
+
+
+class Supports:
+    """Documents, one coefficient each, the oldest first; those that one query added are a unit.
+
+    Copies share arrays. Rows are added in place only behind those that are in use, and only by the copy that made the
+    room for them; all else makes new arrays. So a copy costs nothing, and none changes another.
+
+    Attributes
+    ----------
+    X, norms : arrays
+        The documents, as distances are measured, and their squared norms.
+    coefficients, totals : arrays
+        Coefficient of each document, and the sum of those it had after every round since it was added.
+    sizes, masses, scales : arrays
+        Of each unit: the number of documents, the weight that it moved, and the factor by which its coefficients have
+        shrunk since.
+    products : array
+        Inner products of all pairs of units, as they are now; empty if no policy asks for them.
+    """
+
+    __slots__ = ("_is_own", "_norms", "_room", "coefficients", "masses", "products", "scales", "sizes", "totals")
+
+    def __init__(self, n_features: int) -> None:
+        self._room: FloatRows = np.empty((0, n_features))
+        self._norms = self.coefficients = self.totals = _NONE
+        self.sizes, self.masses, self.scales = _NO_UNITS, _NONE, _NONE
+        self.products: FloatRows = np.empty((0, 0))
+        self._is_own = False
+
+    def __len__(self) -> int:
+        return len(self.coefficients)
+
+    @property
+    def X(self) -> FloatRows:  # noqa: N802
+        """The documents."""
+        return self._room[: len(self)]
+
+    @property
+    def norms(self) -> Floats:
+        """Their squared norms."""
+        return self._norms[: len(self)]
+
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
+        return len(self.sizes)
+
+    def copy(self) -> "Supports":
+        """Return a copy that can be changed without changing this."""
+        copied = Supports.__new__(Supports)
+        for name in Supports.__slots__:
+            setattr(copied, name, getattr(self, name))
+        copied._is_own = False
+        return copied
+
+    def add(self, rows: FloatRows, norms: Floats, coefficients: Floats, mass: float, scale: float, most: int) -> None:
+        """Add a unit of this mass and factor; there are at most `most` documents in all, 0 for any number."""
+        n, k = len(self), len(rows)
+        if not self._is_own or len(self._room) < n + k:
+            room = max(_FIRST_ROOM, 2 * (n + k)) if self._is_own or n == 0 else n + k
+            room = min(room, most) if most else room
+            assert room >= n + k, "more supports than the budget"
+            larger, larger_norms = np.empty((room, self._room.shape[1])), np.empty(room)
+            larger[:n], larger_norms[:n] = self.X, self.norms
+            self._room, self._norms, self._is_own = larger, larger_norms, True
+        self._room[n : n + k], self._norms[n : n + k] = rows, norms
+        self.coefficients = np.concatenate([self.coefficients, coefficients])
+        self.totals = np.concatenate([self.totals, np.zeros(k)])
+        self.sizes = np.append(self.sizes, k)
+        self.masses, self.scales = np.append(self.masses, mass), np.append(self.scales, scale)
+
+    def add_products(self, others: Floats, own: float) -> None:
+        """Add the inner products of the unit that was added with the others and with itself."""
+        k = len(others)
+        products = np.empty((k + 1, k + 1))
+        products[:k, :k], products[k, :k], products[:k, k], products[k, k] = self.products, others, others, own
+        self.products = products
+
+    def sums_by_unit(self, values: Floats) -> Floats:
+        """Return the sum over each unit of a number per support."""
+        return np.add.reduceat(values, np.cumsum(self.sizes) - self.sizes) if len(values) else values
+
+    def rows_of(self, unit: int, n_units: int = 1) -> slice:
+        """Return the rows of a unit, or of several that follow each other."""
+        start = int(self.sizes[:unit].sum())
+        return slice(start, start + int(self.sizes[unit : unit + n_units].sum()))
+
+    def remove(self, unit: int, n_units: int = 1) -> None:
+        """Remove a unit, or several that follow each other."""
+        gone, units, n = self.rows_of(unit, n_units), slice(unit, unit + n_units), len(self)
+        room, norms, left = np.empty_like(self._room), np.empty_like(self._norms), n - (gone.stop - gone.start)
+        room[: gone.start], room[gone.start : left] = self.X[: gone.start], self.X[gone.stop :]
+        norms[: gone.start], norms[gone.start : left] = self.norms[: gone.start], self.norms[gone.stop :]
+        self._room, self._norms, self._is_own = room, norms, True
+        self.coefficients, self.totals = np.delete(self.coefficients, gone), np.delete(self.totals, gone)
+        self.sizes = np.delete(self.sizes, units)
+        self.masses, self.scales = np.delete(self.masses, units), np.delete(self.scales, units)
+        if len(self.products):
+            self.products = np.delete(np.delete(self.products, units, axis=0), units, axis=1)
+
+    def shrink(self, factor: float) -> None:
+        """Multiply all coefficients."""
+        if factor != 1.0:
+            self.coefficients, self.scales = self.coefficients * factor, self.scales * factor
+            self.products = self.products * factor**2
+
+    def count_round(self) -> None:
+        """Add the coefficients to their totals."""
+        self.totals = self.totals + self.coefficients
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return plain values, for a model file."""
+        numbers = ("coefficients", "totals", "sizes", "masses", "scales")
+        plain = {"documents": self.X.ravel().tolist(), "products": self.products.ravel().tolist()}
+        return plain | {name: getattr(self, name).tolist() for name in numbers}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any], n_features: int) -> Self:
+        """Restore what `as_plain` converted; raise if it is inconsistent."""
+        supports = cls(n_features)
+        n, n_units = len(plain["coefficients"]), len(plain["sizes"])
+        check_room(f"{n} supports", n * (n_features + 3))
+        supports._room = finite_numbers("documents", plain["documents"], n * n_features).reshape(n, n_features)
+        supports._norms = np.empty(n)
+        squared_norms(supports._room, supports._norms)
+        supports.coefficients = finite_numbers("coefficients", plain["coefficients"], n)
+        supports.totals = finite_numbers("totals", plain["totals"], n)
+        supports.sizes = np.array([whole_number("sizes", size) for size in plain["sizes"]], np.int64)
+        if (supports.sizes < 1).any() or supports.sizes.sum() != n:
+            raise ValueError(f"sizes must be positive and add up to the number of supports, {n}")
+        for name in ("masses", "scales"):
+            values = finite_numbers(name, plain[name], n_units)
+            if (values < 0).any():
+                raise ValueError(f"{name} must not be negative")
+            setattr(supports, name, values)
+        if plain["products"]:
+            products = finite_numbers("products", plain["products"], n_units**2)
+            supports.products = products.reshape(n_units, n_units)
+        return supports
+
+    def __reduce__(self) -> Any:
+        return Supports.from_plain, (self.as_plain(), self._room.shape[1])
+
+
+class KernelState(State):
+    """The state of a kernel ranker: supports in place of weights, which stay 0.
+
+    Attributes
+    ----------
+    supports : Supports
+        The documents with coefficients.
+    width : float
+        Width of the kernel, 0 while it is not known.
+    center : array
+        The document that others are moved by, so that distances of such as are far from 0 keep their digits.
+    spent, shrunk : float
+        Of the Forgetron: what removals have cost, and the sum of the logarithms by which all was shrunk.
+    removals, fewest : int
+        Number of units removed, and the smallest number of units that there were to choose from.
+    """
+
+    __slots__ = ("center", "fewest", "removals", "shrunk", "spent", "supports", "width")
+
+    def __init__(self, transforms: Any) -> None:
+        super().__init__(transforms)
+        self._begin_kernel(0)
+
+    def _begin_kernel(self, n_features: int) -> None:
+        self.supports = Supports(n_features)
+        self.width = self.spent = self.shrunk = 0.0
+        self.center: Floats = np.zeros(n_features)
+        self.removals = self.fewest = 0
+
+    def begin(self, n_features: int, more: dict[str, Floats], **given: Any) -> None:
+        """Set the initial values of all arrays."""
+        super().begin(n_features, more, **given)
+        self._begin_kernel(n_features)
+
+    def copy(self) -> "KernelState":
+        """Return a copy that can be changed without changing this state."""
+        state = super().copy()
+        assert isinstance(state, KernelState)
+        state.supports, state.width, state.center = self.supports.copy(), self.width, self.center
+        state.spent, state.shrunk = self.spent, self.shrunk
+        state.removals, state.fewest = self.removals, self.fewest
+        return state
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the arrays as numbers and lists, for a model file."""
+        ledger = {name: getattr(self, name) for name in ("width", "spent", "shrunk", "removals", "fewest")}
+        return super().as_plain() | {"kernel": ledger | {"center": self.center.tolist()} | self.supports.as_plain()}
+
+    def restore(self, plain: dict[str, Any], more: dict[str, Floats], signs: Floats = NO_SIGNS) -> None:
+        """Restore what `as_plain` converted; raise if it is inconsistent."""
+        super().restore(plain, more, signs)
+        kept = plain["kernel"]
+        self.supports = Supports.from_plain(kept, self.n_features)
+        self.center = finite_numbers("center", kept["center"], self.n_features)
+        for name in ("width", "spent", "shrunk"):
+            setattr(self, name, float(finite_numbers(name, [kept[name]], 1)[0]))
+        self.removals, self.fewest = (whole_number(name, kept[name]) for name in ("removals", "fewest"))
+        if self.width < 0 or (self.width == 0 and len(self.supports)):
+            raise ValueError(f"width must be positive if there are supports, got {self.width}")
+
+    def __reduce__(self) -> Any:
+        made, given = super().__reduce__()
+        ledger = {name: getattr(self, name) for name in KernelState.__slots__}
+        return _unpickled, (made, given, ledger)
+
+
+def _unpickled(made: Any, given: Any, ledger: dict[str, Any]) -> KernelState:
+    plain = made(*given)
+    state = KernelState(plain.transforms)
+    for name in State.__slots__:
+        setattr(state, name, getattr(plain, name))
+    for name, value in ledger.items():
+        setattr(state, name, value)
+    return state
