@@ -17,7 +17,7 @@ from perceptrank.learners.tally import (
     UPDATES,
     USED_LOSS,
 )
-from perceptrank.stream.validation import check_positive
+from perceptrank.stream.validation import ParameterError, check_positive
 from perceptrank.theory import bounds, theorems
 from perceptrank.theory.certificates import Certificate, Promise
 from perceptrank.theory.theorem import AnyComparator, Theorem
@@ -67,6 +67,7 @@ class KernelGuarantees(Guaranteed):
         radius: float | None = None,
         margin: float | None = None,
         comparator: AnyComparator | None = None,
+        largest_weight: float = 1.0,
     ) -> float:
         """Return the upper bound on the loss by the learner's theorem.
 
@@ -84,7 +85,11 @@ class KernelGuarantees(Guaranteed):
             Margin of a function of norm 1 on a stream; give this or `comparator`.
         comparator : (norm, loss), optional
             Norm and cumulative surrogate of some fixed function.
+        largest_weight : float
+            1, as a kernel perceptron takes no weights of queries.
         """
+        if largest_weight != 1.0:
+            raise ParameterError("largest_weight", "must be 1: kernel takes no weights of queries", largest_weight)
         if diameter is None and radius is None and self.kernel != "polynomial":
             diameter = DIAMETER
         if self.policy == "exact":

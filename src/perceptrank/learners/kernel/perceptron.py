@@ -28,10 +28,13 @@ from perceptrank.learners.state import State
 from perceptrank.learners.tally import (
     LARGEST_REACH,
     LARGEST_SQUARED_NORM,
+    LARGEST_WEIGHT,
     MASS,
+    ROUND_WEIGHT,
     ROUNDS,
     SQUARED_REACH,
     SQUARED_STEPS,
+    UPDATE_WEIGHT,
     UPDATES,
 )
 from perceptrank.measures import MeasureLike
@@ -135,6 +138,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
     """
 
     algorithm = "kernel"
+    without_weights = "its bounds count the updates that a budget keeps"
     cost = "m B d + m (log m + g)"
     depends_on_rate = False
     fixed = ("rule", "kernel", "width", "degree", "budget", "policy", "decay")
@@ -223,7 +227,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
         self, state: State, X: FloatRows, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         assert isinstance(state, KernelState)
-        n, n_documents = len(offsets) - 1, len(relevance)
+        n, n_documents, largest = len(offsets) - 1, len(relevance), float(state.tally[LARGEST_WEIGHT])
         longest = n_documents if n == 1 else int(np.diff(offsets).max())
         scores = np.zeros(2 * n_documents)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -238,7 +242,8 @@ class KernelPerceptron(KernelGuarantees, Learner):
             predicted[:] = scores[n_documents:]
             return n
         floats, ints, _ = borrow_scratch(longest, 0, *safe_averaging.ROWS, 0)
-        safe_pass(self._judge, (relevance, offsets, discounts(longest)), scores, state.tally, predicted, floats, ints)
+        block = relevance, offsets, discounts(longest)
+        safe_pass(self._judge, block, np.ones(n), largest, scores, state.tally, predicted, floats, ints)
         return n
 
     def _learn_round(
@@ -271,6 +276,8 @@ class KernelPerceptron(KernelGuarantees, Learner):
         ):
             return False
         tally[ROUNDS] += 1.0
+        tally[ROUND_WEIGHT] += 1.0
+        tally[LARGEST_WEIGHT] = 1.0
         masses[q] = mass
         state.supports.count_round()
         return True
@@ -301,6 +308,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
         if not reach <= LARGEST_SQUARED_NORM:
             return False
         tally[UPDATES] += 1.0
+        tally[UPDATE_WEIGHT] += 1.0
         tally[MASS] += mass
         tally[SQUARED_REACH] += reach
         tally[SQUARED_STEPS] += reach * mass * mass
