@@ -61,7 +61,7 @@ def write(folder, name, text):
         (b"PK\x03\x04" + HEADER.encode(), r":1:1: this is a zip archive \(unpack it\), not a table"),
         ("\ufeff" + HEADER[:0], ":1:1: the file is empty"),
         (HEADER.encode("utf-16"), r":1:1: this is text in UTF-16, not a table"),
-        (gzip.compress((HEADER + GOOD, mtime=0).encode())[:-9], "the gzip data is damaged"),
+        (gzip.compress((HEADER + GOOD).encode(), mtime=0)[:-9], "the gzip data is damaged"),
     ],
 )
 def test_wrong_tables(text, message, tmp_path):
