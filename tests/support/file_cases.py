@@ -66,7 +66,10 @@ class Files:
         trace.save(self.originals / "compressed.npz")
         np.savez(self.originals / "stored.npz", masses=trace.masses, **{"ndcg@10:ties=expected": values})
         for number, make in enumerate(LEARNERS.values()):
-            make().save(self.originals / f"new{number}.json")
+            learner = make()
+            learner.save(self.originals / f"new{number}.json")
+            if not learner._is_linear():
+                continue
             document = json.loads((self.originals / f"new{number}.json").read_text())
             (self.originals / f"model{number}.json").write_text(json.dumps(with_state(document)))
             pr.load(self.originals / f"model{number}.json")

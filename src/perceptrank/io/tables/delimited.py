@@ -29,6 +29,7 @@ from perceptrank.io.tables.columns import (
 from perceptrank.io.tables.pairs import FEATURE_LISTS, VectorColumns, parse_pairs
 from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS, Place, Rows, parse_number
 from perceptrank.kernels.arrays import Features
+from perceptrank.stream.texts import Texts
 
 _DELIMITERS = ",;\t|"
 _SAMPLE = 200
@@ -70,6 +71,7 @@ class DelimitedTable:
         self, path: str, format: Format, wanted: Wanted, required: set[Role], with_features: bool, dtype: Any
     ) -> None:
         self.path, self._quoted, self._dtype = path, format == "csv", np.dtype(dtype)
+        self._is_joined = wanted.is_shared
         head = read_head(path, quoted=self._quoted)
         self._header = header = self._read_header(head)
         roles: dict[Role, str | None] = {}
@@ -223,7 +225,8 @@ class DelimitedTable:
         def place(row: int, column: str) -> Place:
             return self._place(chunk, row, column)
 
-        qids, *docids = (frame[name].to_numpy() for name in texts)
+        qids = frame[texts[0]].to_numpy()
+        docids = [frame[name].to_numpy() if self._is_joined else _as_texts(frame[name]) for name in texts[1:]]
         X: Features | None = None
         names = tuple(self._features)
         if self._vectors is not None:
@@ -326,6 +329,15 @@ class DelimitedTable:
             column = error.start - text.rfind(b"\n", 0, error.start)
             problem = f"text must be UTF-8, got {text[error.start : error.start + 8]!r}"
             raise FormatError(self.path, line, column, problem) from None
+
+
+def _as_texts(column: Any) -> Texts:
+    """Return a column of text, "" where there is none, without an object for each."""
+    filled = column.fill_null("")
+    starts = np.zeros(len(filled) + 1, np.int64)
+    np.cumsum(filled.str.len_bytes().to_numpy(), out=starts[1:])
+    content = filled.str.join("").item() if len(filled) else ""
+    return Texts._trusted(np.frombuffer(content.encode(), np.uint8), starts)
 
 
 def _is_number(text: str) -> bool:

@@ -196,7 +196,7 @@ class Tables:
                 grades, numbers = judgements.find(rows.qids, rows.docids)
                 is_found = numbers >= 0
                 if not is_found.all():
-                    without = ~is_found & ~(_are_none(rows.qids) & _are_none(rows.docids))
+                    without = ~is_found & ~(_are_none(rows.qids) & _are_none(np.asarray(rows.docids)))
                     n_unjudged += int(without.sum())
                     if without.any() and not unjudged:
                         row = int(np.argmax(without))
@@ -265,7 +265,9 @@ class Tables:
         X = check_features(chosen, self.missing)
         qids = chosen.qids
         starts = np.concatenate([[0], np.flatnonzero(qids[1:] != qids[:-1]) + 1])
-        docids = None if chosen.docids is None else Texts(text or "" for text in chosen.docids.tolist())
+        docids = chosen.docids
+        if docids is not None and not isinstance(docids, Texts):
+            docids = Texts(text or "" for text in docids.tolist())
         piece = Piece(X, grades, None, starts.tolist(), qids[starts].tolist(), docids, weights)
         return Part(piece, rows.names, rows.path, chosen.line)
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from perceptrank.io.errors import FormatError
 from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import Part, Setting
 
 # What other programs write where a number is missing, without case.
@@ -31,8 +32,10 @@ class Rows:
 
     Attributes
     ----------
-    qids, docids : array of object
-        Text, or None where there is none; `docids` is None if the table has no documents' ids.
+    qids : array of object
+        Text, or None where there is none.
+    docids : array of object, or Texts, optional
+        Text, and None or "" where there is none; None if the table has no documents' ids.
     grades : array of float64, optional
         NaN where there is none.
     X : matrix, optional
@@ -47,7 +50,7 @@ class Rows:
 
     path: str
     qids: npt.NDArray[Any]
-    docids: npt.NDArray[Any] | None
+    docids: npt.NDArray[Any] | Texts | None
     grades: Floats | None
     X: Features | None
     names: tuple[str, ...]
