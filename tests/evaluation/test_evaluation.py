@@ -80,6 +80,13 @@ def test_queries_count_by_their_weights():
     assert found.new - found.old == pytest.approx(found.difference)
 
 
+def test_queries_that_a_few_outweigh_are_few():
+    weights = np.where(np.arange(130) < 5, 1e6, 1.0)
+    (decision,) = pr.evaluate([NOW, NEW], STREAM.with_weights(weights), "ndcg@5").decisions
+    assert decision.answer == "undecided" and decision.needed is None
+    assert "an interval needs 30 or more, of weights that differ less." in decision.sentence
+
+
 # The rule
 
 
@@ -128,6 +135,9 @@ def test_how_many_queries_would_be_needed():
     assert n_needed(found, 0.01) < n_needed(found, 0.0)
     assert n_needed(difference(-0.02, 0.02), 0.0) is None
     assert n_needed(difference(-1e-3, 2e-3, deviation=1e-4, n=500), 0.0) > 500
+    exactly_at_the_bar = difference(-0.5, -0.5, deviation=0.0)
+    assert n_needed(exactly_at_the_bar, 0.5) is None
+    assert decide("now", [exactly_at_the_bar], 0.5, 0.95).answer == "undecided"
     assert "a billion queries or more" in decide("now", [difference(-0.02, 0.02)], 0.0, 0.95).sentence
 
 
@@ -297,6 +307,20 @@ def test_quarters_of_numbers():
     assert grouped(np.array([1, 1, 1, 7, 8, *range(10, 17)]))[0][0] == "1"
 
 
+def test_numbers_that_look_alike_are_different_slices():
+    """Identifiers that are missing in places come as floats, or as objects."""
+    for values, labels in [
+        ([1234567.0, 1234568.0, np.nan], ["1234567", "1234568", "(none)"]),
+        ([0.12345678, 0.12345679], ["0.12345678", "0.12345679"]),
+        (np.array([1234567, 1234568, None], dtype=object), ["1234567", "1234568", "(none)"]),
+        (np.array([2**53 + 1, 2**53, None], dtype=object), [str(2**53 + 1), str(2**53), "(none)"]),
+        (np.array([10**30, 1], dtype=object), [str(10**30), "1"]),
+    ]:
+        assert [label for label, _ in grouped(np.asarray(values))] == labels
+    quarters = [label for label, _ in grouped(np.arange(1234567.0, 1234587.0))]
+    assert quarters[0] == "1234567 to 1234571"
+
+
 # Features by name
 
 
@@ -347,8 +371,13 @@ def test_bad_input():
         pr.evaluate(both, STREAM, [])
     with pytest.raises(ValueError, match="margin must be a number >= 0, got -1"):
         pr.evaluate(both, STREAM, "ap", margin=-1)
-    with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
-        pr.evaluate(both, STREAM, "ap", confidence=95)
+    with pytest.raises(ValueError, match="margin must be a number >= 0, got '0.1'"):
+        pr.evaluate(both, STREAM, "ap", margin="0.1")
+    for confidence in (95, "0.95"):
+        with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
+            pr.evaluate(both, STREAM, "ap", confidence=confidence)
+    with pytest.raises(ValueError, match="names of rankers must differ as text, got 1, '1'"):
+        pr.evaluate({1: NOW, "1": NEW}, STREAM, "ap")
     with pytest.raises(ValueError, match="worst must be a whole number >= 0"):
         pr.evaluate(both, STREAM, "ap", worst=-1)
     with pytest.raises(ValueError, match="by applies to several rankers"):

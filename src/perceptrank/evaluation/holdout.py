@@ -17,7 +17,14 @@ from perceptrank.kernels.processors import n_processors
 from perceptrank.measures import Measure, MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
-from perceptrank.stream.validation import ParameterError, as_scores, check_seed, is_whole
+from perceptrank.stream.validation import (
+    ParameterError,
+    as_number,
+    as_scores,
+    check_not_negative,
+    check_seed,
+    is_whole,
+)
 
 
 @overload
@@ -99,9 +106,8 @@ def evaluate(
         if by is not None:
             raise ParameterError("by", "applies to several rankers, of which the first is the incumbent", by)
         return _evaluate_one(ranker, stream, chosen)
-    if not np.isfinite(margin) or margin < 0:
-        raise ParameterError("margin", "must be a number >= 0", margin)
-    if not 0 < confidence < 1:
+    check_not_negative("margin", margin)
+    if not 0 < as_number(confidence) < 1:
         raise ParameterError("confidence", "must be between 0 and 1", confidence)
     if not is_whole(worst) or worst < 0:
         raise ParameterError("worst", "must be a whole number >= 0", worst)
@@ -189,6 +195,8 @@ def _named(rankers: Any) -> dict[str, Any]:
     if not isinstance(rankers, Iterable):
         raise TypeError(f"ranker must have a method scores, or be a list or a dict of those, got {rankers!r}")
     named = dict(rankers) if isinstance(rankers, Mapping) else numbered_names(rankers)
+    if len({str(name) for name in named}) < len(named):
+        raise ValueError(f"names of rankers must differ as text, got {', '.join(map(repr, named))}")
     if len(named) < 2:
         raise ValueError(
             f"of several rankers the first is compared with the others: give two or more, got {len(named)}"
