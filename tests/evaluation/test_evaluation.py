@@ -78,6 +78,11 @@ def test_queries_count_by_their_weights():
     assert found.n_queries == counted.sum()
     assert found.difference == pytest.approx(np.average(changes[counted], weights=weights[counted]))
     assert found.new - found.old == pytest.approx(found.difference)
+    for unit in (2.0**-700, 2.0**700):  # whose squares are not numbers
+        other = pr.evaluate([NOW, NEW], heavy.with_weights(weights * unit), "ndcg@5").differences[0]
+        assert other == found
+    kept = {one.number for one in pr.evaluate([NOW, NEW], heavy, "ndcg@5", worst=130).worst()}
+    assert kept == set(np.flatnonzero((weights > 0) & (changes < 0)).tolist())
 
 
 def test_queries_that_a_few_outweigh_are_few():
