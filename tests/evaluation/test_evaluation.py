@@ -338,6 +338,7 @@ def test_rankers_find_their_columns_by_name():
     engine = pr.FixedRanker({"price": 1.0, "title": 0.2})
     for stream in (STREAM, STREAM.to_sparse()):
         result = pr.evaluate({"engine": engine, "learned": learned}, stream.blocks(500), "ndcg@5")
+        np.testing.assert_array_equal(pr.evaluate(learned, stream, "ndcg@5").values("ndcg@5"), expected)
         np.testing.assert_allclose(result.traces["learned"].values("ndcg@5"), expected, atol=1e-12)
         np.testing.assert_allclose(
             result.traces["engine"].values("ndcg@5"), pr.evaluate(NOW, STREAM, "ndcg@5").values("ndcg@5"), atol=1e-12
@@ -400,6 +401,8 @@ def test_bad_input():
         pr.evaluate(both, STREAM, "ap").sliced("feature:price")
     with pytest.raises(ValueError, match="no query counts for ap"):
         pr.evaluate(both, pr.QueryStream.from_arrays(X, 0 * GRADES, group=SIZES), "ap")
+    with pytest.raises(ValueError, match="no query counts for ap: all that it does not leave out have weight 0"):
+        pr.evaluate(both, STREAM.with_weights(np.zeros(130)), "ap")
     with pytest.raises(ValueError, match="no queries"):
         pr.evaluate(both, [], "ap")
 

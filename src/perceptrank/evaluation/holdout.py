@@ -144,14 +144,18 @@ def evaluate(
             weights.append(block.weights)
             n_queries, n_rows = n_queries + len(block), n_rows + block.n_documents
     together = {name: Trace.concatenate(parts) for name, parts in traces.items()}
+    all_weights = _joined_weights(weights, sizes)
     for measure in chosen:
-        if np.isnan(together[incumbent].values(measure)).all():
+        left_out = np.isnan(together[incumbent].values(measure))
+        if left_out.all():
             raise ValueError(f"no query counts for {measure}: it leaves out all of them")
+        if all_weights is not None and not all_weights[~left_out].any():
+            raise ValueError(f"no query counts for {measure}: all that it does not leave out have weight 0")
     return Evaluation(
         together,
         np.concatenate(qids),
         np.concatenate(sizes),
-        _joined_weights(weights, sizes),
+        all_weights,
         kept,
         None if labels is None else labels.labels(n_queries),
         n_worst=int(worst),
@@ -163,9 +167,9 @@ def evaluate(
 
 def _evaluate_one(ranker: Any, stream: Blocks, chosen: list[Measure]) -> Trace:
     traces: list[Trace] = []
-    n_queries = 0
+    n_queries, named = 0, _NamedRanker("", ranker)
     for block in as_blocks(stream, required=True):
-        values = _values(_checked(ranker.scores(block), block), block, chosen, n_queries)
+        values = _values(named.scores(block), block, chosen, n_queries)
         traces.append(Trace(values, np.zeros(len(block)), block.weights))
         n_queries += len(block)
     return Trace.concatenate(traces)
@@ -208,7 +212,7 @@ def _named(rankers: Any) -> dict[str, Any]:
 
 
 class _NamedRanker:
-    """A ranker that is given the columns it knows, whatever others the data has, and named in its errors."""
+    """A ranker that is given the columns it knows, whatever others the data has; its name, if any, is in its errors."""
 
     def __init__(self, name: str, ranker: Any) -> None:
         self._name, self._ranker = name, ranker
@@ -227,6 +231,8 @@ class _NamedRanker:
                     self._selects = True
             return _checked(self._ranker.scores(self._selected(block)), block)
         except ValueError as error:
+            if not self._name:
+                raise
             raise ValueError(f"{self._name}: {error}") from error
 
     def _knows_others(self, block: QueryStream) -> bool:
