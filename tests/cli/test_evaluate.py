@@ -100,9 +100,22 @@ def test_one_model_is_as_before_and_may_be_weights(run, folder):
     found = json.loads(run("evaluate", "current.json", "day3.csv", "--record", "trec_eval:ndcg@10", "--json").stdout)
     assert found["rows"][0]["measure"] == "ndcg@10:ties=reverse,empty=zero,gain=linear"
     assert list(found) == ["model", "queries", "seconds", "rows"]
-    for option in (["--by", "length"], ["--worst", "3"], ["--margin", "0.1"], ["--page", "x.html"]):
+    several = ["--by", "length"], ["--worst", "3"], ["--margin", "0.1"], ["--page", "x.html"], ["--confidence", "0.9"]
+    for option in several:
         message = run("evaluate", "current.json", "day3.csv", *option, code=1).stderr
         assert f"{option[0]}: needs several models, of which the first is live, got current.json alone" in message
+
+
+def test_queries_of_weight_0_do_not_count(run, folder):
+    is_hat = pl.col("category") == "hats"
+    day = pl.read_csv("day3.csv").with_columns(pl.when(is_hat).then(0.0).otherwise(2.0).alias("importance"))
+    day.write_csv("weighted.csv")
+    words = ["weighted.csv", "--column", "weight=importance", "--record", "err"]
+    expected = day.filter(~is_hat)["qid"].n_unique()
+    one = json.loads(run("evaluate", "new.json", *words, "--json").stdout)
+    assert [row["counted"] for row in one["rows"]] == [expected]
+    both = run("evaluate", "new.json", "current.json", *words, "--by", "category", code=3).stdout
+    assert re.search(r"hats +\d+ +current.json +- +few queries", both)
 
 
 @pytest.mark.parametrize(

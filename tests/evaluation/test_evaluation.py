@@ -78,6 +78,19 @@ def test_queries_count_by_their_weights():
     assert found.n_queries == counted.sum()
     assert found.difference == pytest.approx(np.average(changes[counted], weights=weights[counted]))
     assert found.new - found.old == pytest.approx(found.difference)
+    for unit in (2.0**-700, 2.0**700):  # whose squares are not numbers
+        other = pr.evaluate([NOW, NEW], heavy.with_weights(weights * unit), "ndcg@5").differences[0]
+        assert other == found
+    kept = {one.number for one in pr.evaluate([NOW, NEW], heavy, "ndcg@5", worst=130).worst()}
+    assert kept == set(np.flatnonzero((weights > 0) & (changes < 0)).tolist())
+
+
+def test_queries_that_a_few_outweigh_are_few():
+    weights = np.where(np.arange(130) < 5, 1e6, 1.0)
+    (decision,) = pr.evaluate([NOW, NEW], STREAM.with_weights(weights), "ndcg@5").decisions
+    assert decision.answer == "undecided"
+    assert decision.needed is None
+    assert "an interval needs 30 or more, of weights that differ less." in decision.sentence
 
 
 # The rule
@@ -128,6 +141,9 @@ def test_how_many_queries_would_be_needed():
     assert n_needed(found, 0.01) < n_needed(found, 0.0)
     assert n_needed(difference(-0.02, 0.02), 0.0) is None
     assert n_needed(difference(-1e-3, 2e-3, deviation=1e-4, n=500), 0.0) > 500
+    exactly_at_the_bar = difference(-0.5, -0.5, deviation=0.0)
+    assert n_needed(exactly_at_the_bar, 0.5) is None
+    assert decide("now", [exactly_at_the_bar], 0.5, 0.95).answer == "undecided"
     assert "a billion queries or more" in decide("now", [difference(-0.02, 0.02)], 0.0, 0.95).sentence
 
 
@@ -297,6 +313,20 @@ def test_quarters_of_numbers():
     assert grouped(np.array([1, 1, 1, 7, 8, *range(10, 17)]))[0][0] == "1"
 
 
+def test_numbers_that_look_alike_are_different_slices():
+    """Identifiers that are missing in places come as floats, or as objects."""
+    for values, labels in [
+        ([1234567.0, 1234568.0, np.nan], ["1234567", "1234568", "(none)"]),
+        ([0.12345678, 0.12345679], ["0.12345678", "0.12345679"]),
+        (np.array([1234567, 1234568, None], dtype=object), ["1234567", "1234568", "(none)"]),
+        (np.array([2**53 + 1, 2**53, None], dtype=object), [str(2**53 + 1), str(2**53), "(none)"]),
+        (np.array([10**30, 1], dtype=object), [str(10**30), "1"]),
+    ]:
+        assert [label for label, _ in grouped(np.asarray(values))] == labels
+    quarters = [label for label, _ in grouped(np.arange(1234567.0, 1234587.0))]
+    assert quarters[0] == "1234567 to 1234571"
+
+
 # Features by name
 
 
@@ -308,6 +338,7 @@ def test_rankers_find_their_columns_by_name():
     engine = pr.FixedRanker({"price": 1.0, "title": 0.2})
     for stream in (STREAM, STREAM.to_sparse()):
         result = pr.evaluate({"engine": engine, "learned": learned}, stream.blocks(500), "ndcg@5")
+        np.testing.assert_array_equal(pr.evaluate(learned, stream, "ndcg@5").values("ndcg@5"), expected)
         np.testing.assert_allclose(result.traces["learned"].values("ndcg@5"), expected, atol=1e-12)
         np.testing.assert_allclose(
             result.traces["engine"].values("ndcg@5"), pr.evaluate(NOW, STREAM, "ndcg@5").values("ndcg@5"), atol=1e-12
@@ -347,8 +378,13 @@ def test_bad_input():
         pr.evaluate(both, STREAM, [])
     with pytest.raises(ValueError, match="margin must be a number >= 0, got -1"):
         pr.evaluate(both, STREAM, "ap", margin=-1)
-    with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
-        pr.evaluate(both, STREAM, "ap", confidence=95)
+    with pytest.raises(ValueError, match="margin must be a number >= 0, got 'half'"):
+        pr.evaluate(both, STREAM, "ap", margin="half")
+    for confidence in (95, "0.95"):
+        with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
+            pr.evaluate(both, STREAM, "ap", confidence=confidence)
+    with pytest.raises(ValueError, match="names of rankers must differ as text, got 1, '1'"):
+        pr.evaluate({1: NOW, "1": NEW}, STREAM, "ap")
     with pytest.raises(ValueError, match="worst must be a whole number >= 0"):
         pr.evaluate(both, STREAM, "ap", worst=-1)
     with pytest.raises(ValueError, match="by applies to several rankers"):
@@ -365,6 +401,8 @@ def test_bad_input():
         pr.evaluate(both, STREAM, "ap").sliced("feature:price")
     with pytest.raises(ValueError, match="no query counts for ap"):
         pr.evaluate(both, pr.QueryStream.from_arrays(X, 0 * GRADES, group=SIZES), "ap")
+    with pytest.raises(ValueError, match="no query counts for ap: all that it does not leave out have weight 0"):
+        pr.evaluate(both, STREAM.with_weights(np.zeros(130)), "ap")
     with pytest.raises(ValueError, match="no queries"):
         pr.evaluate(both, [], "ap")
 

@@ -87,6 +87,9 @@ def test_standings_are_weighted():
     ]
     assert [one[0].name for one in found] == ["a", "b"]
     assert found[0][1].is_behind
+    for unit in (2.0**-700, 2.0**700):  # whose squares are not numbers
+        traces = {name: pr.Trace({pr.NDCG(): one}, np.zeros(n), weights * unit) for name, one in values.items()}
+        assert Comparison(traces).standings() == found[0]
     for one in found[0]:
         assert one.mean == pytest.approx(np.average(values[one.name], weights=weights))
         assert one.low < one.mean < one.high

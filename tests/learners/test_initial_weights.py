@@ -157,6 +157,7 @@ def test_a_start_that_does_not_fit_the_data(kind):
         ({"colour": 1.0}, stream, "features of the data, which has 3: 'title', 'price', 'stock'; got 'colour'"),
         ({7: 1.0}, nameless, "features of the data, which has 3; got 7"),
         ({"title": 1.0}, nameless, "for features that have no names, got 'title'"),
+        ({"title": 1.0, 0: 2.0}, stream, "must not have a feature twice, by name and by column, got {'title': 1.0"),
     ):
         learner = kind(initial_weights=weights)
         for use in (learner.learn, learner.predict):

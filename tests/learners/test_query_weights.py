@@ -38,12 +38,13 @@ def accepts(make):
 
 
 ACCEPTING = {name: make for name, make in SETTINGS.items() if accepts(make)}
+ACCEPTING["fixed"] = lambda: pr.FixedRanker([1.0, -2.0, 0.5, 0.1])  # which needs settings
 FEW = {name: make for name, make in ACCEPTING.items() if "scaled" not in name}
 
 
 def by_name(names):
     """Parametrize by name; settings beyond the defaults of each learner are left to deep runs."""
-    marked = [pytest.param(name, marks=() if name in LEARNERS else pytest.mark.deep) for name in names]
+    marked = [pytest.param(name, marks=() if name in (*LEARNERS, "fixed") else pytest.mark.deep) for name in names]
     return pytest.mark.parametrize("name", marked)
 
 

@@ -1,5 +1,9 @@
 """Online ridge regression against normal equations that are solved anew, and what its scale does not depend on."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -144,3 +148,23 @@ def test_damaged_files_are_refused(name):
     document["state"][name][0] = -1.0
     with pytest.raises(ValueError, match=f"{name} must not be negative"):
         pr.OnlineRidge.from_document(document)
+
+
+_LEARN = """
+import numpy as np, perceptrank as pr
+rng = np.random.default_rng(5)
+stream = pr.QueryStream.from_arrays(rng.normal(size=(120, 4)), rng.integers(4, size=120), group=[6] * 20)
+learner = pr.OnlineRidge()
+learner.learn(stream, [])
+print(learner.as_document()["state"])
+"""
+
+
+@pytest.mark.deep  # it compiles
+def test_what_was_just_compiled_and_what_was_found_on_disk_give_the_same_bits(tmp_path):
+    variables = os.environ | {"PERCEPTRANK_CACHE_DIR": str(tmp_path / "cache")}
+    compiled, found = (
+        subprocess.run([sys.executable, "-c", _LEARN], env=variables, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert compiled == found

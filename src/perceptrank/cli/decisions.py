@@ -1,5 +1,6 @@
 """Print whether a model may go live, and why."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from perceptrank.cli.streams import say
@@ -43,7 +44,7 @@ def _print(rows: list[dict[str, Any]], title: str) -> None:
 
 def _columns(one: "Difference", percent: str) -> dict[str, Any]:
     interval = "few queries" if one.is_small else f"{one.low:+.4f} to {one.high:+.4f}"
-    return {"difference": f"{one.difference:+.4f}", percent: interval}
+    return {"difference": "-" if math.isnan(one.difference) else f"{one.difference:+.4f}", percent: interval}
 
 
 def _counts(one: "Difference") -> dict[str, Any]:

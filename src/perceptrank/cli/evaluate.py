@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner
 
 _KEPT = 10
+_CONFIDENCE = 0.95
 
 
 def evaluate(
@@ -45,7 +46,7 @@ def evaluate(
     margin: Annotated[
         float, typer.Option(min=0, help="Loss in a mean that is tolerated; by default a model must be better.")
     ] = 0.0,
-    confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = _CONFIDENCE,
     page: Annotated[Path | None, typer.Option(help="HTML page to write all of it to."), Writes()] = None,
     reading: Reading,
     as_json: AsJson = False,
@@ -62,6 +63,7 @@ def evaluate(
     rankers = {path: load_ranker(path) for path in models}
     if len(rankers) == 1:
         given = {"--by": by, "--worst": worst, "--margin": margin or None, "--page": page}
+        given |= {"--confidence": None if confidence == _CONFIDENCE else confidence}
         if several := [name for name, value in given.items() if value is not None]:
             raise ValueError(
                 f"{', '.join(several)}: needs several models, of which the first is live, got {model} alone"
@@ -124,7 +126,8 @@ def _evaluate_one(
         if mean is not None:
             (standing,) = pr.Comparison({"model": trace}).standings(measure)
             low, high = plain(standing.low), plain(standing.high)
-        counted = int((trace.values(measure) >= 0).sum())
+        counts = trace.values(measure) >= 0
+        counted = int((counts if trace.weights is None else counts & (trace.weights > 0)).sum())
         rows.append({"measure": str(measure), "mean": mean, "low": low, "high": high, "counted": counted})
     extra = {"model": model, "queries": len(trace), "seconds": round(time.perf_counter() - start, 3)}
     shown = [

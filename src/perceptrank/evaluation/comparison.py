@@ -120,7 +120,7 @@ class Comparison:
         counted, weights = ~np.isnan(values).any(axis=0), self.traces[names[0]].weights
         if weights is not None:
             counted &= weights > 0
-            weights = weights[counted]
+            weights = np.ldexp(weights[counted], -np.frexp(weights.max())[1])  # their squares are numbers
         values = values[:, counted]
         if values.shape[1] == 0:
             raise ValueError(f"no query counts for {chosen}: it leaves out all of them")

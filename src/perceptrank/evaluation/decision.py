@@ -67,11 +67,12 @@ def decide(incumbent: str, found: Sequence[Difference], margin: float, confidenc
         sentence = f"Yes: {name} may replace {incumbent}: {gained} ({_interval(first, confidence)})."
         return Decision(name, "yes", sentence, None)
     if first.is_small:
+        are_uneven = first.n_queries >= FEWEST_QUERIES
         sentence = (
             f"Not decided: {_queries(first.n_queries)} cannot tell {name} from {incumbent} by {first.measure}; "
-            f"an interval needs {FEWEST_QUERIES} or more."
+            f"an interval needs {FEWEST_QUERIES} or more{', of weights that differ less' if are_uneven else ''}."
         )
-        return Decision(name, "undecided", sentence, FEWEST_QUERIES)
+        return Decision(name, "undecided", sentence, None if are_uneven else FEWEST_QUERIES)
     if first.n_better == first.n_worse == 0:
         sentence = (
             f"Not decided: {name} and {incumbent} have the same {first.measure} in each of {_queries(first.n_queries)}."
@@ -94,7 +95,7 @@ def n_needed(found: Difference, margin: float) -> int | None:
     """
     distance = abs(found.difference + margin)
     critical = found.critical if math.isfinite(found.critical) else 2.0
-    if distance * math.sqrt(_MOST) < (critical + _QUANTILE_OF_POWER) * found.deviation:
+    if distance == 0 or distance * math.sqrt(_MOST) < (critical + _QUANTILE_OF_POWER) * found.deviation:
         return None
     exact = ((critical + _QUANTILE_OF_POWER) * found.deviation / distance) ** 2
     needed = max(math.ceil(exact), found.n_queries + 1)

@@ -89,6 +89,8 @@ def differences(
 
     Parts are given by which queries they have, and have none in common. Weights are those of the queries in all means.
     """
+    if weights is not None:  # by a power of two, so that squares are numbers and nothing else changes
+        weights = np.ldexp(weights, -np.frexp(weights.max())[1])
     first, *others = traces
     columns = [(name, measure) for name in others for measure in measures]
     old = np.stack([traces[first].values(measure) for _, measure in columns], axis=1)

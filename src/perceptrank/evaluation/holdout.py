@@ -17,7 +17,14 @@ from perceptrank.kernels.processors import n_processors
 from perceptrank.measures import Measure, MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
-from perceptrank.stream.validation import ParameterError, as_scores, check_seed, is_whole
+from perceptrank.stream.validation import (
+    ParameterError,
+    as_number,
+    as_scores,
+    check_not_negative,
+    check_seed,
+    is_whole,
+)
 
 
 @overload
@@ -99,9 +106,8 @@ def evaluate(
         if by is not None:
             raise ParameterError("by", "applies to several rankers, of which the first is the incumbent", by)
         return _evaluate_one(ranker, stream, chosen)
-    if not np.isfinite(margin) or margin < 0:
-        raise ParameterError("margin", "must be a number >= 0", margin)
-    if not 0 < confidence < 1:
+    check_not_negative("margin", margin)
+    if not 0 < as_number(confidence) < 1:
         raise ParameterError("confidence", "must be between 0 and 1", confidence)
     if not is_whole(worst) or worst < 0:
         raise ParameterError("worst", "must be a whole number >= 0", worst)
@@ -138,14 +144,18 @@ def evaluate(
             weights.append(block.weights)
             n_queries, n_rows = n_queries + len(block), n_rows + block.n_documents
     together = {name: Trace.concatenate(parts) for name, parts in traces.items()}
+    all_weights = _joined_weights(weights, sizes)
     for measure in chosen:
-        if np.isnan(together[incumbent].values(measure)).all():
+        left_out = np.isnan(together[incumbent].values(measure))
+        if left_out.all():
             raise ValueError(f"no query counts for {measure}: it leaves out all of them")
+        if all_weights is not None and not all_weights[~left_out].any():
+            raise ValueError(f"no query counts for {measure}: all that it does not leave out have weight 0")
     return Evaluation(
         together,
         np.concatenate(qids),
         np.concatenate(sizes),
-        _joined_weights(weights, sizes),
+        all_weights,
         kept,
         None if labels is None else labels.labels(n_queries),
         n_worst=int(worst),
@@ -157,9 +167,9 @@ def evaluate(
 
 def _evaluate_one(ranker: Any, stream: Blocks, chosen: list[Measure]) -> Trace:
     traces: list[Trace] = []
-    n_queries = 0
+    n_queries, named = 0, _NamedRanker("", ranker)
     for block in as_blocks(stream, required=True):
-        values = _values(_checked(ranker.scores(block), block), block, chosen, n_queries)
+        values = _values(named.scores(block), block, chosen, n_queries)
         traces.append(Trace(values, np.zeros(len(block)), block.weights))
         n_queries += len(block)
     return Trace.concatenate(traces)
@@ -189,6 +199,8 @@ def _named(rankers: Any) -> dict[str, Any]:
     if not isinstance(rankers, Iterable):
         raise TypeError(f"ranker must have a method scores, or be a list or a dict of those, got {rankers!r}")
     named = dict(rankers) if isinstance(rankers, Mapping) else numbered_names(rankers)
+    if len({str(name) for name in named}) < len(named):
+        raise ValueError(f"names of rankers must differ as text, got {', '.join(map(repr, named))}")
     if len(named) < 2:
         raise ValueError(
             f"of several rankers the first is compared with the others: give two or more, got {len(named)}"
@@ -200,7 +212,7 @@ def _named(rankers: Any) -> dict[str, Any]:
 
 
 class _NamedRanker:
-    """A ranker that is given the columns it knows, whatever others the data has, and named in its errors."""
+    """A ranker that is given the columns it knows, whatever others the data has; its name, if any, is in its errors."""
 
     def __init__(self, name: str, ranker: Any) -> None:
         self._name, self._ranker = name, ranker
@@ -219,6 +231,8 @@ class _NamedRanker:
                     self._selects = True
             return _checked(self._ranker.scores(self._selected(block)), block)
         except ValueError as error:
+            if not self._name:
+                raise
             raise ValueError(f"{self._name}: {error}") from error
 
     def _knows_others(self, block: QueryStream) -> bool:

@@ -9,11 +9,12 @@ import numpy.typing as npt
 from perceptrank.kernels.arrays import Bools
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures
-from perceptrank.stream.validation import ParameterError
+from perceptrank.stream.validation import ParameterError, is_whole
 
 LENGTH, FEATURE = "length", "feature:"
 NO_LABEL = "(none)"
 _MOST_NUMBERS = 10  # different ones, that are labels and not grouped by size
+_LARGEST_NUMBER = 2**53
 
 By: TypeAlias = str | npt.ArrayLike | Mapping[Any, Any]
 
@@ -123,6 +124,8 @@ def _as_numbers(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if labels.dtype != object or not len(labels):
         return labels
     if all(one is None or (isinstance(one, (int, float, np.number)) and not isinstance(one, bool)) for one in labels):
+        if any(abs(one) > _LARGEST_NUMBER for one in labels if is_whole(one)):
+            return labels  # identifiers, some of which one float stands for
         kind = np.float64 if any(one is None or not float(one).is_integer() for one in labels) else np.int64
         return np.array([np.nan if one is None else one for one in labels], dtype=kind)
     return labels
@@ -131,13 +134,19 @@ def _as_numbers(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _text(label: Any) -> str:
     if label is None or label == "" or (isinstance(label, float) and label != label):  # noqa: PLR0124
         return NO_LABEL
-    return f"{label:g}" if isinstance(label, float) else str(label)
+    if not isinstance(label, float):
+        return str(label)
+    short = _short(label)
+    return short if float(short) == label else repr(label)  # others that look alike have slices of their own
+
+
+def _short(number: float) -> str:
+    is_exact = isinstance(number, int) or (number.is_integer() and abs(number) <= _LARGEST_NUMBER)
+    return str(int(number)) if is_exact else f"{number:g}"
 
 
 def _range(values: npt.NDArray[Any]) -> str:
-    low, high = (
-        f"{one:g}" if isinstance(one, float) else str(one) for one in (values.min().item(), values.max().item())
-    )
+    low, high = _short(values.min().item()), _short(values.max().item())
     return low if low == high else f"{low} to {high}"
 
 

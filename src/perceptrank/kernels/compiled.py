@@ -27,6 +27,7 @@ __all__ = [
     "helper_extrema",
     "helper_inlined",
     "helper_sums",
+    "helper_sums_inlined",
     "on_compile",
 ]
 
@@ -90,6 +91,15 @@ def helper_inlined(function: Kernel) -> Kernel:
 def helper_sums(function: Kernel) -> Kernel:
     """As `helper`, for loops whose sums may be taken in any order."""
     return _compile(function, helps=True, fastmath=REORDERED_SUMS)
+
+
+def helper_sums_inlined(function: Kernel) -> Kernel:
+    """As `helper_sums`, for long ones that one kernel calls.
+
+    Inlined, their sums have one order: the copy that is compiled with the kernel may have another than their own, and
+    which of the two a process runs depends on whether it has compiled them or found the kernel on disk.
+    """
+    return _compile(function, helps=True, fastmath=REORDERED_SUMS, forceinline=True)
 
 
 def helper_extrema(function: Kernel) -> Kernel:

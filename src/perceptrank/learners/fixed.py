@@ -77,7 +77,8 @@ class FixedRanker(Learner):
             return int(np.searchsorted(offsets, np.argmin(valid), side="right")) - 1
         predicted[:] = self._scores(state, X, None)
         state.tally[ROUNDS] += np.count_nonzero(masses)
-        state.tally[ROUND_WEIGHT] += masses.sum()
+        for weight in masses.tolist():  # one by one, so that the sum does not depend on how queries come in blocks
+            state.tally[ROUND_WEIGHT] += weight
         state.tally[LARGEST_WEIGHT] = max(state.tally[LARGEST_WEIGHT], masses.max())
         masses[:] = 0.0
         return len(masses)

@@ -7,10 +7,10 @@ factorise but one of n x n. The inverse is symmetric, and only its upper triangl
 import math
 
 from perceptrank.kernels.arrays import FloatRows, Floats
-from perceptrank.kernels.compiled import helper, helper_sums
+from perceptrank.kernels.compiled import helper, helper_sums_inlined
 
 
-@helper_sums
+@helper_sums_inlined
 def multiply(inverse: Floats, n: int, rows: FloatRows, images: FloatRows) -> None:
     """Make images[i] = inverse @ rows[i] for the first n, four rows of the triangle at a time."""
     d = rows.shape[1]
@@ -53,7 +53,7 @@ def multiply(inverse: Floats, n: int, rows: FloatRows, images: FloatRows) -> Non
         a = place
 
 
-@helper_sums
+@helper_sums_inlined
 def decorrelate(n: int, rows: FloatRows, images: FloatRows, lower: FloatRows) -> None:
     """Replace images W by L^-1 W, L being the Cholesky factor of I + rows W^T; the factor is left in `lower`."""
     d = rows.shape[1]
@@ -78,7 +78,7 @@ def decorrelate(n: int, rows: FloatRows, images: FloatRows, lower: FloatRows) ->
             images[i, k] /= lower[i, i]
 
 
-@helper_sums
+@helper_sums_inlined
 def subtract_squares(inverse: Floats, n: int, images: FloatRows) -> None:
     """Make inverse -= the sum of the products of images[i] with itself, over the first n, four at a time."""
     d, place = images.shape[1], 0

@@ -97,9 +97,10 @@ def first_weights(
                 "initial_weights", f"must have one entry for each of {n_outputs} features{after}", given
             )
         return np.array(given)
-    weights = np.zeros(n_features)
-    for place, weight in zip(_places("initial_weights", list(given), names, n_features), given.values(), strict=True):
-        weights[place] = weight
+    weights, places = np.zeros(n_features), _places("initial_weights", list(given), names, n_features)
+    if len(set(places)) < len(places):
+        raise ParameterError("initial_weights", "must not have a feature twice, by name and by column", given)
+    weights[places] = list(given.values())
     return weights if not transforms else _converted(weights, names, transforms)
 
 
