@@ -126,3 +126,21 @@ def test_the_command_parity(files, wrong):
     found = json.loads(done.stdout)
     assert (found["agrees"], found["reversed"], found["queries"]) == (False, 1, 40)
     assert found["engine"].startswith("CPython")
+
+
+def test_features_are_found_by_name(stream, learned_floats):
+    """Columns in another order, or more of them, are no difference, neither in parity nor for a shift."""
+    model, floats = learned_floats()
+    names = list(floats.feature_names)
+    for ranker in (model, pr.FixedRanker({"field_7": 2.0, "field_3": -1.0})):
+        for chosen in (names[::-1], [*names[5:], *names[:5]]):
+            other = floats.select(chosen)
+            for target in ("python", "elasticsearch"):
+                found = pr.deploy.parity(ranker, other, target)
+                assert (found.agrees, found.queries) == (True, 30)
+            one, two = (pr.deploy.export(ranker, "solr", shift=given).text for given in (floats, other))
+            assert one == two
+    wider = pr.QueryStream.from_arrays(
+        np.column_stack([floats.relevance, floats.X]), floats.relevance, group=[10] * 30, feature_names=["new", *names]
+    )
+    assert pr.deploy.parity(model, wider, "python").agrees

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import perceptrank as pr
+from perceptrank.cli.models import load_ranker
 from perceptrank.cli.options import AsJson, Model, Target, TargetOptions
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
@@ -45,9 +46,9 @@ def parity(
     settings = parse_settings(pairs or [])
     if url is not None and settings.setdefault("url", url) != url:
         raise ValueError("url is given twice, by --url and by --set")
-    ranker = pr.load(model)
+    ranker = load_ranker(model)
     with ProgressBar("ranking") as bar:
-        found = pr.deploy.parity(ranker, reading.blocks(bar), to, queries=queries, **settings)
+        found = pr.deploy.parity(ranker, reading.blocks(bar, names=ranker._needed_names), to, queries=queries, **settings)
     if as_json:
         first = None if found.first is None else str(found.first)
         print_json({**asdict(found), "first": first, "agrees": found.agrees})

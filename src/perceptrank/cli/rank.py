@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import perceptrank as pr
 from perceptrank.cli.files import Writes
+from perceptrank.cli.models import load_ranker
 from perceptrank.cli.options import Model
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
@@ -39,7 +39,7 @@ def rank(
 
     if not tag or any(one.isspace() for one in tag):
         raise ValueError(f"the tag must be one word, got {tag!r}")
-    ranker = pr.load(model)
+    ranker = load_ranker(model)
 
     def write(file: IO[bytes]) -> None:
         with ProgressBar("ranking") as bar:

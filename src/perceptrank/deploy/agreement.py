@@ -100,7 +100,8 @@ def parity(model: Any, stream: Blocks, target: str, *, queries: int | None = Non
     differs: list[Any] = []
     for block in _first(stream, chosen.sample() if queries is None else queries):
         for part in block.blocks():
-            in_double = part.with_features(part.X.astype(np.float64))
+            aligned = function.aligned(part)
+            in_double = aligned.with_features(aligned.X.astype(np.float64))
             expected = model.scores(in_double) + chosen.adds(function)
             scores = chosen.scores(function, exported, in_double.X, in_double.offsets)
             _check(scores, expected, chosen)

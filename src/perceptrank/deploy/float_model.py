@@ -93,9 +93,8 @@ class FloatModel(LinearTarget):
         """Return this target with a shift that is a number."""
         if isinstance(self.shift, Shift):
             return self
-        folded = fold_function(function)
-        dropped = self.left_out(folded)
-        made = make_shift(self.shift, self.name, model, folded, dropped, standardised=self.normalizers)
+        dropped = self.left_out(fold_function(function))
+        made = make_shift(self.shift, self.name, model, function, dropped, standardised=self.normalizers)
         return replace(self, shift=made)
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
