@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import perceptrank as pr
 from perceptrank.cli.app import app
-from perceptrank.deploy import python_function
+from perceptrank.deploy import agreement, python_function
 from perceptrank.deploy.agreement import is_reversed
 
 SCORES = st.integers(1, 7).flatmap(
@@ -144,3 +144,21 @@ def test_features_are_found_by_name(stream, learned_floats):
         np.column_stack([floats.relevance, floats.X]), floats.relevance, group=[10] * 30, feature_names=["new", *names]
     )
     assert pr.deploy.parity(model, wider, "python").agrees
+
+
+def test_sparse_features_are_made_dense_in_parts(stream, monkeypatch):
+    sparse = stream.to_sparse()
+    model = pr.ListwisePerceptron(transforms="running-spread")
+    model.learn(sparse)
+    whole = pr.deploy.parity(model, sparse, "python")
+    monkeypatch.setattr(agreement, "_DENSE_BYTES", 8 * 6 * 30)
+    sizes, run = [], python_function.PythonFunction.run
+
+    def measured(self, folded, text, columns):
+        sizes.append(len(columns))
+        return run(self, folded, text, columns)
+
+    monkeypatch.setattr(python_function.PythonFunction, "run", measured)
+    assert pr.deploy.parity(model, sparse, "python") == whole
+    assert max(sizes) <= 30
+    assert sum(sizes) == stream.n_documents

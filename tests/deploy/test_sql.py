@@ -7,7 +7,7 @@ import pytest
 from support import real_streams
 
 import perceptrank as pr
-from perceptrank.deploy.sql_query import MOST_COLUMNS
+from perceptrank.deploy.sql_query import MOST_COLUMNS, SqlQuery
 
 TRANSFORMS = [None, "running", "running-spread", ["running", "running"]]
 
@@ -55,6 +55,29 @@ def test_sparse_models(database):
 def test_thousands_of_terms_are_not_too_deep_for_duckdb():
     pytest.importorskip("duckdb")
     assert pr.deploy.parity(*model_of(1500), "sql").agrees
+
+
+def test_sums_are_short_however_many_features_there_are():
+    """DuckDB's time to plan grows with depth x terms, so that sums are of few terms, groups or groups of groups."""
+    n = 10_000
+    model = pr.FixedRanker({f"f{j}": 1.0 + j for j in range(n)})
+    text = pr.deploy.export(model, "sql").text
+    assert text.count(" * ") == n
+    lengths, longest = [1], 1
+    for character in text:
+        if character == "(":
+            lengths.append(1)
+        elif character == ")":
+            longest = max(longest, lengths.pop())
+        elif character == "+":
+            lengths[-1] += 1
+    assert max(longest, *lengths) <= 50
+    X = np.random.default_rng(0).normal(size=(3, n))
+    folded = pr.deploy.fold(model)
+    duckdb = pytest.importorskip("duckdb")
+    assert duckdb is not None
+    scores = SqlQuery().run(folded, text, X)
+    np.testing.assert_allclose(scores, X @ folded.weights, rtol=1e-12)
 
 
 def test_the_text_runs_as_a_view_over_columns_of_other_types():

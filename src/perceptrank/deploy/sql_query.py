@@ -12,7 +12,7 @@ from perceptrank.kernels.arrays import Floats
 
 DIALECTS = ("duckdb", "postgresql")
 _DOUBLE = {"duckdb": "DOUBLE", "postgresql": "DOUBLE PRECISION"}
-_NEAR = 50  # terms that are added one after the other: DuckDB's expressions may be 1000 deep
+_NEAR = 50  # terms that are added one after the other
 
 # Of PostgreSQL: bytes of a name before it is cut off, and double precision columns that fit into a row of 8 kB.
 LONGEST_NAME = 63
@@ -75,8 +75,7 @@ class SqlQuery(LinearTarget):
         terms = [self._term(term, folded.is_sparse) for term in folded.terms()]
         if folded.bias:
             terms.append(self._number(folded.bias))
-        groups = [" +\n  ".join(terms[place : place + _NEAR]) for place in range(0, len(terms), _NEAR)]
-        total = "(\n  " + "\n) + (\n  ".join(groups) + "\n)"
+        total = _sum(terms)
         return (
             f"-- Scores of documents: a linear model ({folded.algorithm}) that perceptrank has exported, for "
             f"{self.dialect}.\nSELECT *, {total} AS {quoted(self.score)}\nFROM {table}\n"
@@ -113,7 +112,7 @@ class SqlQuery(LinearTarget):
                     **dict(zip(names, np.ascontiguousarray(columns.T), strict=True)),
                 }
                 connection.register("documents", table)
-                found = connection.sql(f"SELECT {quoted(self.score)} FROM ({statement}) ORDER BY {quoted(place)}")
+                found = connection.execute(f"SELECT {quoted(self.score)} FROM ({statement}) ORDER BY {quoted(place)}")
                 return np.asarray(found.fetchnumpy()[self.score], np.float64)
         statement = self._statement(folded, f"pg_temp.{quoted('documents')}")
         declared = ", ".join(f"{quoted(name)} double precision" for name in names)
@@ -131,6 +130,16 @@ class SqlQuery(LinearTarget):
         where = [] if self.url is None else ["--dbname", self.url]
         quiet = ["--no-psqlrc", "--quiet", "--no-align", "--tuples-only", "--set", "ON_ERROR_STOP=1", "--no-password"]
         return run_program([psql, *quiet, *where], text=script)
+
+
+def _sum(terms: list[str]) -> str:
+    """Add up terms in groups, and groups of these: databases take a time of (depth x terms) to plan an expression."""
+    while True:
+        groups = [terms[place : place + _NEAR] for place in range(0, len(terms), _NEAR)]
+        joined = ["(\n  " + " +\n  ".join(group) + "\n)" for group in groups]
+        if len(joined) <= _NEAR:
+            return " + ".join(joined)
+        terms = joined
 
 
 def quoted(name: str) -> str:
