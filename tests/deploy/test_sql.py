@@ -105,6 +105,7 @@ def test_what_sql_cannot_take_is_refused():
     refused(["a", "n" * 64], "PostgreSQL cuts names off after 63 bytes", dialect="postgresql")
     refused(["a", "score"], "a feature is called 'score', as the column of scores: set the option score")
     refused(["a", "b\0"], "zero byte")
+    refused(["a", "b\ud800"], r"SQL cannot hold a column called 'b\\ud800'.*UTF-8")
     refused(
         ["a", "b"], "dialect of the target sql must be one of 'duckdb', 'postgresql', got 'oracle'", dialect="oracle"
     )

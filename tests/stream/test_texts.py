@@ -105,6 +105,7 @@ def test_ids_and_weights_are_columns_of_frames(library):
     ("given", "problem"),
     [
         ({"docids": ["a"]}, r"docids must have one id per document \(3\), got 1"),
+        ({"docids": ["a", "b", "\udc80"]}, r"docids must be text that UTF-8 can hold, got '\\udc80' at document 2"),
         ({"docids": ["a", "b", 1.5]}, "docids must be text or whole numbers, got 1.5 at document 2"),
         ({"weights": [1, 2, 3, 4]}, r"one number per query \(2\) or per document \(3\), got shape \(4,\)"),
         ({"weights": [1, -2]}, "weights must be finite and not negative, got -2.0 for query 1"),

@@ -34,8 +34,8 @@ def parity(
         float | None,
         typer.Option(
             min=0,
-            help="By how much scores may differ, relative to the largest of a query, and documents be in another order; "
-            "by default by rounding.",
+            help="By how much scores may differ, relative to the largest of a query, and documents be in another "
+            "order; by default by rounding.",
         ),
     ] = None,
     pairs: TargetOptions = None,
@@ -56,7 +56,14 @@ def parity(
         raise ValueError("url is given twice, by --url and by --set")
     ranker = load_ranker(model)
     with ProgressBar("ranking") as bar:
-        found = pr.deploy.parity(ranker, reading.blocks(bar, names=ranker._needed_names), to, queries=queries, tolerance=tolerance, **settings)
+        found = pr.deploy.parity(
+            ranker,
+            reading.blocks(bar, names=ranker._needed_names),
+            to,
+            queries=queries,
+            tolerance=tolerance,
+            **settings,
+        )
     if as_json:
         first = None if found.first is None else str(found.first)
         print_json({**asdict(found), "first": first, "agrees": found.agrees})
@@ -64,7 +71,8 @@ def parity(
         say(f"{found.target} by {found.engine}: {found.queries:,} queries, {found.documents:,} documents")
         beyond = "rounding" if tolerance is None else "the tolerance"
         say(f"same order: {found.same:,} queries; another order beyond {beyond}: {found.reversed:,}")
-        say(f"largest difference of scores: {found.difference:.2g} of the query's largest, allowed {found.tolerance:.2g}")
+        allowed = f"{found.tolerance:.2g} is allowed"
+        say(f"largest difference of scores: {found.difference:.2g} of the query's largest, {allowed}")
         why = f", because {found.reason}" if found.reason else ""
         they = f"they {'rank differently' if found.reversed else 'differ'}, first in query {found.first}{why}"
         say("they rank alike" if found.agrees else they)

@@ -85,6 +85,6 @@ def _names(block: "QueryStream") -> list[str]:
     docids = [""] * block.n_documents if block.docids is None else block.docids.tolist()
     comments = [""] * block.n_documents if block.comments is None else block.comments.tolist()
     return [
-        docid or next(iter(comment.split()), str(number))
+        docid or next(iter(comment.removesuffix("docid =").split()), str(number))  # an id that is empty is none
         for docid, comment, number in zip(docids, comments, numbers, strict=True)
     ]

@@ -15,7 +15,6 @@ from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import check_positive_whole
 
-
 _DENSE_BYTES = 2**29
 
 
@@ -121,7 +120,7 @@ def parity(
     found = Parity(target, engine, 0, 0, 0, 0, 0.0, allowed, None, exported.notes)
     differs: list[Any] = []
     for block in _first(stream, chosen.sample() if queries is None else queries):
-        for part in _parts(block, np.count_nonzero(function.weights)):
+        for part in _parts(block, int(np.count_nonzero(function.weights))):
             aligned = function.aligned(part)
             in_double = aligned.with_features(aligned.X.astype(np.float64))
             expected = model.scores(in_double) + chosen.adds(function)

@@ -21,6 +21,7 @@ ULP = float(np.finfo(np.float32).eps)
 PARTS = ("model", "features")
 LIVE_QUERIES = 200  # that a live engine ranks, unless told otherwise
 LARGEST = float(np.finfo(np.float32).max)
+SMALLEST = float(np.finfo(np.float32).tiny)
 _FEWEST_STEPS = 1000.0  # of float32 within a feature's spread
 
 
@@ -136,7 +137,7 @@ class FloatModel(LinearTarget):
             with np.errstate(over="ignore", under="ignore"):
                 term = FloatTerm(name, *(float(np.float32(number)) for number in exact))
             for what, number, given in zip(("weight", "mean", "spread"), term[1:], exact, strict=True):
-                lost = number == 0.0 if what != "mean" else False
+                lost = abs(number) < SMALLEST if what != "mean" else False  # smaller numbers have few digits, or none
                 if lost or not math.isfinite(number):
                     raise ValueError(
                         f"{self.name} computes with float32, which cannot hold the {what} {given:g} of the feature "

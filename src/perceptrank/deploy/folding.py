@@ -205,7 +205,8 @@ def _refusal(transform: Transform, function: RankingFunction) -> ValueError:
         why = "depends on the other documents of the query, so no weights of a document's own features rank alike"
     else:
         why = "is not linear in each feature, so no weights of raw features rank alike"
-    goes = all(type(one) in _IN_GRAPHS or type(one) in (RunningStandardizer, RunningSpread) for one in parts)
+    every = [one for given in function.transforms for one in getattr(given, "parts", [given])]
+    goes = all(type(one) in _IN_GRAPHS or type(one) in (RunningStandardizer, RunningSpread) for one in every)
     way = "export to 'onnx', whose graph ranks a whole query, or " if goes and not function.is_sparse else ""
     return ValueError(
         f"{function.algorithm} ranks by features after {transform!r}, which {why}: {way}learn again with "

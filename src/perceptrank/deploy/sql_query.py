@@ -52,8 +52,12 @@ class SqlQuery(LinearTarget):
         *features, score = names
         if score in features:
             raise ValueError(f"a feature is called {score!r}, as the column of scores: set the option score of sql")
-        if any("\0" in name or not name for name in names):
-            raise ValueError("SQL cannot hold a column with an empty name, or one with a zero byte: rename the feature")
+        for name in names:
+            if not name or "\0" in name or name.encode(errors="replace").decode() != name:
+                raise ValueError(
+                    f"SQL cannot hold a column called {name!r}: a name is not empty, has no zero byte, and is "
+                    "text that UTF-8 can hold; rename the feature"
+                )
         if self.dialect == "duckdb":
             seen: dict[str, str] = {}
             for name in names:
