@@ -27,6 +27,11 @@ def test_reversed_pairs_are_found(pair, tolerance):
         for i, j in itertools.permutations(range(len(scores)), 2)
     )
     assert is_reversed(scores, others, tolerance) == found
+    found = any(
+        scores[i] - scores[j] > tolerance and others[i] <= others[j]
+        for i, j in itertools.permutations(range(len(scores)), 2)
+    )
+    assert is_reversed(scores, others, tolerance, ties=True) == found
 
 
 @pytest.fixture
@@ -162,3 +167,19 @@ def test_sparse_features_are_made_dense_in_parts(stream, monkeypatch):
     assert pr.deploy.parity(model, sparse, "python") == whole
     assert max(sizes) <= 30
     assert sum(sizes) == stream.n_documents
+
+
+def test_scores_that_an_engine_makes_equal_are_no_agreement(learned_floats, monkeypatch):
+    """A shift so large that float32 keeps nothing of the scores beside it, and an engine that knows one score only."""
+    model, floats = learned_floats()
+    for target in ("elasticsearch", "solr"):
+        assert pr.deploy.parity(model, floats, target, shift=floats).agrees
+        found = pr.deploy.parity(model, floats, target, shift=1e30)
+        assert (found.agrees, found.same, found.reversed, found.first) == (False, 0, 30, 0)
+        assert found.difference <= found.tolerance
+        assert "to which 1e+30 is added: take a smaller shift" in found.reason
+    monkeypatch.setattr(
+        python_function.PythonFunction, "run", lambda self, folded, text, columns: np.ones(len(columns))
+    )
+    found = pr.deploy.parity(model, floats, "python")
+    assert (found.agrees, found.same, found.reversed) == (False, 0, 30)

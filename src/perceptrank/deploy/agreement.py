@@ -31,10 +31,11 @@ class Parity:
     queries, documents : int
         How many were ranked.
     same : int
-        Number of queries in exactly the same order; documents of equal scores, by either, may be in any.
+        Number of queries in exactly the same order; documents of scores that are equal, by the model or by rounding, may
+        be in any.
     reversed : int
-        Number of queries with documents in another order whose scores differ by more than rounding, or more than the
-        tolerance that was given.
+        Number of queries with documents in another order, or of equal scores by the engine, whose scores by the model
+        differ by more than rounding, or more than the tolerance that was given; a shift is no part of these.
     difference : float
         Largest difference of scores, relative to the largest absolute score of the query.
     tolerance : float
@@ -123,10 +124,11 @@ def parity(
         for part in _parts(block, int(np.count_nonzero(function.weights))):
             aligned = function.aligned(part)
             in_double = aligned.with_features(aligned.X.astype(np.float64))
-            expected = model.scores(in_double) + chosen.adds(function)
+            own = model.scores(in_double)
             scores = chosen.scores(function, exported, in_double.X, in_double.offsets)
-            _check(scores, expected, chosen)
-            found = _compared(found, part, expected, scores + chosen.drops(function), differs, in_order)
+            _check(scores, own, chosen)
+            both = own, own + chosen.adds(function), scores + chosen.drops(function)
+            found = _compared(found, part, both, differs, in_order)
     reason = chosen.why_another_order() if found.reversed else ""
     return replace(found, first=min(differs)[2] if differs else None, reason=reason)
 
@@ -162,17 +164,18 @@ def _check(scores: Floats, expected: Floats, target: Target) -> None:
 
 
 def _compared(
-    found: Parity, block: QueryStream, expected: Floats, scores: Floats, differs: list[Any], in_order: float
+    found: Parity, block: QueryStream, scores: tuple[Floats, Floats, Floats], differs: list[Any], in_order: float
 ) -> Parity:
+    """Add the queries of a block, with scores of the model, those with a shift, and those of the engine."""
     same = turned = 0
     worst = found.difference
     for q, (start, stop) in enumerate(pairwise(block.offsets)):
-        one, other = expected[start:stop], scores[start:stop]
+        own, one, other = (each[start:stop] for each in scores)
         largest = float(np.abs(one).max())
         difference = float(np.abs(one - other).max()) / (largest or 1.0)
         worst = max(worst, difference)
-        reverses = is_reversed(one, other, in_order * largest)
-        same += not is_reversed(one, other, 0.0)
+        reverses = is_reversed(own, other, in_order * float(np.abs(own).max()), ties=True)
+        same += not reverses and not is_reversed(own, other, 0.0)
         turned += reverses
         if reverses or difference > found.tolerance:
             differs.append((not reverses, found.queries + q, block.qids[q]))
@@ -187,8 +190,10 @@ def _compared(
     )
 
 
-def is_reversed(scores: Floats, others: Floats, tolerance: float) -> bool:
+def is_reversed(scores: Floats, others: Floats, tolerance: float, *, ties: bool = False) -> bool:
     """Tell whether a document whose score is larger than another's, by more than the tolerance, is behind it by others.
+
+    With `ties`, also if it is not ahead.
 
     >>> is_reversed(np.array([3.0, 2.0, 2.0]), np.array([9.0, 1.0, 2.0]), 0.0)
     False
@@ -199,4 +204,4 @@ def is_reversed(scores: Floats, others: Floats, tolerance: float) -> bool:
     falling, others = scores[order], others[order]
     ahead = np.searchsorted(-falling, -(falling + tolerance), side="left")  # of each document, how many are
     least = np.concatenate([[np.inf], np.minimum.accumulate(others)])
-    return bool((least[ahead] < others).any())
+    return bool(((least[ahead] <= others) if ties else (least[ahead] < others)).any())

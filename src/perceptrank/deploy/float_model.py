@@ -162,6 +162,12 @@ class FloatModel(LinearTarget):
         """Return 4 units in the last place of float32 per feature."""
         return 4 * ULP * len(fold_function(function).places)
 
+    def why_another_order(self) -> str:
+        """Say what a shift does."""
+        if not self.shift.value:
+            return ""
+        return f"float32 keeps few digits of scores to which {self.shift.value:g} is added: take a smaller shift"
+
     def adds(self, function: RankingFunction) -> float:
         """Return the shift."""
         return float(self.shift.value)
