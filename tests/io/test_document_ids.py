@@ -188,3 +188,21 @@ def test_ids_that_are_no_utf8_are_decoded_as_comments_are(tmp_path):
     ):
         write(stream, tmp_path / name)
         assert read(tmp_path / name).docids.tolist() == ["ü", "café"]
+
+
+def test_a_block_of_parquet_without_ids_and_weights_after_one_with_them(stream, tmp_path):
+    """As of text of which a long part has no ids."""
+    bare = pr.QueryStream.from_arrays(stream.X[:2], [1, 0], qid=["c", "c"])
+    path = tmp_path / "judged.parquet"
+    for size in (1, 2**20):
+        pr.write_parquet([stream, bare], path, row_group_bytes=size)
+        check_same(pr.read_parquet(path), stream + bare)
+    with pytest.raises(ValueError, match="blocks must have the same columns, got docid"):
+        pr.write_parquet([bare, stream], path, row_group_bytes=1)
+
+
+def test_queries_of_the_same_id_would_be_one_in_parquet(stream, tmp_path):
+    for blocks in ([stream, stream], stream + stream, pr.QueryStream.concatenate([stream[1:], stream[1:]])):
+        with pytest.raises(ValueError, match="query ids must be distinct in Parquet, got '[ab]' twice"):
+            pr.write_parquet(blocks, tmp_path / "judged.parquet")
+        assert not list(tmp_path.iterdir())

@@ -64,7 +64,9 @@ def write_parquet(
     OSError
         If the file cannot be written.
     ValueError
-        If there are no queries, the columns of blocks differ or clash, or sparse features are to be dense columns.
+        If there are no queries, two have the same id, so that they would be read as one, the columns of blocks differ or
+        clash, or sparse features are to be dense columns. A block without ids or weights after others that have them
+        has empty ids, and weights of 1.
     """
     if layout is not None:
         check_choice("layout", layout, ("columns", "list", "sparse"))
@@ -72,11 +74,16 @@ def write_parquet(
     pa, parquet = import_pyarrow()
     writer: Any = None
     schema: Any = None
+    seen: set[Any] = set()
     with replaced_file(path) as file:
         try:
             for block in _row_groups(stream, row_group_bytes):
                 layout = layout or ("sparse" if block.is_sparse else "columns")
                 table = _table(pa, block, layout, schema)
+                for qid in block.qids.tolist():
+                    if qid in seen:
+                        raise ValueError(f"query ids must be distinct in Parquet, got {qid!r} twice")
+                    seen.add(qid)
                 if writer is None:
                     schema = table.schema
                     writer = parquet.ParquetWriter(file, schema)
@@ -277,10 +284,13 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     else:
         names = feature_columns(block.feature_names, block.n_features)
         columns |= {name: pa.array(np.ascontiguousarray(X[:, j])) for j, name in enumerate(names)}
-    if block.docids is not None:
-        columns[DOCID] = pa.array(block.docids.tolist(), pa.string())
-    if block.weights is not None:
-        columns[WEIGHT] = pa.array(np.repeat(block.weights, np.diff(block.offsets)))
+    before = () if schema is None else schema.names  # none of these is a feature
+    if block.docids is not None or DOCID in before:
+        docids = [""] * block.n_documents if block.docids is None else block.docids.tolist()
+        columns[DOCID] = pa.array(docids, pa.string())
+    if block.weights is not None or WEIGHT in before:
+        weights = np.ones(len(block)) if block.weights is None else block.weights
+        columns[WEIGHT] = pa.array(np.repeat(weights, np.diff(block.offsets)))
     if block.comments is not None:
         columns[COMMENT] = pa.array(block.comments.tolist(), pa.string())
     table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described)})

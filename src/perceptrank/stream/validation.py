@@ -316,9 +316,11 @@ def as_document_ids(docids: Any, n_documents: int) -> Texts | None:
     if isinstance(docids, Texts):
         names = docids
     else:
+        if isinstance(docids, (str, bytes)) or not isinstance(docids, Iterable):
+            raise ValueError(f"docids must have one id per document ({n_documents}), got {docids!r}")
         listed = docids.tolist() if hasattr(docids, "tolist") else list(docids)
         for i, one in enumerate(listed):
-            if not isinstance(one, (str, int)) or isinstance(one, bool):
+            if not isinstance(one, (str, int, np.integer)) or isinstance(one, bool):
                 raise ValueError(f"docids must be text or whole numbers, got {one!r} at document {i}")
         for i, one in enumerate(map(str, listed)):
             if not one.isascii() and one.encode(errors="replace").decode() != one:
