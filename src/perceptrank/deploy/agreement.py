@@ -31,8 +31,8 @@ class Parity:
     queries, documents : int
         How many were ranked.
     same : int
-        Number of queries in exactly the same order; documents of scores that are equal, by the model or by rounding, may
-        be in any.
+        Number of queries in exactly the same order; documents of scores that are equal, by the model or by rounding,
+        may be in any.
     reversed : int
         Number of queries with documents in another order, or of equal scores by the engine, whose scores by the model
         differ by more than rounding, or more than the tolerance that was given; a shift is no part of these.

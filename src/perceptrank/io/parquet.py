@@ -64,9 +64,9 @@ def write_parquet(
     OSError
         If the file cannot be written.
     ValueError
-        If there are no queries, two have the same id, so that they would be read as one, the columns of blocks differ or
-        clash, or sparse features are to be dense columns. A block without ids or weights after others that have them
-        has empty ids, and weights of 1.
+        If there are no queries, two have the same id, so that they would be read as one, the columns of blocks differ
+        or clash, or sparse features are to be dense columns. A block without ids or weights after others that have
+        them has empty ids, and weights of 1.
     """
     if layout is not None:
         check_choice("layout", layout, ("columns", "list", "sparse"))
