@@ -80,6 +80,20 @@ def test_sums_are_short_however_many_features_there_are():
     np.testing.assert_allclose(scores, X @ folded.weights, rtol=1e-12)
 
 
+def test_the_exported_text_itself_is_asked(learned, stream, database, monkeypatch):
+    """A query that was changed after it was written is found, whatever its table is called."""
+    table = {"table": 'shop."x"\nFROM y'}
+    assert pr.deploy.parity(learned(), stream, "sql", **database, **table).agrees
+    write = SqlQuery.write
+
+    def tampered(self, folded):
+        text, notes = write(self, folded)
+        return text.replace(" * (", " * (1 + ", 1), notes
+
+    monkeypatch.setattr(SqlQuery, "write", tampered)
+    assert not pr.deploy.parity(learned(), stream, "sql", **database, **table).agrees
+
+
 def test_the_text_runs_as_a_view_over_columns_of_other_types():
     """As docs/deploy.md says, with REAL and integer columns, NULL, and a schema."""
     duckdb = pytest.importorskip("duckdb")

@@ -46,7 +46,10 @@ class SqlQuery(LinearTarget):
         notes = ["a document's score is NULL if one of its features is"]
         if folded.is_sparse:
             notes = ["a feature that is NULL counts as 0, as those that are absent did in learning"]
-        return self._statement(folded, ".".join(map(quoted, self.table.split(".")))), notes
+        return self._statement(folded, self._table()), notes
+
+    def _table(self) -> str:
+        return ".".join(map(quoted, self.table.split(".")))
 
     def _check_names(self, names: list[str]) -> None:
         *features, score = names
@@ -109,7 +112,7 @@ class SqlQuery(LinearTarget):
         while place.lower() in {name.lower() for name in [*names, self.score]}:
             place += "_"
         if self.dialect == "duckdb":
-            statement = self._statement(folded, quoted("documents"))
+            statement = self._over(text, quoted("documents"))
             with _duckdb().connect() as connection:
                 table = {
                     place: np.arange(len(columns)),
@@ -118,7 +121,7 @@ class SqlQuery(LinearTarget):
                 connection.register("documents", table)
                 found = connection.execute(f"SELECT {quoted(self.score)} FROM ({statement}) ORDER BY {quoted(place)}")
                 return np.asarray(found.fetchnumpy()[self.score], np.float64)
-        statement = self._statement(folded, f"pg_temp.{quoted('documents')}")
+        statement = self._over(text, f"pg_temp.{quoted('documents')}")
         declared = ", ".join(f"{quoted(name)} double precision" for name in names)
         rows = "\n".join("\t".join(map(repr, [i, *row])) for i, row in enumerate(columns.tolist()))
         script = (
@@ -128,6 +131,11 @@ class SqlQuery(LinearTarget):
             f"SELECT {quoted(self.score)} FROM ({statement}) AS scored ORDER BY {quoted(place)};\n"
         )
         return np.array(self._psql(script).split(), dtype=np.float64)
+
+    def _over(self, text: str, table: str) -> str:
+        """Return the exported query, of another table."""
+        own = f"FROM {self._table()}\n"
+        return f"{text.removesuffix(own)}FROM {table}\n"
 
     def _psql(self, script: str) -> str:
         psql = find_program("psql", "a query for PostgreSQL")
