@@ -149,6 +149,9 @@ def test_features_are_found_by_name(stream, learned_floats):
         np.column_stack([floats.relevance, floats.X]), floats.relevance, group=[10] * 30, feature_names=["new", *names]
     )
     assert pr.deploy.parity(model, wider, "python").agrees
+    for wrong in (-1.0, float("nan"), float("inf"), "0.1"):
+        with pytest.raises(ValueError, match="tolerance must be a number >= 0, got"):
+            pr.deploy.parity(model, floats, "python", tolerance=wrong)
 
 
 def test_sparse_features_are_made_dense_in_parts(stream, monkeypatch):

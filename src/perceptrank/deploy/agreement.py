@@ -112,7 +112,7 @@ def parity(
     chosen, function = make_target(target, options), RankingFunction.of(model)
     if queries is not None:
         check_positive_whole("queries", queries)
-    if tolerance is not None and not 0 <= tolerance < np.inf:
+    if tolerance is not None and not (isinstance(tolerance, (int, float)) and 0 <= tolerance < np.inf):
         raise ValueError(f"tolerance must be a number >= 0, got {tolerance!r}")
     chosen = chosen.settled(model, function)
     exported, engine = chosen.export(function), chosen.engine()

@@ -322,10 +322,11 @@ def as_document_ids(docids: Any, n_documents: int) -> Texts | None:
         for i, one in enumerate(listed):
             if not isinstance(one, (str, int, np.integer)) or isinstance(one, bool):
                 raise ValueError(f"docids must be text or whole numbers, got {one!r} at document {i}")
-        for i, one in enumerate(map(str, listed)):
-            if not one.isascii() and one.encode(errors="replace").decode() != one:
+        texts = [str(one) for one in listed]
+        for i, one in enumerate(() if "".join(texts).isascii() else texts):
+            if one.encode(errors="replace").decode() != one:
                 raise ValueError(f"docids must be text that UTF-8 can hold, got {one!r} at document {i}")
-        names = Texts(map(str, listed))
+        names = Texts(texts)
     if len(names) != n_documents:
         raise ValueError(f"docids must have one id per document ({n_documents}), got {len(names)}")
     return names
