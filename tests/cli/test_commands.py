@@ -658,6 +658,17 @@ def test_all_learners_are_compared_as_far_as_settings_suit_them(run, tmp_path):
     assert "slam" in printed.stdout
 
 
+def test_a_document_whose_id_is_empty_is_called_by_its_number(run, stream, tmp_path):
+    docids = ["", *(f"d{row}" for row in range(1, stream.n_documents))]
+    named = pr.QueryStream(stream.X, stream.relevance, stream.offsets, docids=docids)
+    pr.write_letor(named, tmp_path / "s.txt")
+    run("learn", tmp_path / "s.txt", "--save", tmp_path / "m.json")
+    ranked = json.loads(run("rank", tmp_path / "m.json", tmp_path / "s.txt", "--json").stdout.splitlines()[0])
+    assert {one["docid"] for one in ranked["documents"]} == {"1", *docids[1 : stream.offsets[1]]}
+    shown = json.loads(run("show", tmp_path / "m.json", tmp_path / "s.txt", "--json", "--documents", 999).stdout)
+    assert "'docid'" not in str(shown["query"]["documents"])
+
+
 def test_rank_names_documents_and_writes_json(run, stream, tmp_path):
     qids = [f"red shoes {q}" for q in range(len(stream))]
     docids = [f"d {row}" for row in range(stream.n_documents)]

@@ -127,3 +127,26 @@ def test_a_run_from_weights_is_resumed(run, data, weights, tmp_path):
     run("learn", tmp_path / "day.parquet", "--save", plain)
     other = run("learn", tmp_path / "day.parquet", "--save", plain, "--set", "zero=title", "--resume", code=1)
     assert "was learned with zero None, not ['title']" in " ".join(other.output.split())
+
+
+def solr_model(weights):
+    features = [{"name": name} for name in weights]
+    return {"class": "org.apache.solr.ltr.model.LinearModel", "features": features, "params": {"weights": weights}}
+
+
+@pytest.mark.parametrize("made", [dict, solr_model])
+def test_weights_go_wherever_a_model_goes(run, data, tmp_path, made):
+    """A shop's own weights can be shown, exported, checked and ranked with before anything is learned."""
+    path = tmp_path / "now.json"
+    path.write_text(json.dumps(made(WEIGHTS)))
+    fixed = pr.FixedRanker(WEIGHTS)
+    exported = run("export", path, "--to", "sql").stdout
+    assert exported == pr.deploy.export(fixed, "sql").text
+    assert json.loads(run("parity", path, tmp_path / "day.parquet", "--to", "python", "--json").stdout)["agrees"]
+    ranked = json.loads(run("rank", path, tmp_path / "day.parquet", "--json").stdout.splitlines()[0])
+    expected = np.sort(fixed.scores(data)[:6])[::-1]
+    np.testing.assert_allclose([one["score"] for one in ranked["documents"]], expected)
+    shown = json.loads(run("show", path, tmp_path / "day.parquet", "--json").stdout)
+    assert {one["feature"] for one in shown["features"]} == set(WEIGHTS)
+    run("learn", tmp_path / "day.parquet", "--save", tmp_path / "new.json")
+    assert "title" in run("show", tmp_path / "new.json", tmp_path / "day.parquet", "--since", path).stdout

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import perceptrank as pr
 from perceptrank.cli.app import app
-from perceptrank.deploy import python_function
+from perceptrank.deploy import agreement, python_function
 from perceptrank.deploy.agreement import is_reversed
 
 SCORES = st.integers(1, 7).flatmap(
@@ -27,6 +27,11 @@ def test_reversed_pairs_are_found(pair, tolerance):
         for i, j in itertools.permutations(range(len(scores)), 2)
     )
     assert is_reversed(scores, others, tolerance) == found
+    found = any(
+        scores[i] - scores[j] > tolerance and others[i] <= others[j]
+        for i, j in itertools.permutations(range(len(scores)), 2)
+    )
+    assert is_reversed(scores, others, tolerance, ties=True) == found
 
 
 @pytest.fixture
@@ -126,3 +131,58 @@ def test_the_command_parity(files, wrong):
     found = json.loads(done.stdout)
     assert (found["agrees"], found["reversed"], found["queries"]) == (False, 1, 40)
     assert found["engine"].startswith("CPython")
+
+
+def test_features_are_found_by_name(stream, learned_floats):
+    """Columns in another order, or more of them, are no difference, neither in parity nor for a shift."""
+    model, floats = learned_floats()
+    names = list(floats.feature_names)
+    for ranker in (model, pr.FixedRanker({"field_7": 2.0, "field_3": -1.0})):
+        for chosen in (names[::-1], [*names[5:], *names[:5]]):
+            other = floats.select(chosen)
+            for target in ("python", "elasticsearch"):
+                found = pr.deploy.parity(ranker, other, target)
+                assert (found.agrees, found.queries) == (True, 30)
+            one, two = (pr.deploy.export(ranker, "solr", shift=given).text for given in (floats, other))
+            assert one == two
+    wider = pr.QueryStream.from_arrays(
+        np.column_stack([floats.relevance, floats.X]), floats.relevance, group=[10] * 30, feature_names=["new", *names]
+    )
+    assert pr.deploy.parity(model, wider, "python").agrees
+    for wrong in (-1.0, float("nan"), float("inf"), "0.1"):
+        with pytest.raises(ValueError, match="tolerance must be a number >= 0, got"):
+            pr.deploy.parity(model, floats, "python", tolerance=wrong)
+
+
+def test_sparse_features_are_made_dense_in_parts(stream, monkeypatch):
+    sparse = stream.to_sparse()
+    model = pr.ListwisePerceptron(transforms="running-spread")
+    model.learn(sparse)
+    whole = pr.deploy.parity(model, sparse, "python")
+    monkeypatch.setattr(agreement, "_DENSE_BYTES", 8 * int(np.count_nonzero(model.coef_)) * 30)
+    sizes, run = [], python_function.PythonFunction.run
+
+    def measured(self, folded, text, columns):
+        sizes.append(len(columns))
+        return run(self, folded, text, columns)
+
+    monkeypatch.setattr(python_function.PythonFunction, "run", measured)
+    assert pr.deploy.parity(model, sparse, "python") == whole
+    assert max(sizes) <= 30
+    assert sum(sizes) == stream.n_documents
+
+
+def test_scores_that_an_engine_makes_equal_are_no_agreement(learned_floats, monkeypatch):
+    """A shift so large that float32 keeps nothing of the scores beside it, and an engine that knows one score only."""
+    model, floats = learned_floats()
+    for target in ("elasticsearch", "solr"):
+        assert pr.deploy.parity(model, floats, target, shift=floats).agrees
+        found = pr.deploy.parity(model, floats, target, shift=1e30)
+        assert (found.agrees, found.same, found.reversed, found.first) == (False, 0, 30, 0)
+        assert found.difference <= found.tolerance
+        assert "to which 1e+30 is added: take a smaller shift" in found.reason
+    monkeypatch.setattr(
+        python_function.PythonFunction, "run", lambda self, folded, text, columns: np.ones(len(columns))
+    )
+    found = pr.deploy.parity(model, floats, "python")
+    assert (found.agrees, found.same, found.reversed) == (False, 0, 30)

@@ -483,3 +483,14 @@ def test_documents_go_by_their_ids_or_comments(stream, learned):
     named = pr.QueryStream.from_arrays(query.X, query.relevance, feature_names=query.feature_names, docids=ids)
     found = pr.deploy.explain(ranker, named).contributions()
     assert [ids[k] for k in found.places] == list(found.documents)
+
+
+def test_another_model_that_does_not_know_the_queries_is_said(stream, learned):
+    """Which of the two lacks features is told, and the way out."""
+    unlike = pr.FixedRanker({"of another shop": 1.0})
+    with pytest.raises(
+        ValueError, match=r"the other model cannot rank the queries .*'of another shop'.*without queries"
+    ):
+        pr.deploy.explain(learned(), stream, since=unlike)
+    kinds = {one.feature: one.kind for one in pr.deploy.explain(learned(), since=unlike).changes}
+    assert kinds["of another shop"] == "disappeared"

@@ -127,6 +127,7 @@ def test_all_that_rank_by_one_vector_fold(stream, make):
         ("query-rank", "QueryRank.*depends on the other documents.*export to 'onnx'"),
         (["running", "clip"], r"Clip\(3\), which is not linear.*export to 'onnx'"),
         ("signed-log", "not linear"),
+        (["clip", "bins"], r"Clip\(3\), which is not linear in each feature, so no .* alike: learn again"),
         ("missing", "Missing.*not linear.*export to 'onnx'"),
         (["running", "random-relu:n_features=8"], "RandomRelu.*functions of all features together.*export to 'onnx'"),
         ("random-fourier:n_features=8", "RandomFourier.*not linear.*export to 'onnx'"),

@@ -67,10 +67,11 @@ def test_weights_add_up_to_1_and_rank_as_the_model_does(server):
         assert sum(weights) == pytest.approx(1.0, abs=1e-15)
         np.testing.assert_allclose(np.array(weights) * model.coef_.sum(), model.coef_[kept], rtol=1e-14)
         found = pr.deploy.parity(model, stream, "hybrid", server=server)
-        assert found.agrees, (seed, found)
+        assert found.agrees == (found.reversed == 0), (seed, found)
         assert found.engine.startswith(f"an emulation of hybrid search by {server}")
         assert "no engine was asked" in found.engine
         if server == "elasticsearch":
+            assert found.agrees
             assert found.same == found.queries
             assert found.difference <= 4 * FLOAT * kept.sum()
         else:
@@ -96,7 +97,10 @@ def test_the_lowest_score_of_opensearch_is_not_0():
     X = np.column_stack([[0.0, 0.0001, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     stream = pr.QueryStream.from_arrays(X, [0, 0, 1], group=[3], feature_names=NAMES)
     found = pr.deploy.parity(model, stream, "hybrid")
-    assert (found.same, found.reversed, found.agrees) == (0, 0, True)
+    assert (found.same, found.reversed, found.agrees, found.first) == (0, 1, False, 0)
+    assert found.reason == "OpenSearch makes 0.001, not 0, of the lowest score of a clause"
+    allowed = pr.deploy.parity(model, stream, "hybrid", tolerance=0.002)
+    assert (allowed.same, allowed.reversed, allowed.agrees, allowed.reason) == (0, 0, True, "")
     assert found.difference == pytest.approx(0.001, rel=1e-3)
     assert any("becomes 0.001, not 0" in note for note in found.notes)
     assert pr.deploy.parity(model, stream, "hybrid", server="elasticsearch").same == 1
@@ -128,8 +132,9 @@ def test_real_streams_are_in_the_same_order(name):
     )
     few.learn(shifted)
     found = pr.deploy.parity(few, shifted, "hybrid")
-    assert found.agrees
-    assert found.reversed == 0
+    assert not found.agrees
+    assert found.same + found.reversed >= 0.98 * len(real)
+    assert pr.deploy.parity(few, shifted, "hybrid", tolerance=0.005).agrees
 
 
 def test_requests_have_a_clause_per_feature():
@@ -208,3 +213,20 @@ def test_weights_that_float32_cannot_hold_are_refused():
     model.learn(stream.with_features(np.zeros_like(stream.X)))
     with pytest.raises(ValueError, match=r"float32, which cannot hold 1e-60 of the feature 'vector'"):
         pr.deploy.export(model, "hybrid")
+
+
+def test_an_order_of_opensearch_that_is_another_is_no_agreement_on_the_command_line(tmp_path):
+    model, _ = made()
+    X = np.column_stack([[0.0, 0.0001, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    stream = pr.QueryStream.from_arrays(X, [0, 0, 1], group=[3], feature_names=NAMES)
+    pr.write_parquet(stream, tmp_path / "day.parquet")
+    model.save(tmp_path / "model.json")
+    words = ["parity", str(tmp_path / "model.json"), str(tmp_path / "day.parquet"), "--to", "hybrid"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 1
+    assert "another order beyond rounding: 1" in done.stdout
+    assert "they rank differently, first in query 0, because OpenSearch makes 0.001, not 0" in done.stdout
+    done = CliRunner().invoke(app, [*words, "--tolerance", "0.01"])
+    assert done.exit_code == 0
+    assert "they rank alike" in done.stdout
+    assert CliRunner().invoke(app, [*words, "--tolerance", "nan"]).exit_code != 0

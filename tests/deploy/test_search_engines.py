@@ -71,6 +71,9 @@ def test_what_float32_cannot_hold_is_refused_or_said(learned):
         ValueError, match=r"solr computes with float32, which cannot hold the weight .* of the feature 'a'"
     ):
         pr.deploy.export(model, "solr", normalizers=False)
+    for weight in (1e-46, 1e-40, 4e38):  # of 1e-40 float32 holds a few digits only
+        with pytest.raises(ValueError, match=f"cannot hold the weight {weight:g}".replace("+", r"\+")):
+            pr.deploy.export(pr.FixedRanker({"a": weight, "b": 1.0}), "solr")
     notes = pr.deploy.export(learned(), "elasticsearch").notes
     assert any("float32 holds few digits of what distinguishes documents in 'title bm25'" in note for note in notes)
     with pytest.raises(ValueError, match="depends on the other documents of the query"):

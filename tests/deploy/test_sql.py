@@ -7,7 +7,7 @@ import pytest
 from support import real_streams
 
 import perceptrank as pr
-from perceptrank.deploy.sql_query import MOST_COLUMNS
+from perceptrank.deploy.sql_query import MOST_COLUMNS, SqlQuery
 
 TRANSFORMS = [None, "running", "running-spread", ["running", "running"]]
 
@@ -57,6 +57,43 @@ def test_thousands_of_terms_are_not_too_deep_for_duckdb():
     assert pr.deploy.parity(*model_of(1500), "sql").agrees
 
 
+def test_sums_are_short_however_many_features_there_are():
+    """DuckDB's time to plan grows with depth x terms, so that sums are of few terms, groups or groups of groups."""
+    n = 10_000
+    model = pr.FixedRanker({f"f{j}": 1.0 + j for j in range(n)})
+    text = pr.deploy.export(model, "sql").text
+    assert text.count(" * ") == n
+    lengths, longest = [1], 1
+    for character in text:
+        if character == "(":
+            lengths.append(1)
+        elif character == ")":
+            longest = max(longest, lengths.pop())
+        elif character == "+":
+            lengths[-1] += 1
+    assert max(longest, *lengths) <= 50
+    X = np.random.default_rng(0).normal(size=(3, n))
+    folded = pr.deploy.fold(model)
+    duckdb = pytest.importorskip("duckdb")
+    assert duckdb is not None
+    scores = SqlQuery().run(folded, text, X)
+    np.testing.assert_allclose(scores, X @ folded.weights, rtol=1e-12)
+
+
+def test_the_exported_text_itself_is_asked(learned, stream, database, monkeypatch):
+    """A query that was changed after it was written is found, whatever its table is called."""
+    table = {"table": 'shop."x"\nFROM y'}
+    assert pr.deploy.parity(learned(), stream, "sql", **database, **table).agrees
+    write = SqlQuery.write
+
+    def tampered(self, folded):
+        text, notes = write(self, folded)
+        return text.replace(" * (", " * (1 + ", 1), notes
+
+    monkeypatch.setattr(SqlQuery, "write", tampered)
+    assert not pr.deploy.parity(learned(), stream, "sql", **database, **table).agrees
+
+
 def test_the_text_runs_as_a_view_over_columns_of_other_types():
     """As docs/deploy.md says, with REAL and integer columns, NULL, and a schema."""
     duckdb = pytest.importorskip("duckdb")
@@ -82,6 +119,7 @@ def test_what_sql_cannot_take_is_refused():
     refused(["a", "n" * 64], "PostgreSQL cuts names off after 63 bytes", dialect="postgresql")
     refused(["a", "score"], "a feature is called 'score', as the column of scores: set the option score")
     refused(["a", "b\0"], "zero byte")
+    refused(["a", "b\ud800"], r"SQL cannot hold a column called 'b\\ud800'.*UTF-8")
     refused(
         ["a", "b"], "dialect of the target sql must be one of 'duckdb', 'postgresql', got 'oracle'", dialect="oracle"
     )

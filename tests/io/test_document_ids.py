@@ -163,3 +163,39 @@ def test_weights_in_parquet_that_are_wrong(stream, tmp_path):
     stream.to_frame().assign(query_weight=-1.0).to_parquet(path)
     with pytest.raises(pr.FormatError, match=r"s\.parquet.*finite and not negative, got -1"):
         pr.read_parquet(path)
+
+
+@pytest.mark.parametrize("comments", [None, ["", "a", "b"], ["free text", "a", ""]])
+def test_ids_of_text_are_read_back_if_the_first_is_empty(tmp_path, comments):
+    stream = pr.QueryStream(np.eye(3), [0, 1, 2], [0, 1, 3], docids=["", "", "c"], comments=comments)
+    path = tmp_path / "judged.txt"
+    for blocks in (stream, [stream[:1], stream[1:]]):
+        pr.write_letor(blocks, path)
+        for read in (pr.read_letor(path), pr.read_letor(path, comments=True), next(iter(pr.scan_letor(path)))):
+            assert read.docids.tolist() == ["", "", "c"]
+
+
+def test_ids_that_are_no_utf8_are_decoded_as_comments_are(tmp_path):
+    path = tmp_path / "judged.txt"
+    path.write_bytes("1 qid:1 1:1 # docid = ü\n".encode() + "0 qid:1 1:2 # docid = café\n".encode("latin-1"))
+    stream = pr.read_letor(path, comments=True)
+    assert stream.docids.tolist() == ["ü", "café"]
+    assert stream.comments.tolist() == ["docid = ü", "docid = café"]
+    for write, read, name in (
+        (pr.write_letor, pr.read_letor, "again.txt"),
+        (pr.write_parquet, pr.read_parquet, "again.parquet"),
+        (pr.write_store, pr.open_store, "again.store"),
+    ):
+        write(stream, tmp_path / name)
+        assert read(tmp_path / name).docids.tolist() == ["ü", "café"]
+
+
+def test_a_block_of_parquet_without_ids_and_weights_after_one_with_them(stream, tmp_path):
+    """As of text of which a long part has no ids."""
+    bare = pr.QueryStream.from_arrays(stream.X[:2], [1, 0], qid=["c", "c"])
+    path = tmp_path / "judged.parquet"
+    for size in (1, 2**20):
+        pr.write_parquet([stream, bare], path, row_group_bytes=size)
+        check_same(pr.read_parquet(path), stream + bare)
+    with pytest.raises(ValueError, match="blocks must have the same columns, got docid"):
+        pr.write_parquet([bare, stream], path, row_group_bytes=1)

@@ -105,6 +105,9 @@ def test_ids_and_weights_are_columns_of_frames(library):
     ("given", "problem"),
     [
         ({"docids": ["a"]}, r"docids must have one id per document \(3\), got 1"),
+        ({"docids": ["a", "b", "\udc80"]}, r"docids must be text that UTF-8 can hold, got '\\udc80' at document 2"),
+        ({"docids": "abc"}, r"docids must have one id per document \(3\), got 'abc'"),
+        ({"docids": 5}, r"docids must have one id per document \(3\), got 5"),
         ({"docids": ["a", "b", 1.5]}, "docids must be text or whole numbers, got 1.5 at document 2"),
         ({"weights": [1, 2, 3, 4]}, r"one number per query \(2\) or per document \(3\), got shape \(4,\)"),
         ({"weights": [1, -2]}, "weights must be finite and not negative, got -2.0 for query 1"),
@@ -165,3 +168,8 @@ def test_features_that_differ_from_those_learned_are_named():
     with pytest.raises(ValueError, match=r"got 'c' where 'a' was learned; stream.select\("):
         ranker.scores(other)
     ranker.scores(other.select(ranker.feature_names_in_))
+
+
+def test_whole_numbers_of_numpy_are_ids():
+    stream = pr.QueryStream.from_arrays(np.eye(2), [0, 1], docids=[np.int64(3), np.uint8(7)])
+    assert stream.docids.tolist() == ["3", "7"]

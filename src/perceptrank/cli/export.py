@@ -8,6 +8,7 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.files import Writes
+from perceptrank.cli.models import load_ranker
 from perceptrank.cli.options import Model, Target, TargetOptions
 from perceptrank.cli.streams import complain, standard_output
 
@@ -27,7 +28,7 @@ def export(
     """
     from perceptrank.cli.making import parse_settings
 
-    exported = pr.deploy.export(pr.load(model), to, **parse_settings(pairs or []))
+    exported = pr.deploy.export(load_ranker(model), to, **parse_settings(pairs or []))
     if out is None:
         if not exported.is_text and sys.stdout.isatty():
             raise ValueError(f"{to} is no text, which a terminal could show: name a file with --out")

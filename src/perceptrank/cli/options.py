@@ -44,7 +44,14 @@ Files = Annotated[
     ),
     Reads(What.data),
 ]
-Model = Annotated[str, typer.Argument(help="Model that 'perceptrank learn' has saved."), Reads()]
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="Model that 'perceptrank learn' has saved, or weights: names and weights as JSON, a linear model of Solr, "
+        "Elasticsearch or OpenSearch."
+    ),
+    Reads(),
+]
 Target = Annotated[
     str,
     typer.Option(

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import perceptrank as pr
+from perceptrank.cli.models import load_ranker
 from perceptrank.cli.options import AsJson, Model, Target, TargetOptions
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
@@ -29,13 +30,21 @@ def parity(
         int | None,
         typer.Option(min=1, help="Queries to rank, the first ones; by default all, or 200 of a live engine."),
     ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="By how much scores may differ, relative to the largest of a query, and documents be in another "
+            "order; by default by rounding.",
+        ),
+    ] = None,
     pairs: TargetOptions = None,
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
     """Rank queries by a model and by the engine it is exported to, and compare; exit with status 1 if they differ.
 
-    Order counts but for documents of equal scores, and scores but for rounding. A search engine that --url names gets
+    Order counts but for documents of equal scores, and both but for rounding. A search engine that --url names gets
     an index or documents of its own, which are removed afterwards.
 
     Example: perceptrank parity model.json test.txt.gz --to onnx
@@ -45,19 +54,28 @@ def parity(
     settings = parse_settings(pairs or [])
     if url is not None and settings.setdefault("url", url) != url:
         raise ValueError("url is given twice, by --url and by --set")
-    ranker = pr.load(model)
+    ranker = load_ranker(model)
     with ProgressBar("ranking") as bar:
-        found = pr.deploy.parity(ranker, reading.blocks(bar), to, queries=queries, **settings)
+        found = pr.deploy.parity(
+            ranker,
+            reading.blocks(bar, names=ranker._needed_names),
+            to,
+            queries=queries,
+            tolerance=tolerance,
+            **settings,
+        )
     if as_json:
         first = None if found.first is None else str(found.first)
         print_json({**asdict(found), "first": first, "agrees": found.agrees})
     else:
         say(f"{found.target} by {found.engine}: {found.queries:,} queries, {found.documents:,} documents")
-        say(f"same order: {found.same:,} queries; another order beyond rounding: {found.reversed:,}")
-        allowed = f"{found.tolerance:.2g} is rounding"
+        beyond = "rounding" if tolerance is None else "the tolerance"
+        say(f"same order: {found.same:,} queries; another order beyond {beyond}: {found.reversed:,}")
+        allowed = f"{found.tolerance:.2g} is allowed"
         say(f"largest difference of scores: {found.difference:.2g} of the query's largest, {allowed}")
-        verdict = "they rank alike" if found.agrees else f"they differ, first in query {found.first}"
-        say(verdict)
+        why = f", because {found.reason}" if found.reason else ""
+        they = f"they {'rank differently' if found.reversed else 'differ'}, first in query {found.first}{why}"
+        say("they rank alike" if found.agrees else they)
         for note in found.notes:
             say(f"note: {note}")
     if not found.agrees:

@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import perceptrank as pr
 from perceptrank.cli.files import Writes
+from perceptrank.cli.models import load_ranker
 from perceptrank.cli.options import Model
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
@@ -39,7 +39,7 @@ def rank(
 
     if not tag or any(one.isspace() for one in tag):
         raise ValueError(f"the tag must be one word, got {tag!r}")
-    ranker = pr.load(model)
+    ranker = load_ranker(model)
 
     def write(file: IO[bytes]) -> None:
         with ProgressBar("ranking") as bar:
@@ -85,6 +85,6 @@ def _names(block: "QueryStream") -> list[str]:
     docids = [""] * block.n_documents if block.docids is None else block.docids.tolist()
     comments = [""] * block.n_documents if block.comments is None else block.comments.tolist()
     return [
-        docid or next(iter(comment.split()), str(number))
+        docid or next(iter(comment.removesuffix("docid =").split()), str(number))  # an id that is empty is none
         for docid, comment, number in zip(docids, comments, numbers, strict=True)
     ]

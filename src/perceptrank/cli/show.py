@@ -10,6 +10,7 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.files import Reads, What, Writes
+from perceptrank.cli.models import load_ranker
 from perceptrank.cli.options import AsJson, Model
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
@@ -66,7 +67,7 @@ def show(
         check_drawable(plot)
     if not queries.files and (query is not None or why):
         raise ValueError(f"{'--query' if query is not None else '--why'} needs a file to find documents in")
-    ranker, other = pr.load(model), None if since is None else pr.load(since)
+    ranker, other = load_ranker(model), None if since is None else load_ranker(since)
     found: list[QueryStream] = []
     blocks: Any = None
     with ProgressBar("reading") as bar:

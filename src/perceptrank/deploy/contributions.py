@@ -211,6 +211,6 @@ def document_names(query: QueryStream) -> list[str]:
     docids = [""] * query.n_documents if query.docids is None else query.docids.tolist()
     comments = [""] * query.n_documents if query.comments is None else query.comments.tolist()
     return [
-        docid or next(iter(comment.split()), str(number))
+        docid or next(iter(comment.removesuffix("docid =").split()), str(number))
         for number, (docid, comment) in enumerate(zip(docids, comments, strict=True), start=1)
     ]

@@ -310,7 +310,9 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
         blocks = as_blocks(stream, required=True)
         first = next(blocks)
         stream, kept = (chain([first], blocks), None) if is_iterator else (stream, stream)
-    models = [Terms.of(one, first) for one in ([ranker] if since is None else [ranker, since])]
+    models = [Terms.of(ranker, first)]
+    if since is not None:
+        models.append(_other_terms(since, first))
     measured = [None] * len(models) if stream is None else measure_importance(models, stream)
     found = [effects_of(one, importance) for one, importance in zip(models, measured, strict=True)]
     terms, effects, notes = models[0], found[0], list(models[0].notes)
@@ -328,6 +330,19 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
     name = str(getattr(ranker, "name", type(ranker).__name__))
     history = history_of(terms.model, terms.state)
     return Explanation(name, repr(ranker), history, effects.importance_is, changes, tuple(notes), terms, effects, kept)
+
+
+def _other_terms(since: Any, first: QueryStream | None) -> Terms:
+    """Read the model to compare with; raise if it does not know the queries."""
+    try:
+        return Terms.of(since, first)
+    except ValueError as error:
+        if first is None:
+            raise
+        raise ValueError(
+            f"the other model cannot rank the queries to compare by: {error}; without queries, models are compared by "
+            "what they know"
+        ) from None
 
 
 def find_query(stream: Blocks, qid: Any = None) -> QueryStream:

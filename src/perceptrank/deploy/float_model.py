@@ -21,6 +21,7 @@ ULP = float(np.finfo(np.float32).eps)
 PARTS = ("model", "features")
 LIVE_QUERIES = 200  # that a live engine ranks, unless told otherwise
 LARGEST = float(np.finfo(np.float32).max)
+SMALLEST = float(np.finfo(np.float32).tiny)
 _FEWEST_STEPS = 1000.0  # of float32 within a feature's spread
 
 
@@ -93,9 +94,8 @@ class FloatModel(LinearTarget):
         """Return this target with a shift that is a number."""
         if isinstance(self.shift, Shift):
             return self
-        folded = fold_function(function)
-        dropped = self.left_out(folded)
-        made = make_shift(self.shift, self.name, model, folded, dropped, standardised=self.normalizers)
+        dropped = self.left_out(fold_function(function))
+        made = make_shift(self.shift, self.name, model, function, dropped, standardised=self.normalizers)
         return replace(self, shift=made)
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
@@ -137,7 +137,7 @@ class FloatModel(LinearTarget):
             with np.errstate(over="ignore", under="ignore"):
                 term = FloatTerm(name, *(float(np.float32(number)) for number in exact))
             for what, number, given in zip(("weight", "mean", "spread"), term[1:], exact, strict=True):
-                lost = number == 0.0 if what != "mean" else False
+                lost = abs(number) < SMALLEST if what != "mean" else False  # smaller numbers have few digits, or none
                 if lost or not math.isfinite(number):
                     raise ValueError(
                         f"{self.name} computes with float32, which cannot hold the {what} {given:g} of the feature "
@@ -161,6 +161,12 @@ class FloatModel(LinearTarget):
     def tolerance(self, function: RankingFunction) -> float:
         """Return 4 units in the last place of float32 per feature."""
         return 4 * ULP * len(fold_function(function).places)
+
+    def why_another_order(self) -> str:
+        """Say what a shift does."""
+        if not self.shift.value:
+            return ""
+        return f"float32 keeps few digits of scores to which {self.shift.value:g} is added: take a smaller shift"
 
     def adds(self, function: RankingFunction) -> float:
         """Return the shift."""

@@ -211,7 +211,8 @@ def _refusal(transform: Transform, function: RankingFunction) -> ValueError:
         why = "makes functions of all features together that are not linear, so no weights of raw features rank alike"
     else:
         why = "is not linear in each feature, so no weights of raw features rank alike"
-    goes = all(type(one) in _IN_GRAPHS or type(one) in (RunningStandardizer, RunningSpread) for one in parts)
+    every = [one for given in function.transforms for one in getattr(given, "parts", [given])]
+    goes = all(type(one) in _IN_GRAPHS or type(one) in (RunningStandardizer, RunningSpread) for one in every)
     way = "export to 'onnx', whose graph ranks a whole query, or " if goes and not function.is_sparse else ""
     return ValueError(
         f"{function.algorithm} ranks by features after {transform!r}, which {why}: {way}learn again with "

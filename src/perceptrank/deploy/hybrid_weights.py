@@ -141,6 +141,16 @@ class HybridWeights(Target):
         lowest = float(LOWEST) if self.server == "opensearch" else 0.0
         return (4 * ULP + lowest) * len(self._fold(function).places)
 
+    def order_tolerance(self, function: RankingFunction) -> float:
+        """Return what is rounding: not what OpenSearch adds to the lowest scores, which changes orders."""
+        return 4 * ULP * len(self._fold(function).places)
+
+    def why_another_order(self) -> str:
+        """Say what the engines do otherwise than `query-minmax`."""
+        if self.server == "opensearch":
+            return "OpenSearch makes 0.001, not 0, of the lowest score of a clause"
+        return "Elasticsearch takes scores of a clause that differ by less than 0.000001 for equal"
+
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
         """Return the scores of documents as the engine computes them, times the sum of the model's weights.
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.linear_ranker import LinearRanker
+from perceptrank.stream.query_stream import QueryStream
 from perceptrank.transforms.composition import Chain
 from perceptrank.transforms.transform import Transform
 
@@ -60,6 +61,13 @@ class RankingFunction:
             raise ValueError(f"features must have different names to be exported, got {twice!r} twice")
         name = str(getattr(model, "name", type(model).__name__))
         return cls(name, names, state.feature_names is not None, transforms, weights, state.takes_sparse)
+
+    def aligned(self, block: QueryStream) -> QueryStream:
+        """Return a block with the features of the model alone, in their order, if it has all of them by name."""
+        names = block.feature_names
+        if not self.is_named or names is None or names == self.names or not set(self.names) <= set(names):
+            return block
+        return block.select(self.names)
 
     def notes(self) -> list[str]:
         """Say what of the features whoever deploys the model must know."""

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.deploy.folding import Folded
+from perceptrank.deploy.folding import fold_function
+from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.io.sources import format_of, open_sources
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
@@ -33,7 +34,9 @@ def given_shift(value: float) -> Shift:
     return Shift(rounded, _promise(rounded, f"documents that scored {-rounded:g} or more")) if rounded else NO_SHIFT
 
 
-def make_shift(given: Any, target: str, model: Any, folded: Folded, dropped: float, *, standardised: bool) -> Shift:
+def make_shift(
+    given: Any, target: str, model: Any, function: RankingFunction, dropped: float, *, standardised: bool
+) -> Shift:
     """Return a shift that makes scores 0 or more.
 
     Parameters
@@ -44,13 +47,14 @@ def make_shift(given: Any, target: str, model: Any, folded: Folded, dropped: flo
         Name of the target, for messages.
     model : learner
         What is exported.
-    folded : Folded
-        The same, folded.
+    function : RankingFunction
+        What it ranks by.
     dropped : float
         What the engine leaves out of every score.
     standardised : bool
         True if the engine subtracts means, so that it rounds numbers of their size.
     """
+    folded = fold_function(function)
     weights = folded.weights[folded.places]
     offsets = np.abs(folded.offsets[folded.places]) if standardised else np.zeros(len(weights))
     if isinstance(given, str) and given == "auto":
@@ -68,7 +72,8 @@ def make_shift(given: Any, target: str, model: Any, folded: Folded, dropped: flo
     least, size, documents = math.inf, 0.0, 0
     for block in as_blocks(_opened(given, target, len(folded.names)), required=True):
         for part in block.blocks():
-            in_double = part.with_features(part.X.astype(np.float64))
+            aligned = function.aligned(part)
+            in_double = aligned.with_features(aligned.X.astype(np.float64))
             least = min(least, float(np.min(model.scores(in_double))) - dropped)
             size = max(size, float(((np.abs(folded.columns(in_double.X)) + offsets) @ np.abs(weights)).max()))
             documents += part.n_documents

@@ -12,7 +12,7 @@ from perceptrank.kernels.arrays import Floats
 
 DIALECTS = ("duckdb", "postgresql")
 _DOUBLE = {"duckdb": "DOUBLE", "postgresql": "DOUBLE PRECISION"}
-_NEAR = 50  # terms that are added one after the other: DuckDB's expressions may be 1000 deep
+_NEAR = 50  # terms that are added one after the other
 
 # Of PostgreSQL: bytes of a name before it is cut off, and double precision columns that fit into a row of 8 kB.
 LONGEST_NAME = 63
@@ -46,14 +46,21 @@ class SqlQuery(LinearTarget):
         notes = ["a document's score is NULL if one of its features is"]
         if folded.is_sparse:
             notes = ["a feature that is NULL counts as 0, as those that are absent did in learning"]
-        return self._statement(folded, ".".join(map(quoted, self.table.split(".")))), notes
+        return self._statement(folded, self._table()), notes
+
+    def _table(self) -> str:
+        return ".".join(map(quoted, self.table.split(".")))
 
     def _check_names(self, names: list[str]) -> None:
         *features, score = names
         if score in features:
             raise ValueError(f"a feature is called {score!r}, as the column of scores: set the option score of sql")
-        if any("\0" in name or not name for name in names):
-            raise ValueError("SQL cannot hold a column with an empty name, or one with a zero byte: rename the feature")
+        for name in names:
+            if not name or "\0" in name or name.encode(errors="replace").decode() != name:
+                raise ValueError(
+                    f"SQL cannot hold a column called {name!r}: a name is not empty, has no zero byte, and is "
+                    "text that UTF-8 can hold; rename the feature"
+                )
         if self.dialect == "duckdb":
             seen: dict[str, str] = {}
             for name in names:
@@ -75,8 +82,7 @@ class SqlQuery(LinearTarget):
         terms = [self._term(term, folded.is_sparse) for term in folded.terms()]
         if folded.bias:
             terms.append(self._number(folded.bias))
-        groups = [" +\n  ".join(terms[place : place + _NEAR]) for place in range(0, len(terms), _NEAR)]
-        total = "(\n  " + "\n) + (\n  ".join(groups) + "\n)"
+        total = _sum(terms)
         return (
             f"-- Scores of documents: a linear model ({folded.algorithm}) that perceptrank has exported, for "
             f"{self.dialect}.\nSELECT *, {total} AS {quoted(self.score)}\nFROM {table}\n"
@@ -106,16 +112,16 @@ class SqlQuery(LinearTarget):
         while place.lower() in {name.lower() for name in [*names, self.score]}:
             place += "_"
         if self.dialect == "duckdb":
-            statement = self._statement(folded, quoted("documents"))
+            statement = self._over(text, quoted("documents"))
             with _duckdb().connect() as connection:
                 table = {
                     place: np.arange(len(columns)),
                     **dict(zip(names, np.ascontiguousarray(columns.T), strict=True)),
                 }
                 connection.register("documents", table)
-                found = connection.sql(f"SELECT {quoted(self.score)} FROM ({statement}) ORDER BY {quoted(place)}")
+                found = connection.execute(f"SELECT {quoted(self.score)} FROM ({statement}) ORDER BY {quoted(place)}")
                 return np.asarray(found.fetchnumpy()[self.score], np.float64)
-        statement = self._statement(folded, f"pg_temp.{quoted('documents')}")
+        statement = self._over(text, f"pg_temp.{quoted('documents')}")
         declared = ", ".join(f"{quoted(name)} double precision" for name in names)
         rows = "\n".join("\t".join(map(repr, [i, *row])) for i, row in enumerate(columns.tolist()))
         script = (
@@ -126,11 +132,26 @@ class SqlQuery(LinearTarget):
         )
         return np.array(self._psql(script).split(), dtype=np.float64)
 
+    def _over(self, text: str, table: str) -> str:
+        """Return the exported query, of another table."""
+        own = f"FROM {self._table()}\n"
+        return f"{text.removesuffix(own)}FROM {table}\n"
+
     def _psql(self, script: str) -> str:
         psql = find_program("psql", "a query for PostgreSQL")
         where = [] if self.url is None else ["--dbname", self.url]
         quiet = ["--no-psqlrc", "--quiet", "--no-align", "--tuples-only", "--set", "ON_ERROR_STOP=1", "--no-password"]
         return run_program([psql, *quiet, *where], text=script)
+
+
+def _sum(terms: list[str]) -> str:
+    """Add up terms in groups, and groups of these: databases take a time of (depth x terms) to plan an expression."""
+    while True:
+        groups = [terms[place : place + _NEAR] for place in range(0, len(terms), _NEAR)]
+        joined = ["(\n  " + " +\n  ".join(group) + "\n)" for group in groups]
+        if len(joined) <= _NEAR:
+            return " + ".join(joined)
+        terms = joined
 
 
 def quoted(name: str) -> str:

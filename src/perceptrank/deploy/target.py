@@ -82,6 +82,14 @@ class Target(ABC):
         """Return by how much scores may differ, relative to the largest of a query."""
         return DOUBLE
 
+    def order_tolerance(self, function: RankingFunction) -> float:
+        """Return by how much scores may differ, relative to the largest of a query, that rounding puts in any order."""
+        return self.tolerance(function)
+
+    def why_another_order(self) -> str:
+        """Say what the engine does otherwise than the model that changes orders; nothing if it is rounding alone."""
+        return ""
+
     def drops(self, function: RankingFunction) -> float:
         """Return what was left out of every score, because it changes no order."""
         return 0.0

@@ -65,6 +65,7 @@ def write_parquet(
         If the file cannot be written.
     ValueError
         If there are no queries, the columns of blocks differ or clash, or sparse features are to be dense columns.
+        A block without ids or weights after others that have them has empty ids, and weights of 1.
     """
     if layout is not None:
         check_choice("layout", layout, ("columns", "list", "sparse"))
@@ -277,10 +278,13 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     else:
         names = feature_columns(block.feature_names, block.n_features)
         columns |= {name: pa.array(np.ascontiguousarray(X[:, j])) for j, name in enumerate(names)}
-    if block.docids is not None:
-        columns[DOCID] = pa.array(block.docids.tolist(), pa.string())
-    if block.weights is not None:
-        columns[WEIGHT] = pa.array(np.repeat(block.weights, np.diff(block.offsets)))
+    before = () if schema is None else schema.names  # none of these is a feature
+    if block.docids is not None or DOCID in before:
+        docids = [""] * block.n_documents if block.docids is None else block.docids.tolist()
+        columns[DOCID] = pa.array(docids, pa.string())
+    if block.weights is not None or WEIGHT in before:
+        weights = np.ones(len(block)) if block.weights is None else block.weights
+        columns[WEIGHT] = pa.array(np.repeat(weights, np.diff(block.offsets)))
     if block.comments is not None:
         columns[COMMENT] = pa.array(block.comments.tolist(), pa.string())
     table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described)})

@@ -316,11 +316,17 @@ def as_document_ids(docids: Any, n_documents: int) -> Texts | None:
     if isinstance(docids, Texts):
         names = docids
     else:
+        if isinstance(docids, (str, bytes)) or not isinstance(docids, Iterable):
+            raise ValueError(f"docids must have one id per document ({n_documents}), got {docids!r}")
         listed = docids.tolist() if hasattr(docids, "tolist") else list(docids)
         for i, one in enumerate(listed):
-            if not isinstance(one, (str, int)) or isinstance(one, bool):
+            if not isinstance(one, (str, int, np.integer)) or isinstance(one, bool):
                 raise ValueError(f"docids must be text or whole numbers, got {one!r} at document {i}")
-        names = Texts(map(str, listed))
+        texts = [str(one) for one in listed]
+        for i, one in enumerate(() if "".join(texts).isascii() else texts):
+            if one.encode(errors="replace").decode() != one:
+                raise ValueError(f"docids must be text that UTF-8 can hold, got {one!r} at document {i}")
+        names = Texts(texts)
     if len(names) != n_documents:
         raise ValueError(f"docids must have one id per document ({n_documents}), got {len(names)}")
     return names

@@ -1,8 +1,11 @@
 """Ids of documents in the comments of LETOR text: ``# docid = GX000-00-0000000 inc = 1``."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from perceptrank.io.letor.pairs import is_blank
+from perceptrank.io.letor.problems import decode
 from perceptrank.kernels.arrays import Bytes, IntRows, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.texts import Texts
@@ -16,7 +19,14 @@ def copy_docids(text: Bytes, comments: IntRows) -> Texts | None:
     content = np.empty(int((comments[:, 1] - comments[:, 0]).sum()), np.uint8)
     starts = np.zeros(len(comments) + 1, np.int64)
     _copy(text, comments, _WORD, content, starts)
-    return Texts._trusted(content[: starts[-1]].copy(), starts) if starts[-1] else None
+    if not starts[-1]:
+        return None
+    found = content[: starts[-1]].copy()
+    try:
+        found.tobytes().decode()
+    except UnicodeDecodeError:  # each is decoded alone, as comments are
+        return Texts(decode(found[start:stop].tobytes()) for start, stop in pairwise(starts.tolist()))
+    return Texts._trusted(found, starts)
 
 
 @compiled

@@ -86,7 +86,7 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
                 if qid in seen:
                     raise ValueError(f"query ids must be distinct in LETOR text, got {qid!r} twice")
                 seen.add(qid)
-            for text in _format_block(block, base, sparse):
+            for text in _format_block(block, base, sparse, is_first=block is first):
                 file.write(text.data)
 
 
@@ -97,7 +97,7 @@ def _header(names: tuple[str, ...] | None, base: int) -> bytes:
     return "".join(f"#{base + column}:{name}\n" for column, name in enumerate(names or ())).encode()
 
 
-def _format_block(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes]:
+def _format_block(block: QueryStream, base: int, sparse: bool, *, is_first: bool) -> Iterator[Bytes]:
     """Format a block, in pieces."""
     ids, id_bounds = _concatenate([_id_field(qid) for qid in block.qids.tolist()])
     query_of_row = np.repeat(np.arange(len(block)), np.diff(block.offsets))
@@ -106,6 +106,8 @@ def _format_block(block: QueryStream, base: int, sparse: bool) -> Iterator[Bytes
         texts = [""] * block.n_documents if block.comments is None else block.comments.tolist()
         if block.docids is not None:
             texts = list(map(_with_docid, texts, block.docids))
+            if is_first and not block.docids[0] and "docid" not in texts[0]:
+                texts[0] = f"{texts[0]} docid =".strip()  # readers look for ids in files whose first document has one
         comments, comment_bounds = _concatenate([_comment_field(text) for text in texts])
     longest = int(np.diff(id_bounds).max()) + (int(np.diff(comment_bounds).max()) if len(comment_bounds) else 0)
     X, n = block.X, block.n_documents
