@@ -199,3 +199,10 @@ def test_a_block_of_parquet_without_ids_and_weights_after_one_with_them(stream, 
         check_same(pr.read_parquet(path), stream + bare)
     with pytest.raises(ValueError, match="blocks must have the same columns, got docid"):
         pr.write_parquet([bare, stream], path, row_group_bytes=1)
+
+
+def test_queries_of_the_same_id_would_be_one_in_parquet(stream, tmp_path):
+    for blocks in ([stream, stream], stream + stream, pr.QueryStream.concatenate([stream[1:], stream[1:]])):
+        with pytest.raises(ValueError, match=r"query ids must be distinct in Parquet, got '[ab]' twice"):
+            pr.write_parquet(blocks, tmp_path / "judged.parquet")
+        assert not list(tmp_path.iterdir())

@@ -64,8 +64,9 @@ def write_parquet(
     OSError
         If the file cannot be written.
     ValueError
-        If there are no queries, the columns of blocks differ or clash, or sparse features are to be dense columns.
-        A block without ids or weights after others that have them has empty ids, and weights of 1.
+        If there are no queries, two have the same id, so that they would be read as one, the columns of blocks differ
+        or clash, or sparse features are to be dense columns. A block without ids or weights after others that have
+        them has empty ids, and weights of 1.
     """
     if layout is not None:
         check_choice("layout", layout, ("columns", "list", "sparse"))
@@ -73,11 +74,16 @@ def write_parquet(
     pa, parquet = import_pyarrow()
     writer: Any = None
     schema: Any = None
+    seen: set[Any] = set()
     with replaced_file(path) as file:
         try:
             for block in _row_groups(stream, row_group_bytes):
                 layout = layout or ("sparse" if block.is_sparse else "columns")
                 table = _table(pa, block, layout, schema)
+                for qid in block.qids.tolist():
+                    if qid in seen:
+                        raise ValueError(f"query ids must be distinct in Parquet, got {qid!r} twice")
+                    seen.add(qid)
                 if writer is None:
                     schema = table.schema
                     writer = parquet.ParquetWriter(file, schema)
