@@ -187,3 +187,15 @@ def test_weights_of_queries(run, folder):
     assert "relevance=NAME, weight=NAME, feature=NAME, got 'mass=a'" in wrong.stderr
     text = run("convert", "out.store", "plain.txt", code=1)
     assert "LETOR text has no place for the weights" in text.stderr
+
+
+def test_columns_of_parquet_that_a_model_does_not_know_may_be_text(run, folder):
+    run("convert", "one.csv", "--float64", "s.store")
+    run("learn", "s.store", "--save", "m.json")
+    frame = pr.open_store("s.store").to_frame("polars")
+    frame.insert_column(3, frame["docid"].alias("category")).write_parquet("other.parquet")
+    assert run("rank", "m.json", "other.parquet", "--json").stdout == run("rank", "m.json", "s.store", "--json").stdout
+    assert "ndcg@10" in run("evaluate", "m.json", "other.parquet").stdout
+    assert "rank" in run("parity", "m.json", "other.parquet", "--to", "onnx").stdout
+    run("learn", "other.parquet", "--from", "m.json", "--save", "n.json")
+    assert "'category' must hold numbers" in run("learn", "other.parquet", code=1).stderr

@@ -13,7 +13,7 @@ from perceptrank.cli.files import Reads, Writes
 from perceptrank.cli.models import load_ranker, split_models
 from perceptrank.cli.options import DEFAULT_RECORD, AsJson, Record
 from perceptrank.cli.progress import ProgressBar
-from perceptrank.cli.reading import Reading
+from perceptrank.cli.reading import Reading, needed_names
 from perceptrank.cli.tables import interval, plain, print_json, show
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def evaluate(
     with ProgressBar("evaluating") as bar:
         result = pr.evaluate(
             rankers,
-            reading.blocks(bar),
+            reading.blocks(bar, names=None if by else needed_names(*rankers.values())),
             record or DEFAULT_RECORD,
             by=labels,
             margin=margin,
@@ -118,7 +118,7 @@ def _evaluate_one(
     model: str, ranker: "Learner", record: list[str] | None, reading: Reading, start: float, *, as_json: bool
 ) -> None:
     with ProgressBar("evaluating") as bar:
-        trace = pr.evaluate(ranker, reading.blocks(bar), record or DEFAULT_RECORD)
+        trace = pr.evaluate(ranker, reading.blocks(bar, names=needed_names(ranker)), record or DEFAULT_RECORD)
     rows: list[dict[str, Any]] = []
     for measure in trace.measures:
         mean = plain(trace.mean(measure))

@@ -36,7 +36,7 @@ class Reading(Dialect):
         """
         from perceptrank.io.store import Store
 
-        stream = self._open(bar)
+        stream = self._open(bar, names)
         n_documents = stream.n_documents if isinstance(stream, Store) else 0  # other readers tell the bar themselves
         queries = documents = 0
         for given in _blocks_of(stream):
@@ -55,7 +55,7 @@ class Reading(Dialect):
             return block
         return block.to_sparse() if self.sparse else block.to_dense()
 
-    def _open(self, bar: Callable[[int, int], object]) -> "Blocks":
+    def _open(self, bar: Callable[[int, int], object], names: tuple[str, ...] | None) -> "Blocks":
         from perceptrank.io.sources import open_sources
 
         given: dict[str, Any] = {
@@ -79,6 +79,7 @@ class Reading(Dialect):
             sparse=self.sparse,
             feature_paths=list(self.feature_paths or ()),
             report=lambda columns: complain(str(columns)),
+            names=names,
             **{name: value for name, value in given.items() if value is not None},
         )
 
@@ -118,6 +119,14 @@ def _say_what_is_left_out(found: tuple[str, ...] | None, names: tuple[str, ...])
     if others and set(names) <= set(found or ()):
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         complain(f"features that the model does not know are left out: {', '.join(others[:5])}{more}")
+
+
+def needed_names(*models: Any) -> tuple[str, ...] | None:
+    """Return the names of all features that models need; None if one takes any."""
+    needed = [one._needed_names for one in models if one is not None]
+    if any(names is None for names in needed):
+        return None
+    return tuple(dict.fromkeys(name for names in needed for name in names))
 
 
 def _blocks_of(stream: "Blocks") -> Iterator["QueryStream"]:

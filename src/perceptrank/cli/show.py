@@ -13,7 +13,7 @@ from perceptrank.cli.files import Reads, What, Writes
 from perceptrank.cli.models import load_ranker
 from perceptrank.cli.options import AsJson, Model
 from perceptrank.cli.progress import ProgressBar
-from perceptrank.cli.reading import Reading
+from perceptrank.cli.reading import Reading, needed_names
 from perceptrank.cli.tables import console, print_json
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def show(
     blocks: Any = None
     with ProgressBar("reading") as bar:
         if queries.files:
-            blocks = _keeping(replace(queries, comments=True).blocks(bar, names=_names(ranker, other)), query, found)
+            blocks = replace(queries, comments=True).blocks(bar, names=needed_names(ranker, other))
+            blocks = _keeping(blocks, query, found)
         explanation = pr.deploy.explain(ranker, blocks, since=other)
     if queries.files and not found:
         raise ValueError(f"there is no query {query!r} in {', '.join(queries.files)}")
@@ -90,14 +91,6 @@ def show(
         texts.append(query_text(ranked, width=width, documents=documents))
         texts += [why_text(ranked, *why, width=width, top=top)] if why else []
     print(_encodable("\n".join(texts)), end="")
-
-
-def _names(*models: Any) -> tuple[str, ...] | None:
-    """Return the names of all features that models need; None if one takes any."""
-    needed = [one._needed_names for one in models if one is not None]
-    if any(names is None for names in needed):
-        return None
-    return tuple(dict.fromkeys(name for names in needed for name in names))
 
 
 def _keeping(blocks: "Iterable[QueryStream]", query: str | None, found: "list[QueryStream]") -> "Iterator[QueryStream]":

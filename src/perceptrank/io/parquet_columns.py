@@ -339,6 +339,12 @@ def _sparse_width(schema: Any) -> int:
     return width
 
 
+def column_names(path: str) -> list[str]:
+    """Return the names of the columns of a Parquet file, or of the first one in a folder or pattern."""
+    first = find_files(path)[0]
+    return [str(name) for name in open_parquet(str(first)).schema_arrow.names]
+
+
 def open_parquet(path: str, **options: Any) -> Any:
     """Open a Parquet file; raise `FormatError` if it is not one."""
     _, parquet = import_pyarrow()

@@ -9,6 +9,7 @@ from perceptrank.io.compression import SUFFIXES
 from perceptrank.io.letor.reader import read_letor
 from perceptrank.io.letor.scan import scan_letor
 from perceptrank.io.parquet import read_parquet, scan_parquet
+from perceptrank.io.parquet_columns import column_names
 from perceptrank.io.paths import Source, find_files, is_rereadable
 from perceptrank.io.store import open_store
 from perceptrank.io.store_manifest import is_store
@@ -78,6 +79,7 @@ def open_sources(
     sparse: bool | None = None,
     feature_paths: list[str] | None = None,
     report: Report | None = None,
+    names: tuple[str, ...] | None = None,
     **letor: Any,
 ) -> Blocks:
     """Open files of one format, lazily or in memory.
@@ -102,6 +104,8 @@ def open_sources(
         Tables with the features, if `sources` are tables without them, as for `read_table`.
     report : callable, optional
         As for `read_table`.
+    names : tuple of str, optional
+        Features to read of Parquet files that have them all, whatever other columns there are.
     **letor
         Options for LETOR text, as for `read_letor`.
 
@@ -133,6 +137,8 @@ def open_sources(
     paths = [os.fspath(one) for one in sources if isinstance(one, (str, os.PathLike))]
     if kind == "parquet":
         read_columns = read_parquet if whole else scan_parquet
+        if names and "features" not in (columns or {}) and set(names) <= set(column_names(paths[0])):
+            columns = (columns or {}) | {"features": list(names)}
         return read_columns(paths, comments=comments, missing=missing, **columns or {})
     if missing == "zero":
         raise AdvisingValueError(Setting("missing", missing), ": a store has what was written to it")
