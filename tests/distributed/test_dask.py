@@ -32,7 +32,7 @@ def client():
     """A cluster of threads in this process: it starts quickly, and all goes through the scheduler as elsewhere."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as made,
     ):
@@ -44,7 +44,7 @@ def processes():
     """A cluster of two processes, which can be killed."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as made,
     ):
@@ -101,7 +101,9 @@ class Slow:
 def test_stragglers_do_not_block_forever(client, stream):
     ranker, _ = learn(pr.SlamPerceptron(), [stream])
     before = ranker.as_document()
-    with pytest.raises(TimeoutError, match=r"no shard was finished for 0.5 seconds; not done: shard 1 \(stream 1\) on "):
+    with pytest.raises(
+        TimeoutError, match=r"no shard was finished for 0.5 seconds; not done: shard 1 \(stream 1\) on "
+    ):
         learn(ranker, [stream, Slow(stream, 4)], client, timeout=0.5)
     assert ranker.as_document() == before
 
@@ -110,20 +112,14 @@ def frame_of(stream):
     return stream.to_frame("pandas")
 
 
-def grouped(frame, n):
-    """The queries that each partition of a shuffle has, as streams."""
-    parts = [part for part in dask.compute(*frame.to_delayed(), scheduler="synchronous") if len(part)]
-    return [pr.QueryStream.from_frame(part) for part in parts], n
-
-
 def test_a_frame_is_shuffled_by_queries(client, stream):
-    """Queries cut by partitions come together, in the order of the rows, and are none lost: on threads or on a cluster."""
-    frame = dd.from_pandas(frame_of(stream), npartitions=7, sort=False)
+    """Queries cut by partitions come together, in the order of the rows, and none is lost."""
+    frame = dd.from_pandas(frame_of(stream), npartitions=4, sort=False)
     here = learn(pr.ListwisePerceptron(), frame, epochs=2, measures="ap")
     there = learn(pr.ListwisePerceptron(), frame, client, epochs=2, measures="ap")
     assert document(here) == document(there)
     assert sum(len(one) for one in here.traces[0]) == len(stream)
-    assert 1 < len(here.traces[0]) <= 7
+    assert 1 < len(here.traces[0]) <= 4
     assert here.ranker.n_queries == 2 * len(stream)
     order = {one: place for place, one in enumerate(stream.qids)}
     shards = _shards(frame)
@@ -151,13 +147,13 @@ def test_a_frame_that_is_grouped_is_not_shuffled(client, stream):
     learned = learn(pr.SlamPerceptron(), frame, client, assume_grouped=True, epochs=2)
     assert document(learned)["state"] == document(learn(pr.SlamPerceptron(), shards_of(stream, 3), epochs=2))["state"]
     with pytest.raises(ValueError, match=r"query .* is in the partitions 0 and 1: leave out assume_grouped=True"):
-        learn(pr.SlamPerceptron(), dd.from_pandas(frame_of(stream), npartitions=7, sort=False), assume_grouped=True)
+        learn(pr.SlamPerceptron(), dd.from_pandas(frame_of(stream), npartitions=4, sort=False), assume_grouped=True)
 
 
 def test_arrays(client, stream):
-    chunks = (37,)
+    chunks = (730,)
     qid = np.repeat(np.arange(len(stream)), np.diff(stream.offsets))
-    X, relevance = da.from_array(stream.X, chunks=(50, 2)), da.from_array(stream.relevance, chunks=chunks)
+    X, relevance = da.from_array(stream.X, chunks=(500, 2)), da.from_array(stream.relevance, chunks=chunks)
     learned = learn(pr.SlamPerceptron(), (X, relevance, da.from_array(qid, chunks=chunks)), client)
     assert learned.ranker.n_queries == len(stream)
     assert learned.ranker.n_features_in_ == 4
@@ -190,16 +186,16 @@ def test_a_killed_worker_changes_nothing(processes, stream):
 
     def kill(progress):
         if progress.epoch == 1 and progress.done == 1:
-            address, info = next(iter(processes.scheduler_info()["workers"].items()))
+            address = next(iter(processes.scheduler_info()["workers"]))
             pid = processes.run(os.getpid, workers=[address])[address]
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
 
-    expected = learn(pr.ListwisePerceptron(), shards_of(stream, 4), epochs=3)
-    learned = learn(pr.ListwisePerceptron(), parts, processes, epochs=3, progress=kill, timeout=120)
+    expected = learn(pr.ListwisePerceptron(), shards_of(stream, 4), epochs=2)
+    learned = learn(pr.ListwisePerceptron(), parts, processes, epochs=2, progress=kill, timeout=120)
     assert len(killed) == 1
     assert document(learned) == document(expected)
-    assert [len(epoch) for epoch in learned.traces] == [4, 4, 4]
+    assert [len(epoch) for epoch in learned.traces] == [4, 4]
 
 
 @pytest.mark.deep

@@ -65,13 +65,13 @@ def dask_shards(parts: Any, shards: int | None, *, assume_grouped: bool, options
             raise TypeError("features applies to data frames only: select the columns of X")
     if hasattr(parts, "npartitions") and hasattr(parts, "columns"):
         return _frame_shards(parts, shards, assume_grouped, options)
+    if hasattr(parts, "chunks"):
+        raise TypeError("arrays must be given as (X, relevance, qid)")
     if options or shards is not None:
         given = [*options, *(["shards"] if shards is not None else [])]
         raise TypeError(f"{', '.join(given)} cannot be given with a bag or with delayed streams: repartition it first")
     if hasattr(parts, "npartitions"):
         return [DelayedShard(one, streams_of, f"partition {n}") for n, one in enumerate(parts.to_delayed())]
-    if hasattr(parts, "chunks"):
-        raise TypeError("arrays must be given as (X, relevance, qid)")
     several = parts if isinstance(parts, (list, tuple)) else [parts]
     return [DelayedShard(one, streams_of, f"part {n}") for n, one in enumerate(several)]
 
@@ -103,9 +103,11 @@ def _shuffled(frame: Any, qid: str, n: int) -> Any:
     import dask.dataframe as dd
     from dask import delayed
 
-    placed = [delayed(_with_places)(part, n) for n, part in enumerate(frame.to_delayed())]
+    placed = [delayed(_with_places)(part, number) for number, part in enumerate(frame.to_delayed())]
     meta = _with_places(frame._meta, 0)
-    return dd.from_delayed(placed, meta=meta, verify_meta=False).shuffle(on=qid, npartitions=n)
+    whole = dd.from_delayed(placed, meta=meta, verify_meta=False)
+    # By plain tasks, which Dask runs again like any other if a worker is lost, and any scheduler runs.
+    return whole.shuffle(on=qid, npartitions=n, shuffle_method="tasks")
 
 
 def _with_places(frame: Any, partition: int) -> Any:
