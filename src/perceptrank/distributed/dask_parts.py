@@ -17,7 +17,7 @@ _COLUMNS = {"qid", "relevance", "features", "missing"}
 
 @dataclass(frozen=True)
 class Frames:
-    """How rows of a data frame become queries, in the order of the rows before a shuffle if there was one."""
+    """Conversion of rows of a data frame to queries, in the order of the rows before a shuffle if there was one."""
 
     options: tuple[tuple[str, Any], ...]
     shuffled: bool = False

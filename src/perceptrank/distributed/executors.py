@@ -1,4 +1,4 @@
-"""Where shards are learned: the interface of an engine, and the one that needs none."""
+"""Engines that learn shards: their interface, and the one that is this process."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -52,7 +52,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a shard has learned, and what was recorded meanwhile; None if it had no queries, or that is not kept."""
+    """State after a shard, and what was recorded meanwhile; None if it had no queries, or that is not kept."""
 
     state: State
     trace: Trace | None

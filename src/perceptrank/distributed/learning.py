@@ -14,7 +14,7 @@ from perceptrank.stream.validation import check_choice, check_positive, check_po
 
 
 class Learned(NamedTuple, Generic[Ranker]):
-    """What `learn` returns.
+    """Result of `learn`.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Learned(NamedTuple, Generic[Ranker]):
 
 
 class Progress(NamedTuple):
-    """Where learning stands, after each shard.
+    """State of a run, after each shard.
 
     Attributes
     ----------

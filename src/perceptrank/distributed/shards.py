@@ -23,7 +23,7 @@ class Shard(Protocol):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
 
     def fingerprint(self) -> list[Any]:
         """Return plain values that change if the data do, as far as that is known without reading them."""
