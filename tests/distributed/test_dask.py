@@ -174,6 +174,62 @@ def test_bags_and_delayed_streams(client, stream):
         learn(pr.SlamPerceptron(), bag, shards=2)
 
 
+@pytest.fixture(scope="module")
+def ranker(stream):
+    made = pr.ListwisePerceptron()
+    made.learn(pr.QueryStream.from_frame(frame_of(stream)))
+    return made
+
+
+@pytest.fixture(scope="module")
+def by_query(stream):
+    """Partitions of whole queries, with an index that is not 0, 1, …"""
+    parts = [frame_of(stream[n::3]) for n in range(3)]
+    parts = [part.set_index(np.arange(len(part)) * 2 + 7) for part in parts]
+    return parts, dd.from_delayed([dask.delayed(part) for part in parts], meta=parts[0].iloc[:0])
+
+
+def test_scores_and_places_of_partitions(ranker, by_query):
+    parts, frame = by_query
+    made = pr.distributed.predict(ranker, frame, assume_grouped=True)
+    assert (made.name, made.dtype, made.npartitions) == ("score", np.float64, 3)
+    places = pr.distributed.rank(ranker, frame, assume_grouped=True)
+    assert (places.name, places.dtype) == ("place", np.int64)
+    for n, part in enumerate(parts):
+        stream = pr.QueryStream.from_frame(part)
+        found, place = made.partitions[n].compute(), places.partitions[n].compute()
+        np.testing.assert_array_equal(found.to_numpy(), ranker.scores(stream))
+        assert (found.dtype, found.name) == (np.float64, "score")
+        np.testing.assert_array_equal(found.index, part.index)
+        for query, rows in zip(stream, np.split(np.arange(len(part)), stream.offsets[1:-1]), strict=True):
+            order = ranker.rank(query.X)
+            np.testing.assert_array_equal(place.to_numpy()[rows][order], np.arange(1, len(rows) + 1))
+
+
+def test_measures_of_partitions(ranker, stream):
+    frame = dd.from_pandas(frame_of(stream), npartitions=4, sort=False)
+    lazily = pr.distributed.evaluate(ranker, frame, ["ndcg@10", "ap"])
+    assert list(lazily.columns) == ["qid", "ndcg@10", "ap"]
+    made = lazily.compute(scheduler="synchronous").set_index("qid")
+    scores = ranker.scores(pr.QueryStream.from_frame(frame_of(stream)))
+    expected = pr.parse("ap").per_query(scores, stream.relevance, stream.offsets)
+    assert len(made) == len(stream)
+    np.testing.assert_array_equal(made.loc[list(stream.qids), "ap"], expected)
+    assert lazily.dtypes["ap"] == made.dtypes["ap"] == np.float64
+
+
+def test_partitions_that_cut_queries_are_refused(ranker, by_query):
+    with pytest.raises(ValueError, match="assume_grouped=True"):
+        pr.distributed.predict(ranker, by_query[1])
+    with pytest.raises(ValueError, match="whole queries"):
+        pr.distributed.rank(ranker, by_query[1])
+    with pytest.raises(ValueError, match="no column 'query'"):
+        pr.distributed.predict(ranker, by_query[1], qid="query", assume_grouped=True)
+    plain = pr.SlamPerceptron(transforms=None)
+    plain.learn(pr.QueryStream.from_frame(by_query[0][0]))
+    assert len(pr.distributed.predict(plain, by_query[1]).compute(scheduler="synchronous")) == 1800
+
+
 def test_columns_that_are_missing_are_named(stream):
     frame = dd.from_pandas(frame_of(stream).drop(columns="relevance"), npartitions=2)
     with pytest.raises(ValueError, match="no column 'relevance'"):
@@ -214,3 +270,47 @@ def test_kills_at_any_moment_change_nothing(processes, stream, seed):
     learned = learn(pr.ListwisePerceptron(), parts, processes, epochs=4, timeout=120)
     killer.join()
     assert document(learned) == document(learn(pr.ListwisePerceptron(), shards_of(stream, 6), epochs=4))
+
+
+class Deadly:
+    """Queries that kill whoever reads them, as those do that need more memory than there is."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __iter__(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield self.stream
+
+
+@pytest.mark.deep
+def test_a_shard_that_kills_its_workers_is_given_up(processes, stream):
+    ranker = pr.SlamPerceptron()
+    with pytest.raises(ShardError, match=r"shard 1 \(stream 1\) was given up: the workers that had it were lost"):
+        learn(ranker, [stream, Deadly(stream)], processes, timeout=120)
+    assert ranker.n_queries == 0
+
+
+@pytest.mark.deep
+def test_a_cluster_that_goes_away_is_an_error_and_another_one_goes_on(stream, tmp_path):
+    def cluster():
+        return distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0", silence_logs=50)
+
+    parts = shards_of(stream, 3)
+    expected = learn(pr.ListwisePerceptron(), parts, epochs=3)
+    first = cluster()
+    closing = threading.Thread(target=first.close)
+
+    def close(progress):
+        if (progress.epoch, progress.done) == (1, 1):
+            closing.start()
+
+    with distributed.Client(first) as client, pytest.raises((ShardError, TimeoutError)):
+        slow = [Slow(one, 1.0) for one in parts]
+        learn(pr.ListwisePerceptron(), slow, client, epochs=3, progress=close, checkpoint=tmp_path, timeout=30)
+    closing.join()
+    with cluster() as second, distributed.Client(second) as client:
+        slow = [Slow(one, 0.0) for one in parts]
+        again = learn(pr.ListwisePerceptron(), slow, client, epochs=3, checkpoint=tmp_path)
+    assert document(again) == document(expected)
+    assert [len(epoch) for epoch in again.traces] == [3, 3, 3]

@@ -9,5 +9,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "executors": ["Executor", "InProcess"],
         "learning": ["Learned", "learn"],
         "mixing": ["mix"],
+        "partitions": ["evaluate", "predict", "rank"],
     },
 )

@@ -24,9 +24,11 @@ class Frames:
 
     def __call__(self, frame: Any) -> Blocks:
         """Return the queries of a partition."""
-        if self.shuffled:
-            frame = frame.sort_values(_ORDER, kind="stable").drop(columns=_ORDER)
-        return [] if len(frame) == 0 else QueryStream.from_frame(frame, **dict(self.options))
+        return [] if len(frame) == 0 else QueryStream.from_frame(self.ordered(frame), **dict(self.options))
+
+    def ordered(self, frame: Any) -> Any:
+        """Return the rows in the order that they had before a shuffle."""
+        return frame.sort_values(_ORDER, kind="stable").drop(columns=_ORDER) if self.shuffled else frame
 
 
 def streams_of(part: Any) -> Blocks:
@@ -77,18 +79,9 @@ def dask_shards(parts: Any, shards: int | None, *, assume_grouped: bool, options
 
 
 def _frame_shards(frame: Any, shards: int | None, assume_grouped: bool, options: dict[str, Any]) -> list[DelayedShard]:
-    unknown = set(options) - _COLUMNS
-    if unknown:
-        raise TypeError(
-            f"{', '.join(sorted(unknown))}: of a data frame, only {', '.join(sorted(_COLUMNS))} can be given"
-        )
-    qid, relevance = options.get("qid", "qid"), options.get("relevance", "relevance")
-    lacking = [name for name in (qid, relevance) if name not in list(frame.columns)]
-    if lacking:
-        raise ValueError(f"the frame has no column {', '.join(map(repr, lacking))}; it has {list(frame.columns)}")
-    given = tuple(sorted(options.items(), key=lambda one: one[0]))
+    given, qid = check_columns(frame, options), options.get("qid", "qid")
     if not assume_grouped:
-        frame = _shuffled(frame, qid, shards or frame.npartitions)
+        frame = shuffled(frame, qid, shards or frame.npartitions)
     elif shards is not None:
         raise TypeError("shards cannot be given with assume_grouped=True: repartition the frame by whole queries first")
     parts = frame.to_delayed()
@@ -98,7 +91,21 @@ def _frame_shards(frame: Any, shards: int | None, assume_grouped: bool, options:
     return [DelayedShard(one, converter, f"partition {n}") for n, one in enumerate(parts)]
 
 
-def _shuffled(frame: Any, qid: str, n: int) -> Any:
+def check_columns(frame: Any, options: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return the options of reading a data frame, in order; raise if one is unknown, or a column is missing."""
+    unknown = set(options) - _COLUMNS
+    if unknown:
+        raise TypeError(
+            f"{', '.join(sorted(unknown))}: of a data frame, only {', '.join(sorted(_COLUMNS))} can be given"
+        )
+    qid, relevance = options.get("qid", "qid"), options.get("relevance", "relevance")
+    lacking = [name for name in (qid, relevance) if name not in list(frame.columns)]
+    if lacking:
+        raise ValueError(f"the frame has no column {', '.join(map(repr, lacking))}; it has {list(frame.columns)}")
+    return tuple(sorted(options.items(), key=lambda one: one[0]))
+
+
+def shuffled(frame: Any, qid: str, n: int) -> Any:
     """Return a frame whose queries are in one partition each, with the place of each row as a column."""
     import dask.dataframe as dd
     from dask import delayed
