@@ -1,7 +1,10 @@
 """Learn shards on the workers of a Dask cluster."""
 
 import queue
+from asyncio import CancelledError as AsyncCancelledError
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Any
 
 from perceptrank.distributed.dask_parts import DelayedShard
@@ -55,7 +58,8 @@ class DaskExecutor:
                 yield number, outcome
         finally:
             if pending:
-                self.client.cancel(list(pending.values()), force=True)
+                with suppress(Exception):  # without a scheduler, there is nothing to cancel
+                    self.client.cancel(list(pending.values()), force=True)
 
     def _submit(self, task: Task, shards: Sequence[Shard]) -> list[Any]:
         if not all(isinstance(shard, DelayedShard) for shard in shards):
@@ -73,14 +77,17 @@ class DaskExecutor:
         return futures
 
     def _result(self, number: int, future: Any, shards: Sequence[Shard]) -> Outcome:
-        name = shards[number].name
-        if future.status == "finished":
-            outcome: Outcome = future.result()
-            return outcome
-        if future.status != "error":
+        name, status = shards[number].name, future.status
+        if status == "finished":
+            try:
+                outcome: Outcome = future.result()
+                return outcome
+            except (CancelledError, AsyncCancelledError, OSError):
+                status = "lost"
+        if status != "error":
             raise ShardError(
                 number,
-                f"shard {number} ({name}) is {future.status}: the scheduler was restarted or closed; checkpoint= keeps "
+                f"shard {number} ({name}) is {status}: the scheduler was restarted or closed; checkpoint= keeps "
                 "what was learned in the epochs before, and the same call goes on from there",
             )
         error = future.exception()
