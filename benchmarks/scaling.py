@@ -77,12 +77,7 @@ def quality(counts: list[int]) -> None:
 def cluster(n_workers: int) -> Iterator[Any]:
     import distributed
 
-    with (
-        distributed.LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-        ) as made,
-        distributed.Client(made) as client,
-    ):
+    with pr.distributed.local_cluster(n_workers) as made, distributed.Client(made) as client:
         yield client
 
 

@@ -42,12 +42,7 @@ def client():
 @pytest.fixture
 def processes():
     """A cluster of two processes, which can be killed."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster) as made,
-    ):
+    with pr.distributed.local_cluster(2) as cluster, distributed.Client(cluster) as made:
         yield made
 
 
@@ -238,6 +233,11 @@ def test_columns_that_are_missing_are_named(stream):
 
 def test_a_killed_worker_changes_nothing(processes, stream):
     parts = [Slow(one, 0.3) for one in shards_of(stream, 4)]
+    assert all(
+        name not in one
+        for one in processes.run(lambda: dict(os.environ)).values()
+        for name in ["MALLOC_TRIM_THRESHOLD_"]
+    )
     killed = []
 
     def kill(progress):

@@ -87,12 +87,9 @@ class Sharing:
                 complain(f"dashboard of the cluster: {client.dashboard_link}")
                 yield client
             return
-        with (
-            distributed.LocalCluster(
-                n_workers=self.workers, threads_per_worker=1, dashboard_address=":0", silence_logs=40
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
+        from perceptrank.distributed.dask_executor import local_cluster
+
+        with local_cluster(self.workers) as cluster, distributed.Client(cluster) as client:
             complain(f"dashboard of the cluster: {client.dashboard_link}")
             yield client
 

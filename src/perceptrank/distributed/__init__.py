@@ -5,6 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "dask_executor": ["local_cluster"],
         "errors": ["ShardError"],
         "executors": ["Executor", "InProcess"],
         "learning": ["Learned", "learn"],
