@@ -26,8 +26,8 @@ _SPAWNING = "distributed.nanny.pre-spawn-environ"
 def local_cluster(n_workers: int | None = None) -> Any:
     """Start a Dask cluster of processes of this machine, one thread each: a `distributed.LocalCluster`, to be closed.
 
-    Dask tells its workers to return all memory at once (MALLOC_TRIM_THRESHOLD_), and blocks of features are then given out
-    by the system anew, page by page: learning takes almost twice as long. This one does not, see docs/scale.md.
+    Dask tells its workers to return all memory at once (MALLOC_TRIM_THRESHOLD_); the system then gives out the blocks
+    of features anew, page by page, and learning takes almost twice as long. This one does not, see docs/scale.md.
 
     Parameters
     ----------
