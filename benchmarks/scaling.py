@@ -1,7 +1,7 @@
 """Learning from shards: quality against their number, and time, bytes and kills on local clusters of processes.
 
 python benchmarks/scaling.py quality [--shards 1 2 8 64 1000]
-python benchmarks/scaling.py speed [--gigabytes 2] [--folder /tmp]
+python benchmarks/scaling.py speed [--gigabytes 2.1] [--folder /tmp]
 python benchmarks/scaling.py bytes
 python benchmarks/scaling.py kills [--runs 30]
 
@@ -168,7 +168,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["quality", "speed", "bytes", "kills"])
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 8, 64, 1000])
-    parser.add_argument("--gigabytes", type=float, default=2.0)
+    parser.add_argument("--gigabytes", type=float, default=2.1)
     parser.add_argument("--folder")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--runs", type=int, default=30)
