@@ -1,6 +1,7 @@
 """The public names, one line each: what `perceptrank/__init__.py` loads when it is first used."""
 
 from . import deploy as deploy
+from . import distributed as distributed
 from . import evaluation as evaluation
 from . import io as io
 from . import learners as learners

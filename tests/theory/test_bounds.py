@@ -367,6 +367,19 @@ def test_parameter_mixing(data, measure, make, seed):
     assert masses <= bound * SLACK
 
 
+def test_parameter_mixing_with_a_relative_margin():
+    """Three shards of the default rule, mixed: S by their weights is within (1 + 2 rho) D² / gamma², and beyond D²."""
+    data = pr.separable(150, n_features=5, margin=0.05, seed=3)
+    parts = [data.stream[place::3] for place in range(3)]
+    ranker = pr.ListwisePerceptron(transforms=None, average=False)
+    pr.distributed.learn(ranker, parts, epochs=8)
+    size = diameter(data.stream, "ndcg")
+    bound = bounds.parameter_mixing(diameter=size, relative_margin=1.0, margin=data.margin)
+    assert bound == pytest.approx(3 * (size / data.margin) ** 2)
+    assert 0 < ranker.certificate(margin=data.margin).mass <= bound * SLACK
+    assert bounds.parameter_mixing(diameter=2, relative_margin=0.5, comparator=(3.0, 0.0)) == pytest.approx(72.0)
+
+
 def test_the_stream_on_which_small_rates_are_costly():
     """Algorithm 2 errs tens of thousands of times with a small rate; the listwise learner some twenty times."""
     X, grades = np.array([[1.0, 0.0], [-0.9, 0.2], [0.0, 0.0]]), [1, 1, 0]

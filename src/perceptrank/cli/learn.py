@@ -14,6 +14,7 @@ from perceptrank.cli.options import DEFAULT_RECORD, AsJson, LearnerSettings, Mea
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
 from perceptrank.cli.runs import Run, fingerprint_of_file
+from perceptrank.cli.sharing import Sharing, learn_from_shards
 from perceptrank.cli.streams import complain, say
 from perceptrank.cli.tables import plain, show
 
@@ -80,17 +81,29 @@ def learn(
     record: Record = None,
     keeping: Keeping,
     reading: Reading,
+    sharing: Sharing,
     as_json: AsJson = False,
 ) -> None:
     """Learn from judged queries in one pass, and print how well each was ranked before it was learned from.
+
+    With --dask, files are learned from side by side, in several passes.
 
     Example: perceptrank learn train.txt.gz --measure ndcg@10 --save model.json
     """
     from perceptrank.measures import parse_all
 
     keeping.check()
+    sharing.check()
+    if sharing.dask is not None and (keeping.checkpoint is not None or keeping.resume):
+        raise ValueError("--checkpoint and --resume count queries: with --dask, --keep-epochs FOLDER keeps each epoch")
     measures = parse_all(record or DEFAULT_RECORD)
     learner, run, traces = _begin(algorithm, settings.given(learning_rate=learning_rate), measures, keeping)
+    if sharing.dask is not None:
+        saved = None if keeping.save is None else str(keeping.save)
+        whole = learn_from_shards(learner, measures, reading, sharing, keeping.trace, saved, as_json=as_json)
+        if keeping.plot is not None:
+            whole.plot(keeping.plot)
+        return
     weights = None if learner.n_queries else _weights_of(keeping.start_from)
     start = time.perf_counter()
     first = learner.n_queries

@@ -58,6 +58,18 @@ class Reading(Dialect):
     def _open(self, bar: Callable[[int, int], object], names: tuple[str, ...] | None) -> "Blocks":
         from perceptrank.io.sources import open_sources
 
+        return open_sources(
+            [standard_input() if one == "-" else one for one in self.files],
+            whole=self.whole,
+            comments=self.comments,
+            progress=bar,
+            report=lambda columns: complain(str(columns)),
+            names=names,
+            **self.options(),
+        )
+
+    def options(self) -> dict[str, Any]:
+        """Return what `open_sources` takes beside the files."""
         given: dict[str, Any] = {
             "n_features": self.n_features,
             "zero_based": self.zero_based or None,
@@ -69,19 +81,10 @@ class Reading(Dialect):
         }
         if self.missing and self.zero_missing:
             raise ValueError("say --keep-missing or --zero-missing, not both")
-        return open_sources(
-            [standard_input() if one == "-" else one for one in self.files],
-            whole=self.whole,
-            comments=self.comments,
-            progress=bar,
-            columns=self.column_names(),
-            missing="keep" if self.missing else "zero" if self.zero_missing else "error",
-            sparse=self.sparse,
-            feature_paths=list(self.feature_paths or ()),
-            report=lambda columns: complain(str(columns)),
-            names=names,
-            **{name: value for name, value in given.items() if value is not None},
-        )
+        given = {name: value for name, value in given.items() if value is not None}
+        given["columns"] = self.column_names()
+        given["missing"] = "keep" if self.missing else "zero" if self.zero_missing else "error"
+        return given | {"sparse": self.sparse, "feature_paths": list(self.feature_paths or ())}
 
     def column_names(self) -> dict[str, Any]:
         """Names of columns of tables and Parquet files; several features make a list."""

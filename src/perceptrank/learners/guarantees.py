@@ -14,6 +14,7 @@ from perceptrank.learners.tally import (
     LARGEST_WEIGHT,
     MASS,
     MEAN_LOSS,
+    MIXINGS,
     ROUNDS,
     SQUARED_STEPS,
     UPDATES,
@@ -102,7 +103,9 @@ class Guaranteed:
 
         S, the weight moved in all rounds, is at least the cumulative loss of rankings by the current weights. The
         bounds apply to transformed features, and to settings that have not changed since learning began. If queries
-        have weights, S, the losses and the longest step are weighted, and a comparator's loss must be.
+        have weights, S, the losses and the longest step are weighted, and a comparator's loss must be. If shards were
+        learned side by side (`perceptrank.distributed`), S and the losses of each count by its weight in the mixture,
+        and so must a comparator's loss: Theorem D.
 
         Parameters
         ----------
@@ -162,6 +165,7 @@ class Guaranteed:
             mean,
             current,
             used,
+            int(tally[MIXINGS]),
         )
 
     @abstractmethod

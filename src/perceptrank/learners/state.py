@@ -14,6 +14,7 @@ from perceptrank.learners.tally import (
     LARGEST_WEIGHT,
     MASS,
     MEAN_LOSS,
+    MIXINGS,
     ROUND_WEIGHT,
     ROUNDS,
     SQUARED_REACH,
@@ -193,6 +194,8 @@ class State:
         if not self.has_equal_weights:
             sums |= {name: float(self.tally[place]) for name, place in _WEIGHTS.items()}
         plain: dict[str, Any] = {**counts, **sums}
+        if self.tally[MIXINGS] > 0:
+            plain["mixings"] = int(self.tally[MIXINGS])
         if self.is_sparse:
             plain |= {"weights": _non_zeros(self.weights), "lags": _non_zeros(self.table[LAG::WIDTH])}
             plain["features"] = self.n_features
@@ -215,6 +218,7 @@ class State:
             values[...] = read(name, plain[name], values.size).reshape(values.shape)
         for name, place in _COUNTS.items():
             self.tally[place] = whole_number(name, plain[name])
+        self.tally[MIXINGS] = whole_number("mixings", plain.get("mixings", 0))
         self.tally[ROUND_WEIGHT], self.tally[UPDATE_WEIGHT] = self.tally[ROUNDS], self.tally[UPDATES]
         self.tally[LARGEST_WEIGHT] = 1.0 if self.tally[ROUNDS] > 0 else 0.0
         weighted = any(name in plain for name in _WEIGHTS)

@@ -256,12 +256,20 @@ def random_budget(
     return (2 * loss + reach) / left if left > 0 else math.inf
 
 
-def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin: float = 1.0, margin: float) -> float:
+def parameter_mixing(
+    *,
+    diameter: float,
+    learning_rate: float = 1.0,
+    surrogate_margin: float = 1.0,
+    relative_margin: float | None = None,
+    margin: float | None = None,
+    comparator: AnyComparator | None = None,
+) -> float:
     """Bound the loss of iterative parameter mixing with Algorithm 2, or with the listwise rule and surrogate_margin 0.
 
     In each epoch every shard runs one pass from the mean of all shards' weights, and the results are averaged; the
     losses of a shard count by its weight in that mean. Summed over epochs and shards: (D^2 + 2 surrogate_margin /
-    learning_rate) / gamma^2.
+    learning_rate) / gamma^2, or with a relative margin rho of the listwise rule (1 + 2 rho) D^2 / gamma^2.
 
     Parameters
     ----------
@@ -271,15 +279,21 @@ def parameter_mixing(*, diameter: float, learning_rate: float, surrogate_margin:
         Factor of every step.
     surrogate_margin : float, not negative
         Margin of the surrogate.
+    relative_margin : float, not negative, optional
+        Relative margin of the listwise rule, in place of `surrogate_margin`.
     margin : float, positive
-        Margin gamma of the separable stream.
+        Margin gamma of the separable stream; give this or `comparator`.
+    comparator : Comparator or (norm, loss), optional
+        Norm and cumulative surrogate of some fixed ranker, which counts shards by their weights too.
 
     >>> parameter_mixing(diameter=2, learning_rate=1, surrogate_margin=0, margin=0.5)
     16.0
     """
     check_not_negative("surrogate_margin", surrogate_margin)
     promised = theorems.slam(check_positive("learning_rate", learning_rate), surrogate_margin)
-    return promised.bound(diameter=diameter, margin=margin)
+    if relative_margin is not None:
+        promised = theorems.listwise(check_not_negative("relative_margin", relative_margin), "level-pair")
+    return promised.bound(diameter=diameter, margin=margin, comparator=comparator)
 
 
 def leader(*, n_learners: int, best_loss: float, largest_weight: float = 1.0) -> float:

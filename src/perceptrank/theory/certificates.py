@@ -66,6 +66,9 @@ class Certificate:
     mean_loss, current_loss, used_loss : float
         Cumulative losses, by the learner's measure, of rankings by the mean of all iterates, by the current weights,
         and by the one of them that ranked, of a learner that chooses between them (safe averaging); else 0.
+    mixings : int
+        How often weights that shards had learned side by side were mixed. S and the losses then count each shard by its
+        weight in the mixture, and the inequalities are those of Theorem D.
     """
 
     algorithm: str
@@ -81,6 +84,7 @@ class Certificate:
     mean_loss: float = 0.0
     current_loss: float = 0.0
     used_loss: float = 0.0
+    mixings: int = 0
 
     @property
     def holds(self) -> bool:
@@ -103,4 +107,8 @@ class Certificate:
             )
         elif self.is_averaged:
             lines.append("  This learner ranks with the mean of its weights; the promises are about the current ones.")
+        if self.mixings:
+            lines.append(
+                f"  Shards were mixed {self.mixings:,} times: S counts each by its weight in the mixture (Theorem D)."
+            )
         return "\n".join(lines)

@@ -1,0 +1,187 @@
+"""Learning from shards: quality against their number, and time, bytes and kills on local clusters of processes.
+
+python benchmarks/scaling.py quality [--shards 1 2 8 64 1000]
+python benchmarks/scaling.py speed [--gigabytes 2.1] [--folder /tmp]
+python benchmarks/scaling.py bytes
+python benchmarks/scaling.py kills [--runs 30]
+
+Times are ratios of one run, best of several, which take turns. Data of `quality` are MQ2008 (`real_streams.FOLDER`) and
+a simulated stream, dealt to shards query by query; what is measured is NDCG@10 on queries that were never learned from.
+"""
+
+import argparse
+import os
+import pickle
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ratios import best_of
+from real_streams import FOLDER
+
+import perceptrank as pr
+from perceptrank.distributed.executors import Outcome, Task
+
+EPOCHS = 5
+N_SLOW = 6
+
+
+def streams() -> Iterator[tuple[str, pr.QueryStream, pr.QueryStream]]:
+    folder = FOLDER / "mq2008-fold1"
+    if folder.exists():
+        train = pr.read_letor([folder / "train.txt.gz", folder / "vali.txt.gz"], n_features=46)
+        yield "MQ2008", train, pr.read_letor(folder / "test.txt.gz", n_features=46)
+    whole = pr.mslr_shaped(6000, n_documents=20, n_features=40, seed=1)
+    yield "simulated", whole[:4000], whole[4000:]
+
+
+def ndcg(ranker: Any, test: pr.QueryStream) -> np.ndarray:
+    values = pr.parse("ndcg@10").per_query(ranker.predict(test), test.relevance, test.offsets)
+    return values[~np.isnan(values)]
+
+
+def interval(differences: np.ndarray) -> str:
+    half = 1.96 * differences.std(ddof=1) / np.sqrt(len(differences))
+    return f"{differences.mean():+.4f} ± {half:.4f}"
+
+
+def quality(counts: list[int]) -> None:
+    for name, train, test in streams():
+        print(f"{name}: {len(train):,} queries to learn from, {len(test):,} to rank")
+        plain = pr.ListwisePerceptron()
+        passes = []
+        for _ in range(EPOCHS):
+            plain.learn(train)
+            passes.append(ndcg(plain, test))
+        print(f"  plain learning: one pass {passes[0].mean():.4f}, {EPOCHS} passes {passes[-1].mean():.4f}")
+        heads = f"{EPOCHS} epochs", f"less {EPOCHS} passes", "less one pass"
+        print(f"  {'shards':>6}  {'1 epoch':>8}  {heads[0]:>8}  {heads[1]:>17}  {heads[2]:>17}")
+        for n in counts:
+            parts = [train[place::n] for place in range(min(n, len(train)))]
+            ranker, found = pr.ListwisePerceptron(), []
+            for _ in range(EPOCHS):
+                pr.distributed.learn(ranker, parts, traces=False)
+                found.append(ndcg(ranker, test))
+            last, first = interval(found[-1] - passes[-1]), interval(found[-1] - passes[0])
+            print(f"  {n:>6}  {found[0].mean():>8.4f}  {found[-1].mean():>8.4f}  {last:>17}  {first:>17}", flush=True)
+
+
+@contextmanager
+def cluster(n_workers: int) -> Iterator[Any]:
+    import distributed
+
+    with pr.distributed.local_cluster(n_workers) as made, distributed.Client(made) as client:
+        yield client
+
+
+def speed(gigabytes: float, folder: str | None, repeats: int) -> None:
+    n_stores = 8
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        paths = [Path(place) / f"{n}.store" for n in range(n_stores)]
+        per_store = gigabytes * 1e9 / n_stores
+        per_query = pr.mslr_shaped(100, seed=0).X.nbytes / 100
+        pr.write_store(pr.mslr_shaped(round(per_store / per_query), seed=0), paths[0])
+        for path in paths[1:]:
+            shutil.copytree(paths[0], path)
+        n_bytes = sum(file.stat().st_size for path in paths for file in path.iterdir())
+        print(f"{n_bytes / 1e9:.2f} GB in {n_stores} stores")
+        files = [str(path) for path in paths]
+
+        def plain() -> None:
+            pr.ListwisePerceptron().learn([pr.open_store(path) for path in files], "ndcg@10")
+
+        with cluster(1) as one, cluster(2) as two:
+
+            def on(client: Any) -> None:
+                pr.distributed.learn(pr.ListwisePerceptron(), files, client)
+
+            found = best_of(repeats, plain, lambda: on(one), lambda: on(two))
+        for name, seconds in zip(("plain learning", "one worker", "two workers"), found, strict=True):
+            print(f"  {name}: {seconds:.2f} s, {n_bytes / 1e9 / seconds:.2f} GB/s")
+        print(f"  two workers against one: {found[1] / found[2]:.2f}x")
+        print(f"  one worker against plain learning: {found[1] / found[0]:.2f}x time")
+
+
+def bytes_moved() -> None:
+    """What goes to a worker and back for each shard and epoch, as Dask pickles it, against the state's arrays."""
+    from perceptrank.distributed.shards import FileShard
+
+    for n_features in (136, 5000):
+        stream = pr.mslr_shaped(200, n_documents=10, n_features=n_features, seed=0)
+        ranker = pr.ListwisePerceptron()
+        trace = ranker.learn(stream, "ndcg@10")
+        state = ranker._state
+        size = 8 * (2 * state.n_features)
+        there = len(pickle.dumps((Task(ranker, (pr.parse("ndcg@10"),), holds=True), FileShard(("shard.store",)))))
+        back = len(pickle.dumps(Outcome(state, None, trace.means())))
+        print(
+            f"{n_features} features: weights and their mean {size:,} bytes, to a worker {there:,}, back {back:,}: "
+            f"{(there + back) / size:.2f}x; traces add 8 bytes per query, and 8 for each measure"
+        )
+
+
+class Slow:
+    """Queries that take their time, so that a kill comes while they are learned."""
+
+    def __init__(self, stream: pr.QueryStream, seconds: float) -> None:
+        self.stream, self.seconds = stream, seconds
+
+    def __iter__(self) -> Iterator[pr.QueryStream]:
+        time.sleep(self.seconds)
+        yield self.stream
+
+
+def kills(runs: int) -> None:
+    stream = pr.separable(300, n_features=10, seed=0).stream
+    parts = [stream[place::N_SLOW] for place in range(N_SLOW)]
+    expected = pr.distributed.learn(pr.ListwisePerceptron(), parts, epochs=EPOCHS).ranker.as_document()
+    rng, same = np.random.default_rng(0), 0
+    for run in range(runs):
+        with cluster(2) as client:
+            same += _with_a_kill(client, parts, rng) == expected
+        print(f"  run {run + 1}: {same} with the same bits", flush=True)
+    print(f"{same} of {runs} runs with a killed worker gave the same bits")
+
+
+def _with_a_kill(client: Any, parts: list[pr.QueryStream], rng: np.random.Generator) -> dict[str, Any]:
+    def kill() -> None:
+        time.sleep(rng.uniform(0.0, 3.0))
+        pids = list(client.run(os.getpid).values())
+        os.kill(pids[rng.integers(len(pids))], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    slow = [Slow(part, 0.2) for part in parts]
+    ranker, _ = pr.distributed.learn(pr.ListwisePerceptron(), slow, client, epochs=EPOCHS, timeout=120)
+    killer.join()
+    return ranker.as_document()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["quality", "speed", "bytes", "kills"])
+    parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 8, 64, 1000])
+    parser.add_argument("--gigabytes", type=float, default=2.1)
+    parser.add_argument("--folder")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=30)
+    given = parser.parse_args()
+    if given.what == "quality":
+        quality(given.shards)
+    elif given.what == "speed":
+        speed(given.gigabytes, given.folder, given.repeats)
+    elif given.what == "bytes":
+        bytes_moved()
+    else:
+        kills(given.runs)
+
+
+if __name__ == "__main__":
+    main()

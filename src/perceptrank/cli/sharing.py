@@ -1,0 +1,158 @@
+"""The command `learn` on a Dask cluster."""
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import perceptrank as pr
+from perceptrank.cli.progress import ProgressBar
+from perceptrank.cli.reading import Reading
+from perceptrank.cli.streams import complain, say
+from perceptrank.cli.tables import plain, show
+
+if TYPE_CHECKING:
+    from perceptrank.distributed.learning import Progress
+    from perceptrank.learners.learner import Learner
+    from perceptrank.measures import Measure
+
+LOCAL = "local"
+_ADDRESS = re.compile(r"\w+://.*|[\w.-]+:\d+|" + LOCAL)
+
+
+def with_address(arguments: list[str]) -> list[str]:
+    """Return arguments in which --dask has a value: the address that follows it, or a local cluster."""
+    made = []
+    for place, one in enumerate(arguments):
+        made.append(one)
+        following = arguments[place + 1] if place + 1 < len(arguments) else ""
+        if one == "--dask" and not _ADDRESS.fullmatch(following):
+            made.append(LOCAL)
+    return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharing:
+    """Options of learning from shards."""
+
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[ADDRESS]",
+            help="Learn from the files side by side, each a shard, on the Dask cluster at this address, as "
+            "tcp://host:8786; without one, on processes of this machine.",
+        ),
+    ] = None
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes of a local Dask cluster; by default one per processor.")
+    ] = None
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over all shards, with --dask; 5 by default.")] = None
+    shards: Annotated[int | None, typer.Option(min=1, help="Join files to so many shards, with --dask.")] = None
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--keep-epochs",
+            help="Folder to keep the model in after each epoch, with --dask; the same command goes on from there.",
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Raise if options are given that apply to a cluster only."""
+        given: dict[str, Any] = {"--workers": self.workers, "--epochs": self.epochs, "--shards": self.shards}
+        given["--keep-epochs"] = self.folder
+        found = [name for name, value in given.items() if value is not None]
+        if self.dask is None and found:
+            raise ValueError(f"{', '.join(found)} can only be given with --dask")
+        if self.dask not in (None, LOCAL) and self.workers is not None:
+            raise ValueError("--workers is about a local cluster: the one at an address has those that it has")
+
+    @contextmanager
+    def client(self) -> Iterator[Any]:
+        """Connect to the cluster, or start one."""
+        try:
+            import distributed
+        except ImportError:
+            raise ImportError("--dask needs the extra dask: pip install 'perceptrank[dask]'") from None
+        if self.dask != LOCAL:
+            try:
+                client = distributed.Client(self.dask, timeout=30)
+            except OSError as error:
+                raise OSError(f"there is no Dask scheduler at {self.dask}: {error}") from None
+            with client:
+                complain(f"dashboard of the cluster: {client.dashboard_link}")
+                yield client
+            return
+        from perceptrank.distributed.dask_executor import local_cluster
+
+        with local_cluster(self.workers) as cluster, distributed.Client(cluster) as client:
+            complain(f"dashboard of the cluster: {client.dashboard_link}")
+            yield client
+
+
+def learn_from_shards(
+    learner: "Learner",
+    measures: "list[Measure]",
+    reading: Reading,
+    sharing: Sharing,
+    trace: Path | None,
+    saved: str | None,
+    *,
+    as_json: bool,
+) -> "pr.Trace":
+    """Learn from files on a cluster, keep the result, and return what was recorded, epoch after epoch."""
+    from perceptrank.distributed.learning import learn
+    from perceptrank.distributed.mixing import check_mixable
+
+    if "-" in reading.files:
+        raise ValueError("shards are files, which every worker reads: standard input cannot be one")
+    check_mixable(learner)
+    first, start = learner.n_queries, time.perf_counter()
+    epochs = sharing.epochs or 5
+    with sharing.client() as client, ProgressBar("learning") as bar:
+
+        def tell(progress: "Progress") -> None:
+            bar(progress.epoch * progress.shards + progress.done, progress.epochs * progress.shards)
+            if progress.done == progress.shards:
+                means = ", ".join(f"{name} {mean:.4f}" for name, mean in progress.means.items())
+                complain(f"epoch {progress.epoch + 1} of {epochs}: {progress.shards} shards; the last one had {means}")
+
+        learned = learn(
+            learner,
+            reading.files,
+            client,
+            epochs=epochs,
+            measures=measures,
+            shards=sharing.shards,
+            checkpoint=sharing.folder,
+            progress=tell,
+            **reading.options(),
+        )
+    whole = pr.Trace.concatenate(one for epoch in learned.traces for one in epoch)
+    if trace is not None:
+        whole.save(trace)
+    if saved is not None:
+        learner.save(saved)
+    rows = []
+    for number, epoch in enumerate(learned.traces):
+        found = pr.Trace.concatenate(epoch)
+        row: dict[str, Any] = {"epoch": number + 1}
+        row |= {str(measure): plain(found.mean(measure)) for measure in found.measures}
+        rows.append(row | {"shards": len(epoch), "queries": len(found), "updates": found.n_updates})
+    seconds, n_queries = time.perf_counter() - start, learner.n_queries - first
+    extra = {
+        "model": repr(learner),
+        "queries": n_queries,
+        "epochs": epochs,
+        "seconds": round(seconds, 3),
+        "saved": saved,
+    }
+    show(rows, title="Ranked, measured, then learned from, shard by shard", as_json=as_json, extra=extra)
+    if not as_json:
+        kept = f"; saved to {saved}" if saved is not None else "; not saved (--save FILE)"
+        say(f"{n_queries:,} queries in {seconds:.1f} s{kept}")
+    return whole

@@ -1,0 +1,169 @@
+"""Shards of Dask collections: DataFrames and arrays with their queries brought together, bags, delayed streams."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perceptrank.stream.blocks import Blocks
+from perceptrank.stream.frames import make_frame
+from perceptrank.stream.query_stream import QueryStream
+
+_ORDER = "__perceptrank_order__"
+_MOST_ROWS = 2**40  # of a partition
+_COLUMNS = {"qid", "relevance", "features", "missing"}
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Conversion of rows of a data frame to queries, in the order of the rows before a shuffle if there was one."""
+
+    options: tuple[tuple[str, Any], ...]
+    shuffled: bool = False
+
+    def __call__(self, frame: Any) -> Blocks:
+        """Return the queries of a partition."""
+        return [] if len(frame) == 0 else QueryStream.from_frame(self.ordered(frame), **dict(self.options))
+
+    def ordered(self, frame: Any) -> Any:
+        """Return the rows in the order that they had before a shuffle."""
+        return frame.sort_values(_ORDER, kind="stable").drop(columns=_ORDER) if self.shuffled else frame
+
+
+def streams_of(part: Any) -> Blocks:
+    """Return the queries of a partition of a bag, or of a delayed stream."""
+    if isinstance(part, QueryStream):
+        return part
+    if not isinstance(part, Iterable):
+        raise TypeError(f"a part must be a QueryStream or an iterable of them, got {type(part).__name__}")
+    return list(part)
+
+
+@dataclass(frozen=True)
+class DelayedShard:
+    """A partition that Dask makes where it is learned, in every epoch anew unless it was persisted."""
+
+    part: Any
+    converter: Any
+    name: str
+
+    def fingerprint(self) -> list[Any]:
+        """Return nothing: what a partition holds is not known before it is made."""
+        return []
+
+    def blocks(self) -> Blocks:
+        """Return the queries; a part that is still delayed is made in this process."""
+        part = self.part.compute(scheduler="synchronous") if hasattr(self.part, "__dask_graph__") else self.part
+        blocks: Blocks = self.converter(part)
+        return blocks
+
+
+def dask_shards(parts: Any, shards: int | None, *, assume_grouped: bool, options: dict[str, Any]) -> list[DelayedShard]:
+    """Return the shards of a Dask DataFrame, of arrays (X, relevance, qid), of a bag, or of delayed streams."""
+    if isinstance(parts, tuple) and len(parts) == 3 and all(hasattr(one, "chunks") for one in parts):
+        parts, options = _frame_of_arrays(*parts), {"qid": "qid", "relevance": "relevance"} | options
+        if "features" in options:
+            raise TypeError("features applies to data frames only: select the columns of X")
+    if hasattr(parts, "npartitions") and hasattr(parts, "columns"):
+        return _frame_shards(parts, shards, assume_grouped, options)
+    if hasattr(parts, "chunks"):
+        raise TypeError("arrays must be given as (X, relevance, qid)")
+    if options or shards is not None:
+        given = [*options, *(["shards"] if shards is not None else [])]
+        raise TypeError(f"{', '.join(given)} cannot be given with a bag or with delayed streams: repartition it first")
+    if hasattr(parts, "npartitions"):
+        return [DelayedShard(one, streams_of, f"partition {n}") for n, one in enumerate(parts.to_delayed())]
+    several = parts if isinstance(parts, (list, tuple)) else [parts]
+    return [DelayedShard(one, streams_of, f"part {n}") for n, one in enumerate(several)]
+
+
+def _frame_shards(frame: Any, shards: int | None, assume_grouped: bool, options: dict[str, Any]) -> list[DelayedShard]:
+    given, qid = check_columns(frame, options), options.get("qid", "qid")
+    if not assume_grouped:
+        frame = shuffled(frame, qid, shards or frame.npartitions)
+    elif shards is not None:
+        raise TypeError("shards cannot be given with assume_grouped=True: repartition the frame by whole queries first")
+    parts = frame.to_delayed()
+    if assume_grouped:
+        _check_grouped(parts, qid)
+    converter = Frames(given, shuffled=not assume_grouped)
+    return [DelayedShard(one, converter, f"partition {n}") for n, one in enumerate(parts)]
+
+
+def check_columns(frame: Any, options: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return the options of reading a data frame, in order; raise if one is unknown, or a column is missing."""
+    unknown = set(options) - _COLUMNS
+    if unknown:
+        raise TypeError(
+            f"{', '.join(sorted(unknown))}: of a data frame, only {', '.join(sorted(_COLUMNS))} can be given"
+        )
+    qid, relevance = options.get("qid", "qid"), options.get("relevance", "relevance")
+    lacking = [name for name in (qid, relevance) if name not in list(frame.columns)]
+    if lacking:
+        raise ValueError(f"the frame has no column {', '.join(map(repr, lacking))}; it has {list(frame.columns)}")
+    return tuple(sorted(options.items(), key=lambda one: one[0]))
+
+
+def shuffled(frame: Any, qid: str, n: int) -> Any:
+    """Return a frame whose queries are in one partition each, with the place of each row as a column."""
+    import dask.dataframe as dd
+    from dask import delayed
+
+    placed = [delayed(_with_places)(part, number) for number, part in enumerate(frame.to_delayed())]
+    meta = _with_places(frame._meta, 0)
+    whole = dd.from_delayed(placed, meta=meta, verify_meta=False)
+    # By plain tasks, which Dask runs again like any other if a worker is lost, and any scheduler runs.
+    return whole.shuffle(on=qid, npartitions=n, shuffle_method="tasks")
+
+
+def _with_places(frame: Any, partition: int) -> Any:
+    return frame.assign(**{_ORDER: np.arange(len(frame), dtype=np.int64) + partition * _MOST_ROWS})
+
+
+def _check_grouped(parts: list[Any], qid: str) -> None:
+    """Raise if a query is in two partitions."""
+    import dask
+    from dask import delayed
+
+    seen: dict[Any, int] = {}
+    for number, found in enumerate(dask.compute(*[delayed(_queries_of)(part, qid) for part in parts])):
+        for one in found:
+            if one in seen:
+                raise ValueError(
+                    f"query {one!r} is in the partitions {seen[one]} and {number}: leave out assume_grouped=True, "
+                    "for a shuffle that brings queries together"
+                )
+            seen[one] = number
+
+
+def _queries_of(frame: Any, qid: str) -> list[Any]:
+    found: list[Any] = frame[qid].unique().tolist()
+    return found
+
+
+def _frame_of_arrays(X: Any, relevance: Any, qid: Any) -> Any:
+    """Return a Dask DataFrame of arrays with one row per document."""
+    import dask.dataframe as dd
+    from dask import delayed
+
+    if X.ndim != 2 or relevance.ndim != 1 or qid.ndim != 1:
+        raise ValueError(
+            f"X must have two dimensions, relevance and qid one, got {X.ndim}, {relevance.ndim}, {qid.ndim}"
+        )
+    if np.isnan(X.shape).any():
+        X, relevance, qid = (one.compute_chunk_sizes() for one in (X, relevance, qid))
+    if not len(X) == len(relevance) == len(qid):
+        raise ValueError(f"X, relevance and qid must be of one length, got {len(X)}, {len(relevance)} and {len(qid)}")
+    X = X.rechunk({1: -1})
+    rows = X.chunks[0]
+    relevance, qid = relevance.rechunk((rows,)), qid.rechunk((rows,))
+    blocks = zip(X.to_delayed()[:, 0], relevance.to_delayed(), qid.to_delayed(), strict=True)
+    made = [delayed(_frame_of_block)(*block) for block in blocks]
+    meta = _frame_of_block(np.zeros((0, X.shape[1]), X.dtype), np.zeros(0, relevance.dtype), np.zeros(0, qid.dtype))
+    return dd.from_delayed(made, meta=meta, verify_meta=False)
+
+
+def _frame_of_block(X: Any, relevance: Any, qid: Any) -> Any:
+    features = {f"f{j + 1}": X[:, j] for j in range(X.shape[1])}
+    return make_frame({"qid": qid, "relevance": relevance, **features}, "pandas")

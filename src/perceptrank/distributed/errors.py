@@ -1,0 +1,20 @@
+"""Errors of shards."""
+
+
+class ShardError(RuntimeError):
+    """A shard could not be learned: its number and data, the worker's address and the worker's message.
+
+    What was learned in the epochs before is in the ranker, and in the checkpoint if there is one.
+
+    Attributes
+    ----------
+    shard : int
+        Number of the shard.
+    """
+
+    def __init__(self, shard: int, problem: str) -> None:
+        super().__init__(shard, problem)
+        self.shard, self.problem = shard, problem
+
+    def __str__(self) -> str:
+        return self.problem

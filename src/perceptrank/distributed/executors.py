@@ -1,0 +1,89 @@
+"""Engines that learn shards: their interface, and the one that is this process."""
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Protocol
+
+from perceptrank.distributed.shards import Shard, shard_error
+from perceptrank.distributed.statistics import hold, release
+from perceptrank.evaluation.trace import Trace
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.state import State
+from perceptrank.measures import Measure
+from perceptrank.stream.blocks import as_blocks
+
+
+@dataclass(frozen=True)
+class Task:
+    """One pass over a shard: what every shard of an epoch begins with, and what it records.
+
+    Attributes
+    ----------
+    ranker : learner
+        The settings, and the state to begin with.
+    measures : tuple of Measure
+        What is recorded.
+    holds : bool
+        True if the statistics of transforms stay as they are.
+    traces : bool
+        True if what was recorded of each query is sent back.
+    """
+
+    ranker: Learner
+    measures: tuple[Measure, ...]
+    holds: bool
+    traces: bool = True
+
+    def run(self, shard: Shard) -> "Outcome":
+        """Learn a shard from the common state, which stays as it is."""
+        ranker = deepcopy(self.ranker)
+        if self.holds:
+            hold(ranker._state)
+        traces = [ranker.learn(block, self.measures) for block in as_blocks(shard.blocks())]
+        state = ranker._state
+        release(state)
+        if not traces:
+            return Outcome(state, None, {})
+        whole = Trace.concatenate(traces)
+        means = {str(measure): whole.mean(measure) for measure in whole.measures}
+        return Outcome(state, whole if self.traces else None, means)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """State after a shard, and what was recorded meanwhile; None if it had no queries, or that is not kept."""
+
+    state: State
+    trace: Trace | None
+    means: dict[str, float]
+
+
+class Executor(Protocol):
+    """An engine that learns shards, wherever and in whichever order.
+
+    It may learn a shard several times, if workers are lost: the outcome is the same, to the bit.
+    """
+
+    def map(self, task: Task, shards: Sequence[Shard]) -> Iterator[tuple[int, Outcome]]:
+        """Yield the number and outcome of each shard as it is done; raise `ShardError` if one fails."""
+
+
+class InProcess:
+    """Learn shards one after the other in this process: the definition of what every engine must give.
+
+    >>> InProcess()
+    InProcess()
+    """
+
+    def map(self, task: Task, shards: Sequence[Shard]) -> Iterator[tuple[int, Outcome]]:
+        """Yield the number and outcome of each shard, in their order."""
+        for number, shard in enumerate(shards):
+            try:
+                outcome = task.run(shard)
+            except Exception as error:
+                raise shard_error(number, shard.name, "", error) from error
+            yield number, outcome
+
+    def __repr__(self) -> str:
+        return "InProcess()"

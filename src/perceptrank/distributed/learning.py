@@ -1,0 +1,211 @@
+"""Iterative parameter mixing: shards learn side by side, their weights are mixed, and all go on from the mixture."""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, NamedTuple
+
+from perceptrank.distributed.checkpoints import Checkpoint
+from perceptrank.distributed.executors import Executor, InProcess, Outcome, Task
+from perceptrank.distributed.mixing import MIXED_BY, MixedBy, Ranker, check_mixable, mixed
+from perceptrank.distributed.shards import Shard, as_shards
+from perceptrank.evaluation.trace import Trace
+from perceptrank.measures import MeasureLike, parse_all
+from perceptrank.stream.validation import check_choice, check_positive, check_positive_whole
+
+
+class Learned(NamedTuple, Generic[Ranker]):
+    """Result of `learn`.
+
+    Attributes
+    ----------
+    ranker : learner
+        The one that was given, which has learned.
+    traces : list of lists of Trace
+        What was recorded, `traces[epoch][shard]`; shards without queries are left out. Empty if traces were not kept.
+    """
+
+    ranker: Ranker
+    traces: list[list[Trace]]
+
+    def trace(self, epoch: int = 0) -> Trace:
+        """Return what was recorded in an epoch, shard after shard."""
+        return Trace.concatenate(self.traces[epoch])
+
+
+class Progress(NamedTuple):
+    """State of a run, after each shard.
+
+    Attributes
+    ----------
+    epoch, epochs : int
+        Number of the epoch, counted from 0, and how many there are.
+    done, shards : int
+        How many shards of the epoch are done, and how many there are.
+    means : dict
+        Means of the measures over the queries of the shard that was done.
+    """
+
+    epoch: int
+    epochs: int
+    done: int
+    shards: int
+    means: dict[str, float]
+
+
+def learn(
+    ranker: Ranker,
+    parts: Any,
+    client: Any = None,
+    *,
+    epochs: int = 1,
+    measures: Iterable[MeasureLike] | MeasureLike | None = None,
+    mixed_by: MixedBy = "queries",
+    shards: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    assume_grouped: bool = False,
+    timeout: float | None = None,
+    traces: bool = True,
+    progress: Callable[[Progress], object] | None = None,
+    **options: Any,
+) -> Learned[Ranker]:
+    """Learn from shards of queries side by side: each from the common weights, which then become the mean of theirs.
+
+    The shards and their order are those of the data. The result is the same, to the bit, on one worker and on many, and
+    if workers are lost. One shard, learned in one epoch, is what `ranker.learn` does. The ranker has learned all epochs
+    that were finished, whatever error ends the others.
+
+    Statistics of transforms (`transforms="running"`) are learned in the first epoch, merged, and then stay as they are;
+    so do those that the ranker had before. With a single shard, transforms learn on as with `ranker.learn`.
+
+    Parameters
+    ----------
+    ranker : learner
+        What learns, as `ranker.learn` would: a linear learner whose state has a mean.
+    parts : files, streams or a Dask collection
+        One of these. A list of files (LETOR text, Parquet, stores, tables), which workers read under these names: each
+        is a shard, and no query may be in two of them. A list of `QueryStream`s, each a shard; they are sent to workers
+        in every epoch. A Dask DataFrame with the columns `qid` and `relevance`, partitioned in any way. Dask arrays
+        (X, relevance, qid). A Dask bag of `QueryStream`s, or a list of delayed ones, each partition a shard.
+    client : distributed.Client, Executor or None
+        Where to learn. None is this process.
+    epochs : int
+        Number of passes. One pass of a ranker that has learned nothing is the mean of independent ones, which is weak:
+        docs/scale.md.
+    measures : str, Measure or list of them, optional
+        As for `ranker.learn`.
+    mixed_by : "queries", "updates" or "uniform"
+        Weights of shards in the mean: in proportion to their queries, to their updates, or equal.
+    shards : int, optional
+        Join neighbouring files or streams to so many shards; partitions of a DataFrame after the shuffle.
+    checkpoint : path, optional
+        Folder to keep the ranker in after each epoch. If it has that of the same run, learning goes on from there: the
+        result is that of a run that never stopped.
+    assume_grouped : bool
+        No query of a Dask DataFrame or of Dask arrays is in two partitions: there is no shuffle, and it is checked.
+    timeout : float, optional
+        Seconds after which to give up if no shard was finished meanwhile.
+    traces : bool
+        Send back what was recorded of each query.
+    progress : callable, optional
+        Called with a `Progress` after each shard.
+    **options
+        Options for files, as `perceptrank.io.sources.open_sources` takes them: `n_features`, `sparse`, `columns`, …;
+        for a DataFrame `qid`, `relevance`, `features` and `missing`, as `QueryStream.from_frame` takes them.
+
+    Raises
+    ------
+    TypeError
+        If what shards learn cannot be mixed, with the reason.
+    ShardError
+        If a shard fails, with its data and the worker's message.
+    TimeoutError
+        If no shard was finished for `timeout` seconds.
+
+    >>> import perceptrank as pr
+    >>> stream = pr.separable(200, n_features=5, seed=0).stream
+    >>> ranker, traces = learn(pr.ListwisePerceptron(), [stream[:100], stream[100:]], epochs=3)
+    >>> ranker.n_queries, [[len(one) for one in epoch] for epoch in traces]
+    (600, [[100, 100], [100, 100], [100, 100]])
+    """
+    check_mixable(ranker)
+    check_positive_whole("epochs", epochs)
+    check_choice("mixed_by", mixed_by, MIXED_BY)
+    if timeout is not None:
+        check_positive("timeout", timeout)
+    recorded = tuple([ranker._own_measure()] if measures is None else parse_all(measures))
+    executor = _executor(client, timeout)
+    found = _shards(parts, shards, assume_grouped, options)
+    kept: list[list[Trace]] = []
+    kept_in = None
+    if checkpoint is not None:
+        settings = {"mixed_by": mixed_by, "measures": [str(one) for one in recorded], "traces": bool(traces)}
+        kept_in = Checkpoint(checkpoint, ranker, found, settings)
+        kept = kept_in.resume(ranker)
+        if kept_in.epoch > epochs:
+            raise ValueError(f"epochs must be at least {kept_in.epoch}, as {checkpoint} has so many, got {epochs}")
+    first = kept_in.epoch if kept_in is not None else 0
+    for epoch in range(first, epochs):
+        before = ranker._state
+        task = Task(ranker, recorded, holds=len(found) > 1 and before.has_begun, traces=traces)
+        outcomes = _run_epoch(executor, task, found, epoch, epochs, progress)
+        if all(one.state.queries == before.queries for one in outcomes):
+            raise ValueError("there are no queries to learn from: all shards are empty")
+        after = mixed(before, [one.state for one in outcomes], mixed_by)
+        of_epoch = [one.trace for one in outcomes if one.trace is not None]
+        with ranker._lock:
+            if ranker._state is not before:
+                raise RuntimeError(
+                    "the ranker has learned something else meanwhile: learn from shards with another one"
+                )
+            ranker._state = after
+        if traces:
+            kept.append(of_epoch)
+        if kept_in is not None:
+            kept_in.keep(ranker, epoch + 1, of_epoch)
+    return Learned(ranker, kept)
+
+
+def _run_epoch(
+    executor: Executor,
+    task: Task,
+    shards: list[Shard],
+    epoch: int,
+    epochs: int,
+    progress: Callable[[Progress], object] | None,
+) -> list[Outcome]:
+    """Return what the shards have learned, in their order."""
+    outcomes: dict[int, Outcome] = {}
+    for number, outcome in executor.map(task, shards):
+        outcomes[number] = outcome
+        if progress is not None:
+            progress(Progress(epoch, epochs, len(outcomes), len(shards), outcome.means))
+    return [outcomes[number] for number in range(len(shards))]
+
+
+def _executor(client: Any, timeout: float | None) -> Executor:
+    if client is None:
+        return InProcess()
+    if hasattr(client, "map") and hasattr(client, "submit"):
+        from perceptrank.distributed.dask_executor import DaskExecutor
+
+        return DaskExecutor(client, timeout)
+    if hasattr(client, "map"):
+        executor: Executor = client
+        return executor
+    raise TypeError(f"client must be a distributed.Client, an Executor or None, got {type(client).__name__}")
+
+
+def _shards(parts: Any, shards: int | None, assume_grouped: bool, options: dict[str, Any]) -> list[Shard]:
+    if shards is not None:
+        check_positive_whole("shards", shards)
+    if _is_of_dask(parts):
+        from perceptrank.distributed.dask_parts import dask_shards
+
+        return [*dask_shards(parts, shards, assume_grouped=assume_grouped, options=options)]
+    return as_shards(parts, shards, options)
+
+
+def _is_of_dask(parts: Any) -> bool:
+    """Tell whether parts are a Dask collection, or several, without importing Dask."""
+    several = isinstance(parts, (list, tuple)) and len(parts) > 0
+    return all(hasattr(one, "__dask_graph__") for one in parts) if several else hasattr(parts, "__dask_graph__")

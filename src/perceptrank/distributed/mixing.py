@@ -1,0 +1,180 @@
+"""Mix what shards have learned, each from the same state: iterative parameter mixing, Theorem D of docs/theory.md.
+
+What a theorem sums up (weight moved, losses) is mixed as the weights are, since the proofs are convex in it; what is
+counted (rounds, updates, iterates in their mean) is added up. Shards are taken in their order, and sums are made in
+that order, so that the result depends on nothing else.
+
+Reference: R. McDonald, K. Hall and G. Mann, "Distributed Training Strategies for the Structured Perceptron".
+"""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from perceptrank.distributed.statistics import check_mergeable, merged_transforms
+from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.sparse_rounds import LAG, WIDTH
+from perceptrank.learners.state import State
+from perceptrank.learners.tally import (
+    CURRENT_LOSS,
+    LARGEST_REACH,
+    LARGEST_WEIGHT,
+    MASS,
+    MEAN_LOSS,
+    MIXINGS,
+    ROUND_WEIGHT,
+    ROUNDS,
+    SQUARED_REACH,
+    SQUARED_STEPS,
+    UPDATE_WEIGHT,
+    UPDATES,
+    USED_LOSS,
+)
+from perceptrank.stream.validation import check_choice
+
+MixedBy = Literal["queries", "updates", "uniform"]
+MIXED_BY = ("queries", "updates", "uniform")
+
+_MIXED = [MASS, MEAN_LOSS, CURRENT_LOSS, USED_LOSS]
+_ADDED = [ROUNDS, UPDATES, SQUARED_REACH, SQUARED_STEPS, ROUND_WEIGHT, UPDATE_WEIGHT]
+_LARGEST = [LARGEST_REACH, LARGEST_WEIGHT]
+_SQUARES = {"squares"}  # AdaGrad's: a sum along one pass, of which the mean over shards is one again
+
+Ranker = TypeVar("Ranker", bound=Learner)
+
+
+def check_mixable(ranker: Learner) -> None:
+    """Raise `TypeError` if what shards learn of this ranker cannot be mixed, with the reason."""
+    if not isinstance(ranker, Learner):
+        raise TypeError(f"ranker must be a learner, got {type(ranker).__name__}")
+    if not ranker.learns:
+        raise TypeError(f"{ranker.name} does not learn: there is nothing to mix")
+    state = ranker._state
+    if state.members:
+        raise TypeError(
+            f"{ranker.name} cannot be mixed: its members, or which of them leads, differ between shards; learn one of "
+            "its learners, or each of them by itself"
+        )
+    more = sorted(set(ranker.extra_state(1)) - _SQUARES)
+    if more:
+        raise TypeError(
+            f"{ranker.name} cannot be mixed: beside weights its state has {', '.join(more)}, of which the mean over "
+            "shards is nothing that its rule could have made"
+        )
+    check_mergeable(state)
+
+
+def mix(start: Ranker, learned: Sequence[Ranker], by: MixedBy = "queries") -> Ranker:
+    """Return a ranker with the mean of what several have learned, each from `start` and from queries of its own.
+
+    One alone is returned as it is. The theorem of a learner holds for the mixture if each of them counts by its weight
+    in the mean (Theorem D of docs/theory.md), whatever the weights are.
+
+    Parameters
+    ----------
+    start : learner
+        What all of them began with; its settings are those of the result.
+    learned : list of learners
+        What they have learned, in a fixed order.
+    by : "queries", "updates" or "uniform"
+        Their weights in the mean: in proportion to the queries (each by its weight) or to the updates since `start`, or
+        equal. Statistics of transforms are merged if `start` has learned nothing, else its own stay.
+
+    Raises
+    ------
+    TypeError
+        If the state of such a learner has no mean, or one has learned from other features.
+
+    >>> import perceptrank as pr
+    >>> start, one, other = (pr.SlamPerceptron(transforms=None) for _ in range(3))
+    >>> one.learn_one([[1.0, 0.0], [0.0, 0.0]], [1, 0]), other.learn_one([[0.0, 3.0], [0.0, 0.0]], [1, 0])
+    (True, True)
+    >>> mix(start, [one, other]).weights
+    array([0.5, 1.5])
+    """
+    check_mixable(start)
+    for one in learned:
+        if type(one) is not type(start):
+            raise TypeError(f"all must be of one kind, got {type(start).__name__} and {type(one).__name__}")
+    mixture = deepcopy(start)
+    mixture._state = mixed(start._state, [one._state for one in learned], by)
+    return mixture
+
+
+def mixed(before: State, after: Sequence[State], by: MixedBy = "queries") -> State:
+    """Return the mixture of states that were learned from `before`; those that learned nothing are left out."""
+    check_choice("by", by, MIXED_BY)
+    shards = [state for state in after if state.has_begun and state.queries > before.queries]
+    if not shards:
+        raise ValueError("nothing was learned that could be mixed")
+    if len(shards) == 1:
+        return shards[0].copy()
+    _check_alike(before, shards)
+    result = shards[0].copy()
+    base = before.tally if before.has_begun else np.zeros_like(result.tally)
+    shares = _shares(base, shards, by)
+    total = np.zeros(result.n_features) + (before.total if before.has_begun else 0.0)
+    first = total.copy()
+    weights, tally, more = (
+        np.zeros(result.n_features),
+        base.copy(),
+        {name: 0.0 * each for name, each in result.more.items()},
+    )
+    tally[_MIXED] = 0.0
+    for share, state in zip(shares, shards, strict=True):
+        weights += share * state.weights
+        total += state.total - first
+        tally[_MIXED] += share * state.tally[_MIXED]
+        tally[_ADDED] += state.tally[_ADDED] - base[_ADDED]
+        tally[_LARGEST] = np.maximum(tally[_LARGEST], state.tally[_LARGEST])
+        for name, values in state.more.items():
+            more[name] += share * values
+    tally[MIXINGS] = base[MIXINGS] + 1
+    result.tally[:] = tally
+    result.weights[:] = weights
+    if result.is_sparse:
+        result.table[LAG::WIDTH] = tally[ROUND_WEIGHT] * weights - total
+    else:
+        result.total[:] = total
+    for name, values in more.items():
+        result.more[name][...] = values
+    result.queries = before.queries + sum(state.queries - before.queries for state in shards)
+    result.feature_names = next((state.feature_names for state in shards if state.feature_names), None)
+    result.transforms = merged_transforms(before, shards)
+    return result
+
+
+def _shares(base: Floats, shards: Sequence[State], by: MixedBy) -> Floats:
+    """Return the weights of shards in their mean, which add up to 1."""
+    place = {"queries": ROUND_WEIGHT, "updates": UPDATE_WEIGHT}.get(by)
+    counts = np.ones(len(shards))
+    if place is not None:
+        counts = np.array([state.tally[place] - base[place] for state in shards])
+    whole = counts.sum()
+    if not whole > 0:  # no updates, or queries of weight 0: all weights are what they were
+        counts, whole = np.ones(len(shards)), float(len(shards))
+    shares: Floats = counts / whole
+    return shares
+
+
+def _check_alike(before: State, shards: Sequence[State]) -> None:
+    """Raise if shards had different features."""
+    first = shards[0]
+    names = before.feature_names or first.feature_names
+    by_name = bool(first.transforms) and first.transforms[0].accepts_any_columns
+    for number, state in enumerate(shards):
+        if state.is_sparse != first.is_sparse:
+            raise ValueError(
+                f"shard {number} has {'sparse' if state.is_sparse else 'dense'} features, others have not: say sparse="
+                "True or False when they are read"
+            )
+        if state.n_features != first.n_features or (state.n_inputs != first.n_inputs and not by_name):
+            raise ValueError(
+                f"shard {number} has {state.n_inputs} features, shard 0 has {first.n_inputs}: all must have the same; "
+                "n_features= says how many there are, where files leave out zeros"
+            )
+        if state.feature_names and names and state.feature_names != names and not by_name:
+            raise ValueError(f"shard {number} has features of other names than the others: {state.feature_names[:5]}…")

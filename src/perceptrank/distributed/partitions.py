@@ -1,0 +1,162 @@
+"""Scores, places and measures of Dask DataFrames, partition by partition and lazily."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from perceptrank.distributed.dask_parts import Frames, check_columns, shuffled
+from perceptrank.learners.learner import Learner
+from perceptrank.measures import Measure, MeasureLike, parse_all
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.validation import as_identifiers
+
+SCORE, PLACE = "score", "place"
+
+
+def predict(
+    ranker: Learner,
+    frame: Any,
+    *,
+    qid: str = "qid",
+    features: Sequence[str] | None = None,
+    assume_grouped: bool = False,
+) -> Any:
+    """Return the scores of documents as a Dask Series with the index and partitions of the frame.
+
+    Parameters
+    ----------
+    ranker : learner
+    frame : Dask DataFrame
+        One row per document.
+    qid : str
+        Column of the queries.
+    features : sequence of str, optional
+        Columns of the features; default those that the ranker has learned, or if it knows no names, all but `qid`,
+        "relevance", "docid", "query_weight" and "comment".
+    assume_grouped : bool
+        No query is in two partitions. It must be so if the ranker transforms features within queries, as the default
+        transforms do.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or `assume_grouped` must be said.
+    """
+    return _mapped(ranker, frame, qid, features, assume_grouped, SCORE, np.float64)
+
+
+def rank(
+    ranker: Learner,
+    frame: Any,
+    *,
+    qid: str = "qid",
+    features: Sequence[str] | None = None,
+    assume_grouped: bool = False,
+) -> Any:
+    """Return the places of documents in their queries, 1 the best, as a Dask Series like the one of `predict`.
+
+    Documents of equal scores keep their order. The parameters are those of `predict`; `assume_grouped=True` must be
+    said.
+    """
+    if not assume_grouped:
+        raise ValueError(
+            "places need whole queries: bring them together, frame.shuffle(qid), and say assume_grouped=True"
+        )
+    return _mapped(ranker, frame, qid, features, assume_grouped, PLACE, np.int64)
+
+
+def evaluate(
+    ranker: Learner,
+    frame: Any,
+    measures: Iterable[MeasureLike] | MeasureLike = "ndcg@10",
+    *,
+    assume_grouped: bool = False,
+    **columns: Any,
+) -> Any:
+    """Return the measures of each query as a Dask DataFrame, one row per query: its id, then a column per measure.
+
+    NaN is where a measure leaves a query out, as the means of the frame do.
+
+    Parameters
+    ----------
+    ranker : learner
+    frame : Dask DataFrame
+        One row per document, partitioned in any way: queries are brought together by a shuffle.
+    measures : str, Measure or list of them
+    assume_grouped : bool
+        No query is in two partitions: there is no shuffle.
+    **columns
+        `qid`, `relevance`, `features` and `missing`, as `QueryStream.from_frame` takes them.
+    """
+    given = check_columns(frame, columns)
+    recorded = tuple(parse_all(measures))
+    qid = columns.get("qid", "qid")
+    if not assume_grouped:
+        frame = shuffled(frame, qid, frame.npartitions)
+    converter = Frames(given, shuffled=not assume_grouped)
+    meta = _table(frame._meta[qid].iloc[:0], qid, {str(one): np.zeros(0) for one in recorded})
+    return frame.map_partitions(_measured, ranker, converter, recorded, qid, meta=meta)
+
+
+def _mapped(
+    ranker: Learner,
+    frame: Any,
+    qid: str,
+    features: Sequence[str] | None,
+    assume_grouped: bool,
+    name: str,
+    dtype: type,
+) -> Any:
+    columns = list(frame.columns)
+    lacking = [one for one in (qid, *(features or ())) if one not in columns]
+    if lacking:
+        raise ValueError(f"the frame has no column {', '.join(map(repr, lacking))}; it has {columns}")
+    if not assume_grouped and ranker._has_transforms(ranker._known_state()):
+        raise ValueError(
+            "the ranker transforms features, perhaps within queries: bring queries together, frame.shuffle(qid), and "
+            "say assume_grouped=True"
+        )
+    chosen = list(features) if features is not None else _features_of(ranker, columns, qid)
+    meta = frame._meta[qid].iloc[:0].astype(dtype).rename(name)
+    return frame.map_partitions(_scored, ranker, qid, chosen, name, dtype, meta=meta)
+
+
+def _features_of(ranker: Learner, columns: list[str], qid: str) -> list[str]:
+    learned = ranker._needed_names
+    if learned is not None and set(learned) <= set(columns):
+        return list(learned)
+    return [one for one in columns if one not in (qid, "relevance", "docid", "query_weight", "comment")]
+
+
+def _scored(frame: Any, ranker: Learner, qid: str, features: list[str], name: str, dtype: type) -> Any:
+    scores = ranker.predict(frame[features], qid=frame[qid].to_numpy()) if len(frame) else np.zeros(0)
+    values = scores if name == SCORE else _places(scores, as_identifiers(frame[qid].to_numpy()))
+    return frame[[qid]].assign(**{name: np.asarray(values, dtype)})[name]
+
+
+def _places(scores: Any, queries: Any) -> Any:
+    """Return the place of each document among those of its query."""
+    _, numbers = np.unique(queries, return_inverse=True)
+    order = np.lexsort((-scores, numbers))  # stable: equal scores keep their order
+    starts = np.searchsorted(numbers[order], numbers[order])
+    places = np.empty(len(scores), np.int64)
+    places[order] = np.arange(len(scores)) - starts + 1
+    return places
+
+
+def _measured(frame: Any, ranker: Learner, converter: Frames, recorded: tuple[Measure, ...], qid: str) -> Any:
+    empty = {str(one): np.zeros(0) for one in recorded}
+    if len(frame) == 0:
+        return _table(frame[qid].iloc[:0], qid, empty)
+    stream = cast(QueryStream, converter(frame))
+    scores = ranker.scores(stream)
+    values = {str(one): one.per_query(scores, stream.relevance, stream.offsets) for one in recorded}
+    firsts = frame[qid].drop_duplicates()
+    if converter.shuffled:
+        firsts = converter.ordered(frame)[qid].drop_duplicates()
+    return _table(firsts, qid, values)
+
+
+def _table(firsts: Any, qid: str, values: dict[str, Any]) -> Any:
+    return firsts.reset_index(drop=True).to_frame(qid).assign(**values)

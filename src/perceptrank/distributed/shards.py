@@ -1,0 +1,153 @@
+"""Shards: parts of the data, in an order that only the data decide, each with queries of its own."""
+
+import itertools
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from perceptrank.distributed.errors import ShardError
+from perceptrank.io.paths import find_files
+from perceptrank.io.sources import open_sources
+from perceptrank.io.store_manifest import is_store
+from perceptrank.stream.blocks import Blocks
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.validation import check_positive_whole
+
+_SHOWN = 3
+
+
+class Shard(Protocol):
+    """Data that one worker learns from in one pass, and that no other worker has queries of."""
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+
+    def fingerprint(self) -> list[Any]:
+        """Return plain values that change if the data do, as far as that is known without reading them."""
+
+    def blocks(self) -> Blocks:
+        """Open the data."""
+
+
+@dataclass(frozen=True)
+class FileShard:
+    """Files of one format, read lazily by the worker, one after the other."""
+
+    paths: tuple[str, ...]
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The names of the files."""
+        more = f" and {len(self.paths) - _SHOWN} more" if len(self.paths) > _SHOWN else ""
+        return ", ".join(self.paths[:_SHOWN]) + more
+
+    def fingerprint(self) -> list[Any]:
+        """Return names and sizes of the files."""
+        return [[os.path.basename(path), _size(path)] for path in self.paths]
+
+    def blocks(self) -> Blocks:
+        """Open the files."""
+        return open_sources(list(self.paths), **dict(self.options))
+
+
+@dataclass(frozen=True)
+class StreamShard:
+    """Queries in memory, or anything iterable over blocks of them that can be sent to a worker."""
+
+    stream: Blocks
+    number: int
+
+    @property
+    def name(self) -> str:
+        """The number of the stream."""
+        return f"stream {self.number}"
+
+    def fingerprint(self) -> list[Any]:
+        """Return the number of queries and documents, if they are in memory."""
+        if isinstance(self.stream, QueryStream):
+            return [len(self.stream), self.stream.n_documents]
+        return [type(self.stream).__name__]
+
+    def blocks(self) -> Blocks:
+        """Return the queries."""
+        return self.stream
+
+
+def file_shards(paths: Sequence[Any], shards: int | None, options: dict[str, Any]) -> list[FileShard]:
+    """Deal files to shards in their order: one each, or as evenly as their sizes allow to so many shards."""
+    found = [path for given in paths for path in _files(given)]
+    options_ = tuple(sorted(options.items()))
+    if shards is None or shards >= len(found):
+        return [FileShard((path,), options_) for path in found]
+    groups = _dealt([_size(path) for path in found], shards)
+    return [FileShard(tuple(found[first:last]), options_) for first, last in groups]
+
+
+def stream_shards(streams: Iterable[Blocks], shards: int | None) -> list[StreamShard]:
+    """Make a shard of each stream, or lists of them of so many."""
+    found = list(streams)
+    for stream in found:
+        if not isinstance(stream, QueryStream) and iter(stream) is stream:
+            raise TypeError("streams of several epochs must be re-iterable: a QueryStream, a Scan or a list")
+    if shards is None or shards >= len(found):
+        return [StreamShard(stream, number) for number, stream in enumerate(found)]
+    if not all(isinstance(stream, QueryStream) for stream in found):
+        raise TypeError("only streams in memory can be joined to fewer shards: give as many streams as shards")
+    groups = _dealt([stream.n_documents for stream in found if isinstance(stream, QueryStream)], shards)
+    return [StreamShard(found[first:last], number) for number, (first, last) in enumerate(groups)]  # type: ignore[arg-type]
+
+
+def _dealt(sizes: Sequence[int], n: int) -> list[tuple[int, int]]:
+    """Return n runs of neighbours, none empty, each ending where the sum of sizes comes nearest to its part of it."""
+    check_positive_whole("shards", n)
+    ends, whole, sum_so_far, first = [0], max(1, sum(sizes)), 0, 0
+    for number in range(1, n):
+        last = first + 1
+        sum_so_far += sizes[first]
+        while last < len(sizes) - (n - number) and sum_so_far + sizes[last] / 2 <= whole * number / n:
+            sum_so_far += sizes[last]
+            last += 1
+        ends.append(last)
+        first = last
+    ends.append(len(sizes))
+    return list(itertools.pairwise(ends))
+
+
+def _files(given: Any) -> list[str]:
+    path = os.fspath(given)
+    return [path] if is_store(Path(path)) else [os.fspath(one) for one in find_files(path)]  # type: ignore[arg-type]
+
+
+def _size(path: str) -> int:
+    if os.path.isdir(path):
+        return sum(entry.stat().st_size for entry in os.scandir(path) if entry.is_file())
+    return os.stat(path).st_size
+
+
+def as_shards(parts: Any, shards: int | None = None, options: dict[str, Any] | None = None) -> list[Shard]:
+    """Return the shards of files or streams; see `learn`."""
+    if isinstance(parts, (str, os.PathLike, QueryStream)):
+        parts = [parts]
+    if not isinstance(parts, Iterable):
+        raise TypeError(f"parts must be files, streams or a Dask collection, got {type(parts).__name__}")
+    found = list(parts)
+    if not found:
+        raise ValueError("parts must not be empty: there are no queries to learn from")
+    made: list[Shard]
+    if all(isinstance(one, (str, os.PathLike)) for one in found):
+        made = [*file_shards(found, shards, options or {})]
+    elif options:
+        raise TypeError(f"{', '.join(options)} apply to files only")
+    else:
+        made = [*stream_shards(found, shards)]
+    return made
+
+
+def shard_error(number: int, name: str, where: str, error: BaseException) -> ShardError:
+    """Return the error of a shard, with what the worker said."""
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ShardError(number, f"shard {number} ({name}) failed{where}: {said}")

@@ -1,0 +1,105 @@
+"""Transforms on shards: statistics are learned in the first pass, merged, and then stay as they are."""
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from typing import Any
+
+from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.learners.state import State
+from perceptrank.transforms.bins import Bins
+from perceptrank.transforms.composition import Composition
+from perceptrank.transforms.fourier_features import FourierFeatures
+from perceptrank.transforms.transform import Transform
+
+
+class Held(Transform):
+    """A transform whose statistics stay as they are while a shard learns."""
+
+    name = "held"
+
+    def __init__(self, held: Transform) -> None:
+        self.held = held
+        self.accepts_missing = held.accepts_missing  # type: ignore[misc]
+        self.accepts_any_columns = held.accepts_any_columns  # type: ignore[misc]
+        self.makes_sparse = held.makes_sparse  # type: ignore[misc]
+
+    def apply(self, X: Features, offsets: Ints) -> Features:
+        """Return what the transform makes of features, without learning."""
+        return self.held.apply(X, offsets)
+
+    def sparse_form(self) -> Transform:
+        """Return the transform that takes its place where features are sparse, held as well."""
+        return Held(self.held.sparse_form())
+
+    def for_columns(self, names: tuple[str, ...] | None) -> Transform:
+        """Return this transform for columns of these names."""
+        return Held(self.held.for_columns(names))
+
+    def n_outputs(self, n_features: int) -> int:
+        """Return the number of features that so many become."""
+        return self.held.n_outputs(n_features)
+
+
+def hold(state: State) -> None:
+    """Keep the statistics of a state's transforms as they are; `release` undoes it."""
+    state.transforms = [Held(one) if one.learns else one for one in state.transforms]
+
+
+def release(state: State) -> None:
+    """Undo `hold`."""
+    state.transforms = [one.held if isinstance(one, Held) else one for one in state.transforms]
+
+
+def check_mergeable(state: State) -> None:
+    """Raise if the statistics that shards will learn, each from what this state has, cannot be merged."""
+    if state.has_begun:
+        return  # they stay as they are
+    for transform in _parts(state.transforms):
+        if not transform.learns or getattr(transform, "frozen", False):
+            continue
+        if isinstance(transform, (Bins, FourierFeatures)):
+            raise TypeError(
+                f"what {transform!r} learns stops moving after some documents, which are others in each shard: learn "
+                "it from a sample, freeze() it, and give the transform"
+            )
+        before = transform.state()
+        try:
+            after = deepcopy(transform).merge(deepcopy(transform)).state()
+        except TypeError as error:
+            raise TypeError(
+                f"{error}, so that shards cannot learn them: learn them from a sample, freeze() them, and give the "
+                "transform"
+            ) from None
+        if after != before:
+            raise ValueError(
+                f"{transform!r} has statistics already, which every shard would count again: freeze() it, or give one "
+                "that has learned nothing"
+            )
+
+
+def merged_transforms(before: State, shards: Sequence[State]) -> list[Transform]:
+    """Return the transforms of states that were learned from `before`, with the statistics of all of them."""
+    if before.has_begun:
+        return deepcopy(before.transforms)
+    return [_merged(list(one)) for one in zip(*(state.transforms for state in shards), strict=True)]
+
+
+def _merged(transforms: list[Transform]) -> Transform:
+    first = deepcopy(transforms[0])
+    if isinstance(first, Composition):
+        parts = zip(*(one.parts for one in transforms if isinstance(one, Composition)), strict=True)
+        first.parts = [_merged(list(part)) for part in parts]
+        return first
+    if not first.learns or getattr(first, "frozen", False):
+        return first
+    for other in transforms[1:]:
+        first.merge(other)
+    return first
+
+
+def _parts(transforms: Any) -> Iterator[Transform]:
+    for one in transforms:
+        if isinstance(one, Composition):
+            yield from _parts(one.parts)
+        else:
+            yield one

@@ -1,0 +1,316 @@
+"""Dask: the same bits as in this process, whatever the partitions, the workers and their fate."""
+
+import os
+import re
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import perceptrank as pr
+from perceptrank.distributed import ShardError, learn
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+pd = pytest.importorskip("pandas")
+import dask.array as da
+import dask.bag as db
+import dask.dataframe as dd
+
+pytestmark = pytest.mark.filterwarnings("default")  # Dask has some of its own
+
+
+@pytest.fixture(scope="module")
+def stream():
+    return pr.separable(90, n_features=4, seed=0).stream
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A cluster of threads in this process: it starts quickly, and all goes through the scheduler as elsewhere."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as made,
+    ):
+        yield made
+
+
+@pytest.fixture
+def processes():
+    """A cluster of two processes, which can be killed."""
+    with pr.distributed.local_cluster(2) as cluster, distributed.Client(cluster) as made:
+        yield made
+
+
+def shards_of(stream, n):
+    return [stream[place::n] for place in range(n)]
+
+
+def document(learned):
+    return learned.ranker.as_document()
+
+
+@pytest.mark.parametrize("transforms", ["auto", "running"])
+def test_the_same_bits_as_in_this_process(client, stream, transforms):
+    here = learn(pr.ListwisePerceptron(transforms=transforms), shards_of(stream, 5), epochs=3)
+    there = learn(pr.ListwisePerceptron(transforms=transforms), shards_of(stream, 5), client, epochs=3)
+    assert document(here) == document(there)
+    for one, other in zip(here.traces, there.traces, strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a.masses, b.masses)
+            assert a.means() == b.means()
+
+
+def test_files(client, stream, tmp_path):
+    for n, part in enumerate(shards_of(stream, 3)):
+        pr.write_store(part, tmp_path / f"{n}.store")
+    files = [tmp_path / f"{n}.store" for n in range(3)]
+    here = learn(pr.SlamPerceptron(), files, epochs=2)
+    assert document(learn(pr.SlamPerceptron(), files, client, epochs=2)) == document(here)
+
+
+def test_a_bad_file_names_itself_and_the_worker(client, stream, tmp_path):
+    pr.write_letor(stream, tmp_path / "good.txt")
+    (tmp_path / "bad.txt").write_text("1 qid:1 1:nonsense\n")
+    ranker = pr.SlamPerceptron()
+    with pytest.raises(ShardError, match=r"shard 1 \(.*bad.txt\) failed on inproc:.*FormatError: .*bad.txt.*nonsense"):
+        learn(ranker, [tmp_path / "good.txt", tmp_path / "bad.txt"], client)
+    assert ranker.n_queries == 0
+
+
+class Slow:
+    """Queries that take their time, so that a test can do something meanwhile."""
+
+    def __init__(self, stream, seconds):
+        self.stream, self.seconds = stream, seconds
+
+    def __iter__(self):
+        time.sleep(self.seconds)
+        yield self.stream
+
+
+def test_stragglers_do_not_block_forever(client, stream):
+    ranker, _ = learn(pr.SlamPerceptron(), [stream])
+    before = ranker.as_document()
+    with pytest.raises(
+        TimeoutError, match=r"no shard was finished for 0.5 seconds; not done: shard 1 \(stream 1\) on "
+    ):
+        learn(ranker, [stream, Slow(stream, 4)], client, timeout=0.5)
+    assert ranker.as_document() == before
+
+
+def frame_of(stream):
+    return stream.to_frame("pandas")
+
+
+def test_a_frame_is_shuffled_by_queries(client, stream):
+    """Queries cut by partitions come together, in the order of the rows, and none is lost."""
+    frame = dd.from_pandas(frame_of(stream), npartitions=4, sort=False)
+    here = learn(pr.ListwisePerceptron(), frame, epochs=2, measures="ap")
+    there = learn(pr.ListwisePerceptron(), frame, client, epochs=2, measures="ap")
+    assert document(here) == document(there)
+    assert sum(len(one) for one in here.traces[0]) == len(stream)
+    assert 1 < len(here.traces[0]) <= 4
+    assert here.ranker.n_queries == 2 * len(stream)
+    order = {one: place for place, one in enumerate(stream.qids)}
+    shards = _shards(frame)
+    assert sorted(order[one] for shard in shards for one in shard.qids) == list(range(len(stream)))
+    for shard in shards:
+        places = [order[one] for one in shard.qids]
+        assert places == sorted(places)
+        for one, place in zip(shard, places, strict=True):
+            np.testing.assert_array_equal(one.X, stream[place : place + 1].X)
+            np.testing.assert_array_equal(one.relevance, stream[place : place + 1].relevance)
+    plain = pr.ListwisePerceptron()
+    assert document(learn(plain, shards, epochs=2, measures="ap"))["state"] == document(here)["state"]
+
+
+def _shards(frame, **options):
+    from perceptrank.distributed.dask_parts import dask_shards
+
+    made = [one.blocks() for one in dask_shards(frame, None, assume_grouped=False, options=options)]
+    return [one for one in made if isinstance(one, pr.QueryStream)]
+
+
+def test_a_frame_that_is_grouped_is_not_shuffled(client, stream):
+    parts = [frame_of(one) for one in shards_of(stream, 3)]
+    frame = dd.from_delayed([dask.delayed(one) for one in parts])
+    learned = learn(pr.SlamPerceptron(), frame, client, assume_grouped=True, epochs=2)
+    assert document(learned)["state"] == document(learn(pr.SlamPerceptron(), shards_of(stream, 3), epochs=2))["state"]
+    with pytest.raises(ValueError, match=r"query .* is in the partitions 0 and 1: leave out assume_grouped=True"):
+        learn(pr.SlamPerceptron(), dd.from_pandas(frame_of(stream), npartitions=4, sort=False), assume_grouped=True)
+
+
+def test_arrays(client, stream):
+    chunks = (730,)
+    qid = np.repeat(np.arange(len(stream)), np.diff(stream.offsets))
+    X, relevance = da.from_array(stream.X, chunks=(500, 2)), da.from_array(stream.relevance, chunks=chunks)
+    learned = learn(pr.SlamPerceptron(), (X, relevance, da.from_array(qid, chunks=chunks)), client)
+    assert learned.ranker.n_queries == len(stream)
+    assert learned.ranker.n_features_in_ == 4
+    with pytest.raises(ValueError, match="must be of one length"):
+        learn(pr.SlamPerceptron(), (X, relevance[:5], da.from_array(qid, chunks=chunks)))
+    with pytest.raises(TypeError, match=re.escape("(X, relevance, qid)")):
+        learn(pr.SlamPerceptron(), X)
+
+
+def test_bags_and_delayed_streams(client, stream):
+    parts = shards_of(stream, 4)
+    expected = document(learn(pr.SlamPerceptron(), parts, epochs=2))
+    bag = db.from_sequence(parts, npartitions=4)
+    assert document(learn(pr.SlamPerceptron(), bag, client, epochs=2)) == expected
+    assert document(learn(pr.SlamPerceptron(), [dask.delayed(one) for one in parts], client, epochs=2)) == expected
+    assert document(learn(pr.SlamPerceptron(), bag, epochs=2)) == expected
+    with pytest.raises(TypeError, match="repartition"):
+        learn(pr.SlamPerceptron(), bag, shards=2)
+
+
+@pytest.fixture(scope="module")
+def ranker(stream):
+    made = pr.ListwisePerceptron()
+    made.learn(pr.QueryStream.from_frame(frame_of(stream)))
+    return made
+
+
+@pytest.fixture(scope="module")
+def by_query(stream):
+    """Partitions of whole queries, with an index that is not 0, 1, …"""
+    parts = [frame_of(stream[n::3]) for n in range(3)]
+    parts = [part.set_index(np.arange(len(part)) * 2 + 7) for part in parts]
+    return parts, dd.from_delayed([dask.delayed(part) for part in parts], meta=parts[0].iloc[:0])
+
+
+def test_scores_and_places_of_partitions(ranker, by_query):
+    parts, frame = by_query
+    made = pr.distributed.predict(ranker, frame, assume_grouped=True)
+    assert (made.name, made.dtype, made.npartitions) == ("score", np.float64, 3)
+    places = pr.distributed.rank(ranker, frame, assume_grouped=True)
+    assert (places.name, places.dtype) == ("place", np.int64)
+    for n, part in enumerate(parts):
+        stream = pr.QueryStream.from_frame(part)
+        found, place = made.partitions[n].compute(), places.partitions[n].compute()
+        np.testing.assert_array_equal(found.to_numpy(), ranker.scores(stream))
+        assert (found.dtype, found.name) == (np.float64, "score")
+        np.testing.assert_array_equal(found.index, part.index)
+        for query, rows in zip(stream, np.split(np.arange(len(part)), stream.offsets[1:-1]), strict=True):
+            order = ranker.rank(query.X)
+            np.testing.assert_array_equal(place.to_numpy()[rows][order], np.arange(1, len(rows) + 1))
+
+
+def test_measures_of_partitions(ranker, stream):
+    frame = dd.from_pandas(frame_of(stream), npartitions=4, sort=False)
+    lazily = pr.distributed.evaluate(ranker, frame, ["ndcg@10", "ap"])
+    assert list(lazily.columns) == ["qid", "ndcg@10", "ap"]
+    made = lazily.compute(scheduler="synchronous").set_index("qid")
+    scores = ranker.scores(pr.QueryStream.from_frame(frame_of(stream)))
+    expected = pr.parse("ap").per_query(scores, stream.relevance, stream.offsets)
+    assert len(made) == len(stream)
+    np.testing.assert_array_equal(made.loc[list(stream.qids), "ap"], expected)
+    assert lazily.dtypes["ap"] == made.dtypes["ap"] == np.float64
+
+
+def test_partitions_that_cut_queries_are_refused(ranker, by_query):
+    with pytest.raises(ValueError, match="assume_grouped=True"):
+        pr.distributed.predict(ranker, by_query[1])
+    with pytest.raises(ValueError, match="whole queries"):
+        pr.distributed.rank(ranker, by_query[1])
+    with pytest.raises(ValueError, match="no column 'query'"):
+        pr.distributed.predict(ranker, by_query[1], qid="query", assume_grouped=True)
+    plain = pr.SlamPerceptron(transforms=None)
+    plain.learn(pr.QueryStream.from_frame(by_query[0][0]))
+    assert len(pr.distributed.predict(plain, by_query[1]).compute(scheduler="synchronous")) == 1800
+
+
+def test_columns_that_are_missing_are_named(stream):
+    frame = dd.from_pandas(frame_of(stream).drop(columns="relevance"), npartitions=2)
+    with pytest.raises(ValueError, match="no column 'relevance'"):
+        learn(pr.SlamPerceptron(), frame)
+
+
+def test_a_killed_worker_changes_nothing(processes, stream):
+    parts = [Slow(one, 0.3) for one in shards_of(stream, 4)]
+    assert all(
+        name not in one
+        for one in processes.run(lambda: dict(os.environ)).values()
+        for name in ["MALLOC_TRIM_THRESHOLD_"]
+    )
+    killed = []
+
+    def kill(progress):
+        if progress.epoch == 1 and progress.done == 1:
+            address = next(iter(processes.scheduler_info()["workers"]))
+            pid = processes.run(os.getpid, workers=[address])[address]
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+    expected = learn(pr.ListwisePerceptron(), shards_of(stream, 4), epochs=2)
+    learned = learn(pr.ListwisePerceptron(), parts, processes, epochs=2, progress=kill, timeout=120)
+    assert len(killed) == 1
+    assert document(learned) == document(expected)
+    assert [len(epoch) for epoch in learned.traces] == [4, 4]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(10))
+def test_kills_at_any_moment_change_nothing(processes, stream, seed):
+    rng = np.random.default_rng(seed)
+    parts = [Slow(one, 0.2) for one in shards_of(stream, 6)]
+
+    def kill():
+        time.sleep(rng.uniform(0.0, 2.0))
+        pids = list(processes.run(os.getpid).values())
+        os.kill(pids[rng.integers(len(pids))], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    learned = learn(pr.ListwisePerceptron(), parts, processes, epochs=4, timeout=120)
+    killer.join()
+    assert document(learned) == document(learn(pr.ListwisePerceptron(), shards_of(stream, 6), epochs=4))
+
+
+class Deadly:
+    """Queries that kill whoever reads them, as those do that need more memory than there is."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __iter__(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield self.stream
+
+
+@pytest.mark.deep
+def test_a_shard_that_kills_its_workers_is_given_up(processes, stream):
+    ranker = pr.SlamPerceptron()
+    with pytest.raises(ShardError, match=r"shard 1 \(stream 1\) was given up: the workers that had it were lost"):
+        learn(ranker, [stream, Deadly(stream)], processes, timeout=120)
+    assert ranker.n_queries == 0
+
+
+@pytest.mark.deep
+def test_a_cluster_that_goes_away_is_an_error_and_another_one_goes_on(stream, tmp_path):
+    def cluster():
+        return distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0", silence_logs=50)
+
+    parts = shards_of(stream, 3)
+    expected = learn(pr.ListwisePerceptron(), parts, epochs=3)
+    first = cluster()
+    closing = threading.Thread(target=first.close)
+
+    def close(progress):
+        if (progress.epoch, progress.done) == (1, 1):
+            closing.start()
+
+    slow = [Slow(one, 1.0) for one in parts]
+    with distributed.Client(first) as client, pytest.raises(ShardError, match="checkpoint= keeps what was learned"):
+        learn(pr.ListwisePerceptron(), slow, client, epochs=3, progress=close, checkpoint=tmp_path, timeout=30)
+    closing.join()
+    with cluster() as second, distributed.Client(second) as client:
+        slow = [Slow(one, 0.0) for one in parts]
+        again = learn(pr.ListwisePerceptron(), slow, client, epochs=3, checkpoint=tmp_path)
+    assert document(again) == document(expected)
+    assert [len(epoch) for epoch in again.traces] == [3, 3, 3]
