@@ -278,7 +278,7 @@ def test_lists_of_numbers_need_no_names(tmp_path):
 @pytest.mark.parametrize("grades", [{}, {"d0": -1.0}, {"d0": float("inf")}, {"d9": 1.0}])
 def test_wrong_grades_are_refused_before_they_are_logged(ranker, grades):
     documents, _ = queries(1)[0]
-    with pytest.raises((InvalidRequestError, UnknownError), match="grades must|no document 'd9'"):
+    with pytest.raises((InvalidRequestError, UnknownError), match=r"grades must|no document 'd9'"):
         ranker.feedback(ranker.rank(documents).ranking_id, grades)
     ranker.flush()
     assert ranker.current.version == 1
@@ -366,8 +366,7 @@ def test_snapshots_are_written_in_the_background_and_the_oldest_removed(tmp_path
 
 
 def open_log(folder):
-    connection = sqlite3.connect(folder / "log.sqlite", isolation_level=None)
-    return connection
+    return sqlite3.connect(folder / "log.sqlite", isolation_level=None)
 
 
 def filled(folder, n=10):
@@ -486,7 +485,7 @@ def test_a_full_disk_turns_learning_off_and_recovers(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
         lost = ranker.learn(*made[10], event_id="again")
-        with pytest.raises(LearningOffError, match="the log cannot be written: .*; ranking goes on"):
+        with pytest.raises(LearningOffError, match=r"the log cannot be written: .*; ranking goes on"):
             lost.result(10)
         assert not ranker.status()["learning"]
         assert ranker.rank(made[0][0]).model_version == 12

@@ -113,7 +113,7 @@ def _matrix(
     current: Current,
 ) -> Floats:
     try:
-        values = np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * n_features)  # type: ignore[arg-type]
+        values = np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * n_features)
     except TypeError:  # some are None
         filled = (math.nan if value is None else value for value in chain.from_iterable(rows))
         values = np.fromiter(filled, np.float64, len(rows) * n_features)
@@ -122,8 +122,8 @@ def _matrix(
     if bad.any():
         i, j = map(int, np.argwhere(bad)[0])
         raise InvalidRequestError(
-            f"features must be finite numbers, got {X[i, j]} for feature {(names[j] if names else j + 1)!r} of document "
-            f"{ids[i]!r}",
+            f"features must be finite numbers, got {X[i, j]} for feature {(names[j] if names else j + 1)!r} of "
+            f"document {ids[i]!r}",
             "send a number, or serve a model with the transform 'missing' first",
         )
     X.flags.writeable = False

@@ -73,6 +73,20 @@ class FeatureMismatchError(ServiceError, ValueError):
     status = 422
 
 
+class UnauthorizedError(ServiceError, PermissionError):
+    """A request without a token that is known."""
+
+    kind = "unauthorized"
+    status = 401
+
+
+class ForbiddenError(ServiceError, PermissionError):
+    """A token without the scope that a request needs."""
+
+    kind = "forbidden"
+    status = 403
+
+
 class NotAllowedError(ServiceError, PermissionError):
     """A method that a path does not have."""
 
@@ -123,6 +137,8 @@ KINDS: dict[str, type[ServiceError]] = {
         ExpiredRankingError,
         EventConflictError,
         FeatureMismatchError,
+        UnauthorizedError,
+        ForbiddenError,
         NotAllowedError,
         TooLargeError,
         TooSlowError,

@@ -56,9 +56,10 @@ class Log:
         self.path, self._read_only = path, read_only
         try:
             self._open()
-            (application,) = self._one("PRAGMA application_id")
-            (version,) = self._one("PRAGMA user_version")
-            if application == 0 and version == 0 and not read_only and self._one("SELECT 1 FROM sqlite_master") is None:
+            (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+            (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+            is_new = self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+            if is_new and not read_only:
                 self._create()
                 application, version = APPLICATION, FORMAT
         except sqlite3.DatabaseError as error:
@@ -86,10 +87,6 @@ class Log:
             f"BEGIN; {_SCHEMA} PRAGMA application_id={APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
         )
         self._connection.execute("INSERT INTO about VALUES ('secret', ?)", (secrets.token_bytes(32),))
-
-    def _one(self, query: str, *values: object) -> tuple[int, ...] | None:
-        found: tuple[int, ...] | None = self._connection.execute(query, values).fetchone()
-        return found
 
     def reopen(self) -> None:
         """Drop the connection after an error of writing, and open it again to see what is on disk."""
@@ -137,9 +134,9 @@ class Log:
 
     def append(self, additions: Sequence[Addition]) -> list[Row]:
         """Append records, all or none of them; when it returns, they are on disk."""
-        sequence, link = self.end()
+        last, link = self.end()
         rows, events = [], []
-        for sequence, one in enumerate(additions, start=sequence + 1):
+        for sequence, one in enumerate(additions, start=last + 1):
             link = link_after(link, one.record)
             rows.append(Row(sequence, one.record, link))
             if one.event_id is not None:

@@ -48,7 +48,7 @@ _TICK = 0.2  # seconds between looks at whether a snapshot is due
 
 
 class Ranked(NamedTuple):
-    """A ranking: its id, the ids of documents best first, the scores in the order of the request, the model's version."""
+    """A ranking: its id, the ids of documents best first, scores in the order of the request, version of the model."""
 
     ranking_id: str
     order: list[str]
@@ -173,8 +173,8 @@ class Ranker:
         if (bad := self._log.first_bad(0 if check_all or newest is None else newest.version)) is not None:
             n_cut = self._log.cut_from(bad)
             self.messages.append(
-                f"{self._log.path}: the end of the log was damaged; {n_cut} entries from {bad} on are cut off and kept in "
-                "the table 'cut'"
+                f"{self._log.path}: the end of the log was damaged; {n_cut} entries from {bad} on are cut off and "
+                "kept in the table 'cut'"
             )
             return self._recovered(check_all)
         try:
@@ -184,8 +184,8 @@ class Ranker:
         if ahead is not None:
             # What was learned is kept: the log, which lacks the end of what the snapshot has seen, goes on from it.
             self.messages.append(
-                f"{self._log.path} ends at entry {end}, before the snapshot of version {ahead.version}: it goes on from "
-                "the model of that snapshot"
+                f"{self._log.path} ends at entry {end}, before the snapshot of version {ahead.version}: it goes on "
+                "from the model of that snapshot"
             )
             self._current = found
             self._replace(ahead.model, f"snapshot of version {ahead.version}, which the log had lost")
@@ -210,7 +210,7 @@ class Ranker:
         return current
 
     def _known(self, documents: Sequence[Document]) -> tuple[Current, Arranged]:
-        """Return the model, and documents as it takes them; the first ones show a new model which features there are."""
+        """Return the model, and documents as it takes them; the first ones tell a new model its features."""
         current = self.current
         if current.n_features is not None:
             return current, arrange(documents, current)
@@ -309,7 +309,7 @@ class Ranker:
             raise OverloadedError(
                 f"{self.settings.waiting_answers} answers wait to be logged", "send it again a little later"
             )
-        future: Future[Acknowledgement] = Future()
+        future: Future[Acknowledgement] = _started()
         self._put(_Answer(entry, arranged.names, future))
         return future
 
@@ -335,7 +335,7 @@ class Ranker:
         return self._request(model, reason)
 
     def _request(self, model: Learner | int, reason: str) -> "Future[int]":
-        future: Future[int] = Future()
+        future: Future[int] = _started()
         self._put(_Model(model, reason, future))
         return future
 
@@ -421,8 +421,8 @@ class Ranker:
                 one.future.set_result(outcome)
             else:
                 one.future.set_exception(outcome)
-        for row, entry in zip(rows, entries, strict=True):
-            self._current = self.current.after(row, entry)
+        for row, logged in zip(rows, entries, strict=True):
+            self._current = self.current.after(row, logged)
 
     def _carry_out(self, item: _Model) -> None:
         try:
@@ -470,7 +470,7 @@ class Ranker:
         while not self._closing.wait(_TICK):
             if self.problem and self._queue.empty():
                 with suppress(OverloadedError):
-                    self._put(_Mark(Future()))
+                    self._put(_Mark(_started()))
             new = self.current.version - self._saved
             elapsed = time.monotonic() - last
             if new >= self.settings.snapshot_answers or (new > 0 and elapsed >= self.settings.snapshot_seconds):
@@ -488,7 +488,7 @@ class Ranker:
 
     def flush(self) -> None:
         """Wait until all answers so far are logged and learned."""
-        future: Future[None] = Future()
+        future: Future[None] = _started()
         self._put(_Mark(future))
         future.result()
 
@@ -496,7 +496,7 @@ class Ranker:
         """Log and learn what waits, write a snapshot, and stop."""
         if self._is_closed:
             return
-        future: Future[None] = Future()
+        future: Future[None] = _started()
         self._put(_Mark(future, is_last=True))
         self._closing.set()
         self._writer.join()
@@ -520,6 +520,13 @@ class Ranker:
             "learning": not self.problem,
             "problem": self.problem or self.snapshot_problem,
         }
+
+
+def _started() -> "Future[Any]":
+    """Return a future that nobody can cancel: what waits for it may give up, but the answer is logged."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    return future
 
 
 def _text(model: Learner) -> str:

@@ -64,8 +64,8 @@ class Rankings:
             found = self._waiting.get(number) if start == self._start else None
         if found is None:
             raise ExpiredRankingError(
-                f"the ranking {ranking_id} has expired: rankings wait {self._settings.ranking_seconds:g} seconds for an "
-                "answer, less if many wait, and not beyond a restart",
+                f"the ranking {ranking_id} has expired: rankings wait {self._settings.ranking_seconds:g} seconds for "
+                "an answer, less if many wait, and not beyond a restart",
                 "send documents and grades together to POST /v1/learn",
             )
         return found.arranged

@@ -43,7 +43,7 @@ class Verification:
 def verify(folder: str | Path) -> list[Verification]:
     """Replay the logs of a folder from their first entries, and compare every snapshot with the model at that point.
 
-    Nothing is changed. The model is learned by `learn_one` from one answer after the other, and must have the same bits.
+    Nothing is changed. The model learns one answer after the other by `learn_one`, and must have the same bits.
 
     Parameters
     ----------
