@@ -70,8 +70,8 @@ def serve(
     from perceptrank.serve.service import Service
 
     access = Access(data)
-    listening = listen(host, port, access)
-    with Service(data, _models(model or []), check_all=not quick_start) as service:
+    models = _models(model or [])
+    with listen(host, port, access) as listening, Service(data, models, check_all=not quick_start) as service:
         for one in service.rankers.values():
             for message in one.messages:
                 complain(f"warning: {message}")

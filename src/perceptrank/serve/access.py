@@ -25,7 +25,7 @@ class Token:
 
 
 class Access:
-    """Who may do what; without any token, everyone may do everything, which is for loopback alone."""
+    """The tokens of a folder; without any, everyone may do everything, which is for loopback alone."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _FILE

@@ -91,7 +91,7 @@ def make_app(service: Service, access: Access, limits: Limits | None = None, *, 
 
 
 class _Paths:
-    """What each path does."""
+    """The handlers of all paths."""
 
     def __init__(self, service: Service, access: Access, metrics: Metrics, limits: Limits, access_log: bool) -> None:
         self._service, self._access, self._metrics = service, access, metrics

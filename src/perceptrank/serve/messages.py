@@ -91,7 +91,7 @@ class RollbackRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class PromoteRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """What to go on with: the model of another ranker, or a model document. Exactly one of them."""
+    """The model to go on with: that of another ranker, or a model document. Exactly one of them."""
 
     ranker: Id | None = None
     model: dict[str, Any] | None = None

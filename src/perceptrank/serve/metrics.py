@@ -12,7 +12,7 @@ _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5
 
 
 class _Rankers(Collector):
-    """What rankers tell when they are asked."""
+    """The state of all rankers, asked for when the metrics are."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

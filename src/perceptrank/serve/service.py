@@ -46,8 +46,6 @@ class Service:
         check_all: bool = True,
     ) -> None:
         self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(self.folder)
         self.rankers: dict[str, Ranker] = {}
         wanted = dict(models or {})
         for name in wanted:
@@ -55,6 +53,8 @@ class Service:
                 raise InvalidRequestError(
                     f"the name of a ranker must be up to 64 letters, digits, _ and -, got {name!r}", "choose another"
                 )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(self.folder)
         names = list(dict.fromkeys([*ranker_names(self.folder), *wanted])) or [DEFAULT]
         try:
             for name in names:

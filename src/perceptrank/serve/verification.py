@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perceptrank.io.model_file import model_text
-from perceptrank.serve.errors import DamagedLogError, UnknownError
+from perceptrank.serve.errors import DamagedLogError
 from perceptrank.serve.log import Log, Row, damaged
 from perceptrank.serve.records import AnswerEntry, decode
 from perceptrank.serve.replay import Current, replay
@@ -16,7 +16,7 @@ from perceptrank.serve.snapshots import Snapshots
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found in the folder of one ranker.
+    """Findings in the folder of one ranker.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ def verify(folder: str | Path) -> list[Verification]:
     """
     names = ranker_names(Path(folder))
     if not names:
-        raise UnknownError(f"there is no log in {folder}", "name the folder that was given to serve as --data")
+        raise FileNotFoundError(f"there is no log in {folder}: name the folder that was given to serve as --data")
     return [_verify(name, Path(folder) / name) for name in names]
 
 
