@@ -238,7 +238,7 @@ def test_weights_of_queries_are_logged_and_learned(tmp_path):
     ],
 )
 def test_features_that_do_not_fit_are_refused(ranker, documents, kind, message):
-    ranker.rank(queries(1)[0][0])  # the first request tells the names
+    answer(ranker, queries(1))  # the first answer tells the names
     with pytest.raises(kind, match=message):
         ranker.rank(documents)
 
@@ -251,6 +251,21 @@ def test_the_order_of_names_does_not_matter(ranker):
         ranker.learn(turned, grades, event_id=str(id(documents))).result(10)
     ranker.flush()
     assert document(ranker.current.model) == document(offline(made))
+
+
+def test_the_first_answer_tells_the_names_whatever_was_ranked_before(ranker):
+    made = queries(3)
+    ranker.rank([Document("a", {"typo": 1.0})])
+    turned = [Document(one.id, dict(reversed(one.features.items()))) for one in made[1][0]]
+    rankings = [ranker.rank(documents).ranking_id for documents in (made[0][0], turned)]
+    other = ranker.rank([Document("d0", [1.0, 2.0])]).ranking_id
+    answers = [ranker.feedback(one, grades) for one, (_, grades) in zip(rankings, made, strict=False)]
+    assert [one.result(10).sequence for one in answers] == [3, 4]
+    ranker.flush()
+    assert document(ranker.current.model) == document(offline(made[:2]))
+    assert ranker.feedback(rankings[1], made[1][1]).result(10).duplicate
+    with pytest.raises(FeatureMismatchError, match="other features"):
+        ranker.feedback(other, {"d0": 1.0}).result(10)
 
 
 def test_missing_values_for_a_model_that_takes_them(tmp_path):
@@ -349,7 +364,7 @@ def test_an_answer_to_a_ranking_of_other_features_is_refused(ranker):
     other = pr.ListwisePerceptron()
     other.learn_one(np.eye(2), [1, 0])
     ranker.promote(other).result(10)
-    with pytest.raises(FeatureMismatchError, match="which was replaced"):
+    with pytest.raises(FeatureMismatchError, match="other features than the model has by now"):
         ranker.feedback(ranking, grades).result(10)
 
 

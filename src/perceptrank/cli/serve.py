@@ -21,7 +21,7 @@ def serve(
         typer.Option(
             metavar="[NAME=]FILE",
             help="Model that a new ranker starts from, and the ranker's name (by default 'default'); may be repeated. "
-            "Without any, it is one that has learned nothing, and takes the features' names from the first request.",
+            "Without any, it is one that has learned nothing, and takes the features' names from the first answer.",
         ),
     ] = None,
     data: Annotated[

@@ -38,7 +38,7 @@ class Arranged(msgspec.Struct, frozen=True):
 
 
 def arrange(documents: Sequence[Document], current: Current) -> Arranged:
-    """Return the features of documents in the order of the model; a model that knows none takes those of the first."""
+    """Return the features of documents in the order of the model; for one that knows none yet, in theirs."""
     if not documents:
         raise InvalidRequestError("documents must not be empty", "send at least one document")
     if len(documents) > MOST_DOCUMENTS:
@@ -52,7 +52,9 @@ def arrange(documents: Sequence[Document], current: Current) -> Arranged:
     names, n_features = current.names, current.n_features
     first = documents[0].features
     if names is None and n_features is None:
-        names, n_features = (tuple(first), len(first)) if isinstance(first, dict) else (None, len(first))
+        n_features = len(first)
+        if isinstance(first, dict):
+            names = tuple(dict.fromkeys(name for one in documents for name in one.features if isinstance(name, str)))
     n = len(names) if names is not None else n_features or 0
     if not 0 < n <= MOST_FEATURES:
         raise InvalidRequestError(f"a document must have 1 to {MOST_FEATURES} features, got {n}", "send some features")

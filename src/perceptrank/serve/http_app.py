@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from perceptrank import __version__
 from perceptrank.deploy.explanation import explain
@@ -165,6 +166,8 @@ class _Paths:
                     if size > most:
                         raise TooLargeError(f"a request may have {most} bytes, got more", "send it in parts")
                     parts.append(part)
+        except ClientDisconnect:
+            raise TooSlowError("the request ended before all of it had come", "send it again") from None
         except TimeoutError:
             raise TooSlowError(
                 f"the request did not arrive within {self._limits.body_seconds:g} seconds", "send it again"

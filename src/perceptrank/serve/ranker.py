@@ -11,6 +11,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from perceptrank.io.model_file import model_text
@@ -146,7 +147,6 @@ class Ranker:
         except BaseException:
             self._log.close()
             raise
-        self._shown: Current | None = None  # what the first request has shown of the features
         self._lock = threading.Lock()
         self._queue: SimpleQueue[_Answer | _Model | _Mark] = SimpleQueue()
         self._closing = threading.Event()
@@ -209,22 +209,10 @@ class Ranker:
         assert current is not None
         return current
 
-    def _known(self, documents: Sequence[Document]) -> tuple[Current, Arranged]:
-        """Return the model, and documents as it takes them; the first ones tell a new model its features."""
-        current = self.current
-        if current.n_features is not None:
-            return current, arrange(documents, current)
-        with self._lock:
-            shown = self._shown
-            if shown is None or shown.model is not current.model:
-                arranged = arrange(documents, current)
-                shown = Current(current.model, current.version, current.link, arranged.X.shape[1], arranged.names)
-                self._shown = shown
-        return current, arrange(documents, shown)
-
     def rank(self, documents: Sequence[Document]) -> Ranked:
         """Rank documents, and remember them for the answer."""
-        current, arranged = self._known(documents)
+        current = self.current
+        arranged = arrange(documents, current)
         scores = self._scores(current, arranged)
         order = np.argsort(-scores, kind="stable")
         ids = arranged.ids
@@ -285,8 +273,7 @@ class Ranker:
         omit: bool = False,
     ) -> "Future[Acknowledgement]":
         """Take a query with its answer."""
-        _, arranged = self._known(documents)
-        return self._submit(arranged, grades, event_id, None, weight, omit)
+        return self._submit(arrange(documents, self.current), grades, event_id, None, weight, omit)
 
     def _submit(
         self,
@@ -398,8 +385,8 @@ class Ranker:
         current = self.current
         names, n_features, end = current.names, current.n_features, current.version
         for one in answers:
-            entry, digest = one.entry, digest_of(one.entry)
-            width = entry.X.shape[1]
+            entry = _in_order(one, names)
+            digest, width = digest_of(entry), entry.X.shape[1]
             if (used := new.get(entry.event_id) or self._log.find_event(entry.event_id)) is not None:
                 outcomes.append((one, _repeated(entry, digest, used)))
                 continue
@@ -408,7 +395,7 @@ class Ranker:
                 first = NamesEntry(entry.time, width, None if names is None else list(names))
                 additions.append(Addition(encode(first)))
                 entries.append(first)
-            elif (one.names, width) != (names, n_features):
+            elif entry.X.shape[1] != n_features or not _agree(one.names, names):
                 outcomes.append((one, _other_features()))
                 continue
             additions.append(Addition(encode(entry), entry.event_id, digest))
@@ -543,8 +530,21 @@ def _repeated(entry: AnswerEntry, digest: bytes, used: "tuple[int, bytes]") -> A
     )
 
 
+def _agree(given: tuple[str, ...] | None, names: tuple[str, ...] | None) -> bool:
+    """Tell whether features, once in order, are those of a model; those without names go by their number."""
+    return given is None or (names is not None and set(given) == set(names))
+
+
+def _in_order(answer: _Answer, names: tuple[str, ...] | None) -> AnswerEntry:
+    """Return an answer with its features in the order of the model, which may not have been known before."""
+    given, entry = answer.names, answer.entry
+    if names is None or given is None or given == names or set(given) != set(names):
+        return entry
+    return msgspec.structs.replace(entry, features=as_bytes(entry.X[:, [given.index(name) for name in names]]))
+
+
 def _other_features() -> FeatureMismatchError:
     return FeatureMismatchError(
-        "the answer's documents have other features than the model, which was replaced since they were ranked",
+        "the documents have other features than the model has by now",
         "rank again, or send documents and grades together to POST /v1/learn",
     )
