@@ -239,6 +239,7 @@ def test_weights_of_queries_are_logged_and_learned(tmp_path):
 )
 def test_features_that_do_not_fit_are_refused(ranker, documents, kind, message):
     answer(ranker, queries(1))  # the first answer tells the names
+    ranker.flush()
     with pytest.raises(kind, match=message):
         ranker.rank(documents)
 
@@ -310,6 +311,35 @@ def test_an_answer_that_cannot_be_learned_is_counted_and_changes_nothing(tmp_pat
     assert (again.current.answers, again.current.refused) == (2, 1)
     assert "overflow" in again.current.refusal
     assert again.current.model.n_queries == 1
+    again.close()
+    assert verify(tmp_path)[0].is_sound
+
+
+@pytest.mark.parametrize("algorithm", ["listwise", "slam", "perceptron", "ranknet", "prank"])
+def test_blocks_of_answers_are_learned_as_one_after_the_other(tmp_path, algorithm):
+    model = pr.algorithms()[algorithm]()
+    ranker = Ranker(tmp_path / "r", model, QUIET)
+    made = queries(150, m=3)
+    made[70][0][0].features["title"] = 1e250  # cannot be learned from, without transforms that take any scale
+    weights = [2.0 if i % 7 == 0 and model.accepts_weights else 1.0 for i in range(len(made))]
+    futures = [
+        ranker.learn(documents, grades, event_id=str(i), weight=weight)
+        for i, ((documents, grades), weight) in enumerate(zip(made, weights, strict=True))
+    ]
+    assert all(one.result(20) for one in futures)
+    ranker.flush()
+    refused = 0
+    for (documents, grades), weight in zip(made, weights, strict=True):
+        X = np.array([[one.features[name] for name in NAMES] for one in documents])
+        try:
+            model.learn_one(Columns(X, NAMES), list(grades.values()), weight)
+        except ValueError:
+            refused += 1
+    assert document(ranker.current.model) == document(model)
+    assert (ranker.current.answers, ranker.current.refused) == (150, refused)
+    abandon(ranker)
+    again = Ranker(tmp_path / "r", settings=QUIET)
+    assert document(again.current.model) == document(model)
     again.close()
     assert verify(tmp_path)[0].is_sound
 

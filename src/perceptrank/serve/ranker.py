@@ -41,7 +41,7 @@ from perceptrank.serve.records import (
     digest_of,
     encode,
 )
-from perceptrank.serve.replay import Current, replay
+from perceptrank.serve.replay import BLOCK, Current, replay
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.snapshots import Snapshots
 
@@ -408,8 +408,9 @@ class Ranker:
                 one.future.set_result(outcome)
             else:
                 one.future.set_exception(outcome)
-        for row, logged in zip(rows, entries, strict=True):
-            self._current = self.current.after(row, logged)
+        logged = list(zip(rows, entries, strict=True))
+        for place in range(0, len(logged), BLOCK):
+            self._current = self.current.after_all(logged[place : place + BLOCK])
 
     def _carry_out(self, item: _Model) -> None:
         try:

@@ -31,7 +31,7 @@ def listen(host: str, port: int, access: Access) -> socket.socket:
             "make one with perceptrank serve --add-token NAME=rank,feedback,admin, or leave --host out",
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio does not see that it is TCP
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))

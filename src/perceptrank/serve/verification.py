@@ -79,7 +79,7 @@ def _verify(name: str, folder: Path) -> Verification:
             problems.append(f"{log.n_cut()} damaged entries were cut off earlier; they are in the table 'cut'")
         for row in _up_to(log, bad):
             n_answers += isinstance(decode(row.record), AnswerEntry)
-            current = replay([row], current)
+            current = replay([row], current)  # one by one, where the service learns blocks
             if current is not None and (snapshot := expected.pop(row.sequence, None)) is not None:
                 n_compared += 1
                 if _bits(snapshot) != _bits(current):
