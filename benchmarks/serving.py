@@ -148,9 +148,9 @@ def feedback(folder: str, n: int, turns: int, group: int = 64) -> dict[str, obje
     """Durable answers per second of the engine, against bare SQLite with the same durability, rows and groups."""
     X, grades = query(2)
     X = X[:20]
-    documents = [Document(f"d{i}", one) for i, one in enumerate(X.tolist())]
     given = {f"d{i}": float(one) for i, one in enumerate(grades[:20])}
     ranker = Ranker(Path(folder) / "engine", settings=Settings(snapshot_seconds=1e9, group_answers=group))
+    ranking = ranker.rank([Document(f"d{i}", one) for i, one in enumerate(X.tolist())]).ranking_id
     bare = sqlite3.connect(Path(folder) / "bare.sqlite", isolation_level=None)
     bare.execute("PRAGMA journal_mode=WAL")
     bare.execute("PRAGMA synchronous=FULL")
@@ -159,12 +159,9 @@ def feedback(folder: str, n: int, turns: int, group: int = 64) -> dict[str, obje
     record, number, best = os.urandom(X.nbytes + 300), 0, [float("inf"), float("inf")]
     for turn in range(turns):
         start = time.perf_counter()
-        for first in range(0, n, group):
-            futures: list[Future[Any]] = [
-                ranker.learn(documents, given, event_id=f"{turn}-{i}") for i in range(first, min(first + group, n))
-            ]
-            for one in futures:
-                one.result()
+        futures: list[Future[Any]] = [ranker.feedback(ranking, given, event_id=f"{turn}-{i}") for i in range(n)]
+        for one in futures:
+            one.result()
         ranker.flush()
         best[0] = min(best[0], time.perf_counter() - start)
         start = time.perf_counter()

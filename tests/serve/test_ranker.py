@@ -90,6 +90,30 @@ def test_answers_are_learned_as_offline_to_the_bit(ranker):
     assert ranked.model_version == 42
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pr.SlamPerceptron(transforms=["missing", "running"]),
+        lambda: pr.Bagging(pr.Perceptron(average=True), n_members=2),
+        lambda: pr.FixedRanker({"price": 2.0, "title": -1.0, "clicks": 0.5}),
+        lambda: pr.Tournament([pr.SlamPerceptron(), pr.Perceptron()]),
+        lambda: pr.Sum([pr.SlamPerceptron(transforms="running"), pr.Perceptron()]),
+    ],
+)
+def test_scores_are_those_of_predict(tmp_path, make):
+    made = queries(6)
+    ranker = Ranker(tmp_path / "r", make(), QUIET)
+    for documents, grades in made:
+        names = ranker.current.names or NAMES
+        X = np.array([[one.features[name] for name in names] for one in documents])
+        ranked = ranker.rank(documents)
+        assert list(ranked.scores.values()) == ranker.current.model.predict(Columns(X, names)).tolist()
+        ranker.feedback(ranked.ranking_id, grades).result(10)
+        ranker.flush()
+    assert ranker.current.refused == 0
+    ranker.close()
+
+
 @pytest.mark.parametrize("snapshot_at", [None, 0, 7, 20])
 def test_a_start_replays_to_the_same_bits(tmp_path, snapshot_at):
     made = queries(30)

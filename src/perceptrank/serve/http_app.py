@@ -233,13 +233,12 @@ class _Paths:
     async def _several(self, submissions: "list[Callable[[], Future[Acknowledgement]]]") -> Response:
         """Submit all, then wait for all; each has its own result."""
         waiting: list[Future[Acknowledgement] | ServiceError] = []
-        for place, submit in enumerate(submissions):
+        for submit in submissions:
             try:
                 waiting.append(submit())
             except ServiceError as error:
                 waiting.append(error)
-            if place % 100 == 99:
-                await asyncio.sleep(0)  # others want to be ranked
+            await asyncio.sleep(0)  # others want to be ranked
         results: list[Any] = []
         status = 200
         for one in waiting:

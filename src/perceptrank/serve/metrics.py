@@ -40,6 +40,7 @@ class Metrics:
     """Counts and times of requests, and the state of the rankers."""
 
     def __init__(self, service: Service) -> None:
+        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._registry = CollectorRegistry()
         self._registry.register(_Rankers(service))
         self._requests = Counter(
@@ -51,8 +52,11 @@ class Metrics:
 
     def count(self, path: str, status: int, seconds: float) -> None:
         """Count a request."""
-        self._requests.labels(path, str(status)).inc()
-        self._seconds.labels(path).observe(seconds)
+        if (known := self._known.get((path, status))) is None:
+            known = self._requests.labels(path, str(status)), self._seconds.labels(path)
+            self._known[path, status] = known
+        known[0].inc()
+        known[1].observe(seconds)
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

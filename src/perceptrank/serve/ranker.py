@@ -16,7 +16,8 @@ import numpy as np
 
 from perceptrank.io.model_file import model_text
 from perceptrank.kernels.arrays import Floats
-from perceptrank.learners.learner import Learner
+from perceptrank.learners.learner import Learner, one_query
+from perceptrank.learners.linear_ranker import LinearRanker
 from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.serve.documents import Arranged, Document, arrange, graded
 from perceptrank.serve.errors import (
@@ -227,8 +228,13 @@ class Ranker:
 
     @staticmethod
     def _scores(current: Current, arranged: Arranged) -> Floats:
+        model, X = current.model, arranged.X
         try:
-            return current.model.predict(arranged.X)
+            if type(model)._scores_of is not LinearRanker._scores_of:
+                return model.predict(X)
+            # What `predict` does with one query, whose features are known to be in order.
+            state = model._ready(model._state, X.shape[1], arranged.names, sparse=False)
+            return model._block_scores(state, X, one_query(len(X)), arranged.names)
         except ServiceError:
             raise
         except ValueError as error:

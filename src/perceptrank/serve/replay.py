@@ -89,8 +89,8 @@ class Current:
             if len(run) > 1:
                 row = entries[place + len(run) - 1][0]
                 try:
-                    known = {"version": row.sequence, "link": row.link, "answers": current.answers + len(run)}
-                    current = replace(current, model=current._learned_block(run), **known)
+                    model, answers = current._learned_block(run), current.answers + len(run)
+                    current = replace(current, model=model, version=row.sequence, link=row.link, answers=answers)
                     place += len(run)
                     continue
                 except ValueError:
