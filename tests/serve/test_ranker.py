@@ -572,6 +572,15 @@ def test_a_full_disk_turns_learning_off_and_recovers(tmp_path):
     assert verify(tmp_path)[0].is_sound
 
 
+@pytest.mark.parametrize("n_answers", [0, 3])
+def test_warming_up_changes_nothing(ranker, n_answers):
+    answer(ranker, queries(n_answers))
+    ranker.flush()
+    before, version = document(ranker.current.model), ranker.current.version
+    ranker.warm_up()
+    assert (document(ranker.current.model), ranker.current.version) == (before, version)
+
+
 def test_many_threads_at_once(ranker):
     made = queries(200)
     results = [None] * len(made)

@@ -35,6 +35,7 @@ def walked(tmp_path_factory):
     (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
     (folder / "program.py").write_text(program.replace("8080", port))
     restart = next(place for place, block in enumerate(blocks) if "kill -9" in block)
+    blocks[0] = blocks[0].replace("serve --data", "serve --access-log --data")
     blocks.insert(restart + 1, f"{sys.executable} program.py\n")
     command = folder / "bin" / "perceptrank"
     command.parent.mkdir()
@@ -51,11 +52,11 @@ def walked(tmp_path_factory):
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout.split("\n-----\n"), folder
+    return result.stdout.split("\n-----\n"), result.stderr, folder
 
 
 def test_the_walk_does_what_it_says(walked):
-    said, folder = walked
+    said, _, folder = walked
     assert json.loads(said[0])["status"] == "ok"
     first = json.loads(said[1])
     assert (first["order"], first["model_version"]) == (["d1", "d2", "d3"], 1)
@@ -70,6 +71,15 @@ def test_the_walk_does_what_it_says(walked):
     assert "default: 8 entries, 5 answers" in said[8]
     assert "to the bit" in said[8]
     assert verify(folder / "shop")[0].is_sound
+
+
+def test_the_access_log_is_json_without_features(walked):
+    _, complaints, _ = walked
+    lines = [json.loads(line) for line in complaints.splitlines() if line.startswith("{")]
+    assert {"/v1/rank", "/v1/feedback", "/v1/learn", "/v1/model"} <= {line["path"] for line in lines}
+    assert all(line["status"] == 200 and line["seconds"] > 0 for line in lines)
+    assert "title" not in complaints
+    assert "stopped; everything is logged and saved" in complaints
 
 
 def test_verify_says_what_is_wrong(tmp_path):

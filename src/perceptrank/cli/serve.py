@@ -75,6 +75,7 @@ def serve(
         for one in service.rankers.values():
             for message in one.messages:
                 complain(f"warning: {message}")
+            one.warm_up()
         address = f"[{host}]" if ":" in host else host
 
         def started() -> None:

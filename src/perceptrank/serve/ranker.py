@@ -30,7 +30,7 @@ from perceptrank.serve.errors import (
     ServiceError,
     UnknownError,
 )
-from perceptrank.serve.log import Addition, Log, damaged
+from perceptrank.serve.log import Addition, Log, Row, damaged
 from perceptrank.serve.rankings import Rankings
 from perceptrank.serve.records import (
     AnswerEntry,
@@ -477,8 +477,20 @@ class Ranker:
         try:
             self._snapshots.write(current, self.settings.snapshots)
             self._saved, self.snapshot_problem = current.version, ""
-        except OSError as error:
+        except Exception as error:  # whatever it is, the log has everything
             self.snapshot_problem = f"no snapshot can be written: {error}"
+
+    def warm_up(self) -> None:
+        """Rank and learn something with a copy of the model, so that no request waits for compiled code."""
+        current = self.current
+        X = np.zeros((2, current.n_features or 2))
+        X[0, 0] = 1.0
+        arranged = Arranged(["1", "2"], X, current.names)
+        entry = AnswerEntry(0, "", None, arranged.ids, as_bytes(X), as_bytes([1, 0]), 1.0)
+        with suppress(ValueError, ServiceError):
+            self._scores(current, arranged)
+            learned = current.after(Row(0, b"", b""), entry)
+            self._scores(learned, arranged)
 
     def flush(self) -> None:
         """Wait until all answers so far are logged and learned."""

@@ -62,6 +62,8 @@ def _verify(name: str, folder: Path) -> Verification:
     expected: dict[int, Current] = {}
     for version in snapshots.versions():
         if (found := snapshots.read(version)) is None:
+            if not snapshots.path(version).exists():  # a running service has just removed it
+                continue
             problems.append(f"the snapshot of version {version} is damaged: {snapshots.path(version)}")
         else:
             expected[version] = found
