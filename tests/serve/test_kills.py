@@ -2,11 +2,13 @@
 
 import http.client
 import json
+import os
 import random
 import signal
 import sqlite3
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -26,6 +28,7 @@ class Load:
     def __init__(self, n_threads=3):
         self.n_threads = n_threads
         self.sent, self.acknowledged = {}, {}
+        self.fatal = None  # number of acknowledgements at which the service is killed
         self._lock, self._number = threading.Lock(), 0
 
     def _next(self):
@@ -40,7 +43,7 @@ class Load:
         ]
         return f"e{number}", documents, {f"d{i}": int(grade) for i, grade in enumerate(grades)}
 
-    def _work(self, port):
+    def _work(self, port, pid):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
 
         def post(path, body):
@@ -61,14 +64,17 @@ class Load:
                     found = post("/v1/feedback", {"ranking_id": ranking, "grades": grades, "event_id": event_id})
                 assert not found["duplicate"]
                 self.acknowledged[event_id] = found["sequence"]
+                if self.fatal is not None and len(self.acknowledged) >= self.fatal:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)  # at once: what is acknowledged must be on disk by now
         except (OSError, http.client.HTTPException):
             pass  # it was killed
         finally:
             connection.close()
 
-    def run(self, port, until):
+    def run(self, running, until):
         """Send from several threads until `until` returns, which ends the service."""
-        threads = [threading.Thread(target=self._work, args=(port,)) for _ in range(self.n_threads)]
+        threads = [threading.Thread(target=self._work, args=(running.port, running.pid)) for _ in range(self.n_threads)]
         for one in threads:
             one.start()
         until()
@@ -93,7 +99,8 @@ def kill_after(running, load, n_answers, seconds):
     while len(load.acknowledged) < wanted and time.monotonic() < deadline:
         time.sleep(0.001)
     time.sleep(seconds)
-    running.end(signal.SIGKILL)
+    with suppress(ProcessLookupError):  # an acknowledgement has killed it
+        running.end(signal.SIGKILL)
 
 
 def check_kills(nursery, folder, n_kills, seed, most=40):
@@ -104,7 +111,8 @@ def check_kills(nursery, folder, n_kills, seed, most=40):
     for _ in range(n_kills):
         running = nursery.start(folder, snapshot_answers=chance.choice([3, 20, 10**6]), snapshot_seconds=0.3)
         moment = chance.randrange(most), chance.uniform(0.0, 0.02)
-        load.run(running.port, partial(kill_after, running, load, *moment))
+        load.fatal = len(load.acknowledged) + moment[0] if chance.random() < 0.7 else None
+        load.run(running, partial(kill_after, running, load, *moment))
         logged = events_in(folder)
         for event_id, sequence in load.acknowledged.items():
             assert logged.get(sequence) == event_id, f"{event_id} was acknowledged and is lost"

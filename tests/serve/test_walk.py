@@ -120,7 +120,8 @@ def test_wrong_use_of_the_command(tmp_path):
 
 
 def test_a_token_is_printed_once(tmp_path):
-    run = CliRunner().invoke(app, ["serve", "--data", str(tmp_path / "d"), "--add-token", "engine=rank,feedback"])
+    words = ["serve", "--add-token", "engine=rank,feedback"]
+    run = CliRunner().invoke(app, words, env={"PERCEPTRANK_DATA": str(tmp_path / "d")})
     assert run.exit_code == 0
     kept = json.loads((tmp_path / "d" / "tokens.json").read_text())["tokens"]
     assert [(one["name"], one["scopes"]) for one in kept] == [("engine", ["rank", "feedback"])]

@@ -25,10 +25,17 @@ def serve(
         ),
     ] = None,
     data: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder of the logs and snapshots; made if it is not there.")
+        Path,
+        typer.Option(
+            metavar="DIR", envvar="PERCEPTRANK_DATA", help="Folder of the logs and snapshots; made if it is not there."
+        ),
     ] = Path("perceptrank-data"),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 takes any.")] = 8080,
-    host: Annotated[str, typer.Option(help="Address to listen at; others than loopback need tokens.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, envvar="PERCEPTRANK_PORT", help="Port to listen at; 0 takes any.")
+    ] = 8080,
+    host: Annotated[
+        str, typer.Option(envvar="PERCEPTRANK_HOST", help="Address to listen at; others than loopback need tokens.")
+    ] = "127.0.0.1",
     quick_start: Annotated[
         bool, typer.Option("--quick-start", help="Check the log from the newest snapshot on only, not all of it.")
     ] = False,
