@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -14,9 +15,11 @@ class Running:
 
     def __init__(self, pid, port):
         self.pid, self.port, self.url = pid, port, f"http://127.0.0.1:{port}"
+        self.has_ended = False
 
     def end(self, number=signal.SIGTERM, seconds=30):
         """Send a signal, and wait until the process is gone."""
+        self.has_ended = True  # or will have: the process id may soon be another's
         os.kill(self.pid, number)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -33,6 +36,7 @@ class Nursery:
 
     def __init__(self):
         script = Path(__file__).with_name("serving_nursery.py")
+        self._started = []
         self._process = subprocess.Popen(
             [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -45,10 +49,15 @@ class Nursery:
         self._process.stdin.flush()
         told = json.loads(self._process.stdout.readline())
         assert "error" not in told, told["error"]
-        return Running(told["pid"], told["port"])
+        self._started.append(Running(told["pid"], told["port"]))
+        return self._started[-1]
 
     def close(self):
-        """End the process that services are forked from; services are to be ended before."""
+        """End the process that services are forked from, and the services that a failed test has left behind."""
+        for one in self._started:
+            if not one.has_ended:
+                with suppress(ProcessLookupError):
+                    one.end(signal.SIGKILL)
         self._process.stdin.close()
         self._process.stdout.close()
         self._process.wait(10)
