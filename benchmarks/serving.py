@@ -1,6 +1,6 @@
 """The service against the same server doing nothing, and against bare SQLite; all in ratios of one run.
 
-Run with: python benchmarks/serving.py [--quick] [--json]
+Run with: python benchmarks/serving.py [--quick | --long] [--json]; --long takes 1,000,000 answers for the memory.
 """
 
 import http.client
@@ -209,7 +209,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         rows = ranking(str(Path(folder) / "service"), 50 if quick else 400, 2 if quick else 5)
         rows.append(feedback(folder, 500 if quick else 4000, 2 if quick else 5))
-        rows.append(memory(folder, 2000 if quick else 10_000, 5000 if quick else 990_000))
+        rows.append(
+            memory(folder, 2000 if quick else 10_000, 990_000 if "--long" in sys.argv else 5000 if quick else 90_000)
+        )
     show(rows, as_json="--json" in sys.argv)
 
 

@@ -549,9 +549,9 @@ def test_a_full_disk_turns_learning_off_and_recovers(tmp_path):
     made = queries(60)
     ranker = Ranker(tmp_path / "r", settings=QUIET)
     answer(ranker, made[:10])
-    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
     size = max(path.stat().st_size for path in (tmp_path / "r").iterdir())
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
         lost = ranker.learn(*made[10], event_id="again")
         with pytest.raises(LearningOffError, match=r"the log cannot be written: .*; ranking goes on"):
@@ -560,7 +560,7 @@ def test_a_full_disk_turns_learning_off_and_recovers(tmp_path):
         assert ranker.rank(made[0][0]).model_version == 12
         ranker.save()
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     deadline = time.monotonic() + 20
     while ranker.problem and time.monotonic() < deadline:  # without another answer
         time.sleep(0.02)
