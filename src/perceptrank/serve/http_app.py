@@ -34,8 +34,9 @@ from perceptrank.serve.errors import (
 )
 from perceptrank.serve.metrics import Metrics
 from perceptrank.serve.openapi import describe
-from perceptrank.serve.ranker import Acknowledgement, Ranked, Ranker
+from perceptrank.serve.ranker import Ranked, Ranker
 from perceptrank.serve.service import Service
+from perceptrank.serve.submissions import Acknowledgement
 from perceptrank.stream.query_stream import QueryStream
 
 Handler = Callable[[Request], Awaitable[Response]]

@@ -6,12 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from perceptrank.io.model_file import model_text
@@ -22,8 +20,6 @@ from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.serve.documents import Arranged, Document, arrange, graded
 from perceptrank.serve.errors import (
     DamagedLogError,
-    EventConflictError,
-    FeatureMismatchError,
     InvalidRequestError,
     LearningOffError,
     OverloadedError,
@@ -45,6 +41,17 @@ from perceptrank.serve.records import (
 from perceptrank.serve.replay import BLOCK, Current, replay
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.snapshots import Snapshots
+from perceptrank.serve.submissions import (
+    Acknowledgement,
+    Answer,
+    Mark,
+    ModelRequest,
+    agree,
+    in_order,
+    other_features,
+    repeated,
+    started,
+)
 
 _TICK = 0.2  # seconds between looks at whether a snapshot is due
 
@@ -58,38 +65,6 @@ class Ranked(NamedTuple):
     model_version: int
     arranged: Arranged
     model: Learner
-
-
-class Acknowledgement(NamedTuple):
-    """An answer is on disk, as the entry of this number; `duplicate` if it was before."""
-
-    event_id: str
-    sequence: int
-    duplicate: bool
-
-
-@dataclass(frozen=True)
-class _Answer:
-    entry: AnswerEntry
-    names: tuple[str, ...] | None
-    future: "Future[Acknowledgement]"
-
-
-@dataclass(frozen=True)
-class _Model:
-    """A request to go on with another model: one that is given, or that of an earlier version."""
-
-    model: Learner | int
-    reason: str
-    future: "Future[int]"
-
-
-@dataclass(frozen=True)
-class _Mark:
-    """Everything before it is logged and learned when its future is done; the last one ends the thread."""
-
-    future: "Future[None]"
-    is_last: bool = False
 
 
 class Ranker:
@@ -149,7 +124,7 @@ class Ranker:
             self._log.close()
             raise
         self._lock = threading.Lock()
-        self._queue: SimpleQueue[_Answer | _Model | _Mark] = SimpleQueue()
+        self._queue: SimpleQueue[Answer | ModelRequest | Mark] = SimpleQueue()
         self._closing = threading.Event()
         self._is_closed = False
         self._saved = max(self._snapshots.versions(), default=-1)
@@ -302,15 +277,15 @@ class Ranker:
             raise OverloadedError(
                 f"{self.settings.waiting_answers} answers wait to be logged", "send it again a little later"
             )
-        future: Future[Acknowledgement] = _started()
-        self._put(_Answer(entry, arranged.names, future))
+        future: Future[Acknowledgement] = started()
+        self._put(Answer(entry, arranged.names, future))
         return future
 
-    def _put(self, item: "_Answer | _Model | _Mark") -> None:
+    def _put(self, item: "Answer | ModelRequest | Mark") -> None:
         with self._lock:
             if self._is_closed:
                 raise OverloadedError("the service is stopping", "send it again once it has started")
-            self._is_closed = isinstance(item, _Mark) and item.is_last
+            self._is_closed = isinstance(item, Mark) and item.is_last
             self._queue.put(item)
 
     # Versions
@@ -328,8 +303,8 @@ class Ranker:
         return self._request(model, reason)
 
     def _request(self, model: Learner | int, reason: str) -> "Future[int]":
-        future: Future[int] = _started()
-        self._put(_Model(model, reason, future))
+        future: Future[int] = started()
+        self._put(ModelRequest(model, reason, future))
         return future
 
     def model_of(self, version: int) -> Learner:
@@ -353,14 +328,14 @@ class Ranker:
             with suppress(Empty):
                 while len(batch) < self.settings.group_answers:
                     batch.append(self._queue.get_nowait())
-            answers: list[_Answer] = []
+            answers: list[Answer] = []
             for item in batch:
-                if isinstance(item, _Answer):
+                if isinstance(item, Answer):
                     answers.append(item)
                     continue
                 self._attempt(answers)
                 answers = []
-                if isinstance(item, _Model):
+                if isinstance(item, ModelRequest):
                     self._carry_out(item)
                 else:
                     is_last = item.is_last
@@ -369,7 +344,7 @@ class Ranker:
                     item.future.set_result(None)
             self._attempt(answers)
 
-    def _attempt(self, answers: list[_Answer]) -> None:
+    def _attempt(self, answers: list[Answer]) -> None:
         """Log answers, acknowledge them, learn from them; if the log cannot be written, none is acknowledged."""
         if not answers:
             return
@@ -381,28 +356,28 @@ class Ranker:
                 if not one.future.done():
                     one.future.set_exception(refused)
 
-    def _take(self, answers: list[_Answer]) -> None:
+    def _take(self, answers: list[Answer]) -> None:
         if self.problem:
             self._catch_up()
         additions: list[Addition] = []
         entries: list[Entry] = []
-        outcomes: list[tuple[_Answer, Acknowledgement | ServiceError]] = []
+        outcomes: list[tuple[Answer, Acknowledgement | ServiceError]] = []
         new: dict[str, tuple[int, bytes]] = {}
         current = self.current
         names, n_features, end = current.names, current.n_features, current.version
         for one in answers:
-            entry = _in_order(one, names)
+            entry = in_order(one, names)
             digest, width = digest_of(entry), entry.X.shape[1]
             if (used := new.get(entry.event_id) or self._log.find_event(entry.event_id)) is not None:
-                outcomes.append((one, _repeated(entry, digest, used)))
+                outcomes.append((one, repeated(entry, digest, used)))
                 continue
             if n_features is None:
                 names, n_features = one.names, width
                 first = NamesEntry(entry.time, width, None if names is None else list(names))
                 additions.append(Addition(encode(first)))
                 entries.append(first)
-            elif entry.X.shape[1] != n_features or not _agree(one.names, names):
-                outcomes.append((one, _other_features()))
+            elif entry.X.shape[1] != n_features or not agree(one.names, names):
+                outcomes.append((one, other_features()))
                 continue
             additions.append(Addition(encode(entry), entry.event_id, digest))
             entries.append(entry)
@@ -418,7 +393,7 @@ class Ranker:
         for place in range(0, len(logged), BLOCK):
             self._current = self.current.after_all(logged[place : place + BLOCK])
 
-    def _carry_out(self, item: _Model) -> None:
+    def _carry_out(self, item: ModelRequest) -> None:
         try:
             if self.problem:
                 self._catch_up()
@@ -464,7 +439,7 @@ class Ranker:
         while not self._closing.wait(_TICK):
             if self.problem and self._queue.empty():
                 with suppress(OverloadedError):
-                    self._put(_Mark(_started()))
+                    self._put(Mark(started()))
             new = self.current.version - self._saved
             elapsed = time.monotonic() - last
             if new >= self.settings.snapshot_answers or (new > 0 and elapsed >= self.settings.snapshot_seconds):
@@ -494,16 +469,16 @@ class Ranker:
 
     def flush(self) -> None:
         """Wait until all answers so far are logged and learned."""
-        future: Future[None] = _started()
-        self._put(_Mark(future))
+        future: Future[None] = started()
+        self._put(Mark(future))
         future.result()
 
     def close(self) -> None:
         """Log and learn what waits, write a snapshot, and stop."""
         if self._is_closed:
             return
-        future: Future[None] = _started()
-        self._put(_Mark(future, is_last=True))
+        future: Future[None] = started()
+        self._put(Mark(future, is_last=True))
         self._closing.set()
         self._writer.join()
         self._saver.join()
@@ -528,42 +503,5 @@ class Ranker:
         }
 
 
-def _started() -> "Future[Any]":
-    """Return a future that nobody can cancel: what waits for it may give up, but the answer is logged."""
-    future: Future[Any] = Future()
-    future.set_running_or_notify_cancel()
-    return future
-
-
 def _text(model: Learner) -> str:
     return model_text(model.as_document())
-
-
-def _repeated(entry: AnswerEntry, digest: bytes, used: "tuple[int, bytes]") -> Acknowledgement | EventConflictError:
-    sequence, before = used
-    if digest == before:
-        return Acknowledgement(entry.event_id, sequence, True)
-    return EventConflictError(
-        f"the event_id {entry.event_id!r} was used for another answer, entry {sequence}",
-        "give every answer an event_id of its own; one to the same ranking needs one too",
-    )
-
-
-def _agree(given: tuple[str, ...] | None, names: tuple[str, ...] | None) -> bool:
-    """Tell whether features, once in order, are those of a model; those without names go by their number."""
-    return given is None or (names is not None and set(given) == set(names))
-
-
-def _in_order(answer: _Answer, names: tuple[str, ...] | None) -> AnswerEntry:
-    """Return an answer with its features in the order of the model, which may not have been known before."""
-    given, entry = answer.names, answer.entry
-    if names is None or given is None or given == names or set(given) != set(names):
-        return entry
-    return msgspec.structs.replace(entry, features=as_bytes(entry.X[:, [given.index(name) for name in names]]))
-
-
-def _other_features() -> FeatureMismatchError:
-    return FeatureMismatchError(
-        "the documents have other features than the model has by now",
-        "rank again, or send documents and grades together to POST /v1/learn",
-    )
