@@ -6,6 +6,7 @@ from . import evaluation as evaluation
 from . import io as io
 from . import learners as learners
 from . import measures as measures
+from . import serve as serve
 from . import stream as stream
 from . import theory as theory
 from . import transforms as transforms
@@ -83,6 +84,7 @@ from .measures import Precision as Precision
 from .measures import ReciprocalRank as ReciprocalRank
 from .measures import parse as parse
 from .measures import preset as preset
+from .serve.client import Client as Client
 from .stream.blocks import Scan as Scan
 from .stream.query_stream import Query as Query
 from .stream.query_stream import QueryStream as QueryStream

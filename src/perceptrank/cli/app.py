@@ -22,6 +22,7 @@ from perceptrank.cli.options import ungrouped
 from perceptrank.cli.parity import parity
 from perceptrank.cli.rank import rank
 from perceptrank.cli.reproduce import reproduce
+from perceptrank.cli.serve import serve
 from perceptrank.cli.show import show
 from perceptrank.cli.simulate import simulate
 from perceptrank.cli.warm_up import warm_up
@@ -38,6 +39,7 @@ COMMANDS = (
     show,
     export,
     parity,
+    serve,
     compare,
     simulate,
     algorithms,

@@ -16,8 +16,13 @@ VERSION = 2
 
 def write_model(path: str | Path, document: dict[str, Any]) -> None:
     """Write a model document with the current version."""
-    text = json.dumps({"format": FORMAT, "version": VERSION, **document}, indent=1, allow_nan=False, default=_plain)
-    write_atomically(path, text + "\n")
+    write_atomically(path, model_text(document))
+
+
+def model_text(document: dict[str, Any]) -> str:
+    """Return the text of the file of a model document, with the current version."""
+    whole = {"format": FORMAT, "version": VERSION, **document}
+    return json.dumps(whole, indent=1, allow_nan=False, default=_plain) + "\n"
 
 
 def _plain(value: Any) -> Any:
@@ -29,8 +34,13 @@ def _plain(value: Any) -> Any:
 
 def read_model(path: str | Path) -> dict[str, Any]:
     """Read a model document; raise `FormatError` if it is invalid or of a newer version."""
+    return parse_model(path, Path(path).read_bytes())
+
+
+def parse_model(path: str | Path, content: str | bytes) -> dict[str, Any]:
+    """Return the model document that a file's content holds; the path is for errors alone."""
     try:
-        document = json.loads(Path(path).read_bytes())
+        document = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise FileFormatError(path, f" is not a perceptrank model, or is truncated: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:

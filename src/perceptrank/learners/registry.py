@@ -250,7 +250,11 @@ def load(path: str | Path) -> Learner:
     OSError
         If it cannot be read.
     """
-    document = model_file.read_model(path)
+    return restore(path, model_file.read_model(path))
+
+
+def restore(path: str | Path, document: dict[str, Any]) -> Learner:
+    """Return the model of a document that was read from a file; raise `FormatError` if it is inconsistent."""
     try:
         return from_document(document)
     except UnknownAlgorithmError as error:

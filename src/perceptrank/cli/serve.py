@@ -1,0 +1,132 @@
+"""The command `serve`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import perceptrank as pr
+from perceptrank.cli.options import AsJson
+from perceptrank.cli.streams import complain
+from perceptrank.cli.tables import print_json
+
+_NEEDED = ("fastapi", "msgspec", "prometheus_client", "uvicorn")
+
+
+def serve(
+    *,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]FILE",
+            help="Model that a new ranker starts from, and the ranker's name (by default 'default'); may be repeated. "
+            "Without any, it is one that has learned nothing, and takes the features' names from the first answer.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", envvar="PERCEPTRANK_DATA", help="Folder of the logs and snapshots; made if it is not there."
+        ),
+    ] = Path("perceptrank-data"),
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, envvar="PERCEPTRANK_PORT", help="Port to listen at; 0 takes any.")
+    ] = 8080,
+    host: Annotated[
+        str, typer.Option(envvar="PERCEPTRANK_HOST", help="Address to listen at; others than loopback need tokens.")
+    ] = "127.0.0.1",
+    quick_start: Annotated[
+        bool, typer.Option("--quick-start", help="Check the log from the newest snapshot on only, not all of it.")
+    ] = False,
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="Write a line of JSON per request to standard error.")
+    ] = False,
+    add_token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=SCOPES",
+            help="Make a token, print it and exit; scopes are rank, feedback and admin, with commas.",
+        ),
+    ] = None,
+    verify: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Replay the logs of a folder, compare every snapshot, and exit."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve rankers that learn from answers: rank, log the answer, acknowledge it, learn from it.
+
+    An answer that was acknowledged is never lost, and after any crash the model is, bit for bit, the one that learns
+    the log offline. Stops in order on SIGTERM and Ctrl-C. docs/serve.md is a walk through it.
+
+    Example: perceptrank serve --model model.json --data ranker --port 8080
+    """
+    _check_installed()
+    if verify is not None:
+        raise typer.Exit(_verify(verify, as_json=as_json))
+    from perceptrank.serve.access import Access
+
+    if add_token is not None:
+        name, _, scopes = add_token.partition("=")
+        data.mkdir(parents=True, exist_ok=True)
+        print(Access(data).add(name, [one for one in scopes.split(",") if one]))
+        return
+    from perceptrank.serve.http_app import make_app
+    from perceptrank.serve.running import listen, run
+    from perceptrank.serve.service import Service
+
+    access = Access(data)
+    models = _models(model or [])
+    with listen(host, port, access) as listening, Service(data, models, check_all=not quick_start) as service:
+        for one in service.rankers.values():
+            for message in one.messages:
+                complain(f"warning: {message}")
+            one.warm_up()
+        address = f"[{host}]" if ":" in host else host
+
+        def started() -> None:
+            shown = ", ".join(f"{name} (version {one.current.version})" for name, one in service.rankers.items())
+            complain(f"serving {shown} at http://{address}:{listening.getsockname()[1]}")
+
+        run(make_app(service, access, access_log=access_log), listening, started)
+    complain("stopped; everything is logged and saved")
+
+
+def _check_installed() -> None:
+    from importlib.util import find_spec
+
+    lacking = [name for name in _NEEDED if find_spec(name) is None]
+    if lacking:
+        raise ImportError(f"serve needs {', '.join(lacking)}: pip install 'perceptrank[serve]'")
+
+
+def _models(given: list[str]) -> "dict[str, pr.Learner | None]":
+    found: dict[str, pr.Learner | None] = {}
+    for one in given:
+        name, equals, path = one.partition("=")
+        name, path = (name, path) if equals and not Path(one).exists() else ("default", one)
+        if name in found:
+            raise ValueError(f"--model names the ranker {name} twice: say --model NAME={path}")
+        found[name] = pr.load(path)
+    return found
+
+
+def _verify(folder: Path, *, as_json: bool) -> int:
+    from dataclasses import asdict
+
+    from perceptrank.serve.verification import verify
+
+    found = verify(folder)
+    if as_json:
+        print_json({"rankers": [asdict(one) | {"is_sound": one.is_sound} for one in found]})
+    else:
+        for one in found:
+            print(
+                f"{one.ranker}: {one.entries} entries, {one.answers} answers, {one.snapshots} snapshots: "
+                f"{'all is what a replay of the log gives, to the bit' if one.is_sound else 'problems'}"
+            )
+            for problem in one.problems:
+                print(f"  {problem}")
+    sys.stdout.flush()
+    return 0 if all(one.is_sound for one in found) else 1

@@ -1,0 +1,254 @@
+"""A client of the service, which needs nothing but the standard library."""
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from threading import local
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
+
+from perceptrank.serve.errors import KINDS, ServiceError
+from perceptrank.stream.validation import ParameterError
+
+_RETRIED = (ConnectionError, HTTPException, TimeoutError)
+
+
+class Client:
+    """A client of `perceptrank serve`.
+
+    Methods raise what the service has found: a `ValueError` for wrong values, a `LookupError` for ids that are unknown
+    or have expired, a `PermissionError` for a token that does not do, an `OSError` if the service cannot be reached or
+    cannot learn now. All but those of the connection are a `perceptrank.serve.ServiceError`, with `kind`, `message` and
+    `advice`.
+
+    A request whose connection broke is sent again: answers have an `event_id`, so that none is learned twice. Threads
+    may share a client.
+
+    Parameters
+    ----------
+    url : str
+        Address of the service.
+    token : str, optional
+        Token, if the service has some.
+    ranker : str, optional
+        Name of the ranker; by default the service's first.
+    timeout : float
+        Seconds to wait for a response.
+    retries : int
+        How often a request is sent again if the connection breaks, with growing pauses.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8080",
+        *,
+        token: str | None = None,
+        ranker: str | None = None,
+        timeout: float = 30.0,
+        retries: int = 3,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ParameterError("url", "must be like http://host:port", url)
+        self.url, self.timeout, self.retries = url, timeout, retries
+        self._parts, self._token = parts, token
+        self._base = parts.path.rstrip("/") + ("/v1" if ranker is None else f"/v1/rankers/{quote(ranker, safe='')}")
+        self._own = local()
+
+    def rank(
+        self, documents: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, contributions: bool = False
+    ) -> dict[str, Any]:
+        """Rank documents; return ranking_id, order, scores and model_version, as the service does.
+
+        Parameters
+        ----------
+        documents : mapping from ids to features, or list of {"id": …, "features": …}
+            Features are a mapping from names to numbers, or a list of numbers.
+        contributions : bool
+            Return also what each feature adds to each score.
+        """
+        body = {"documents": _documents(documents), "contributions": contributions}
+        found: dict[str, Any] = self._request("POST", "/rank", body)
+        return found
+
+    def feedback(
+        self,
+        ranking_id: str,
+        grades: Mapping[str, float],
+        *,
+        event_id: str | None = None,
+        weight: float = 1.0,
+        omit_ungraded: bool = False,
+    ) -> dict[str, Any]:
+        """Answer a ranking; return event_id, sequence and duplicate. When it returns, the answer is on disk.
+
+        Parameters
+        ----------
+        ranking_id : str
+            Id that `rank` has returned.
+        grades : mapping from ids of documents to grades
+            The answer.
+        event_id : str, optional
+            Id of the answer; by default that of the ranking, which can then be answered once.
+        weight : float
+            Weight of the query.
+        omit_ungraded : bool
+            Leave out documents without a grade; by default, theirs is 0.
+        """
+        body = {"ranking_id": ranking_id, "grades": dict(grades), "weight": weight, "omit_ungraded": omit_ungraded}
+        found: dict[str, Any] = self._request("POST", "/feedback", body | ({"event_id": event_id} if event_id else {}))
+        return found
+
+    def learn(
+        self,
+        documents: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        grades: Mapping[str, float],
+        *,
+        event_id: str,
+        weight: float = 1.0,
+        omit_ungraded: bool = False,
+    ) -> dict[str, Any]:
+        """Send a query and its answer at once; return event_id, sequence and duplicate.
+
+        Parameters
+        ----------
+        documents : mapping from ids to features, or list of {"id": …, "features": …}
+            The documents.
+        grades : mapping from ids of documents to grades
+            The answer.
+        event_id : str
+            Id of the answer: one that is sent twice counts once.
+        weight : float
+            Weight of the query.
+        omit_ungraded : bool
+            Leave out documents without a grade; by default, theirs is 0.
+        """
+        body = {
+            "documents": _documents(documents),
+            "grades": dict(grades),
+            "event_id": event_id,
+            "weight": weight,
+            "omit_ungraded": omit_ungraded,
+        }
+        found: dict[str, Any] = self._request("POST", "/learn", body)
+        return found
+
+    def learn_many(self, queries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Send queries and their answers in bulk; return what `learn` would for each, or {"error": …}.
+
+        Parameters
+        ----------
+        queries : iterable of {"documents": …, "grades": …, "event_id": …}
+            At most 10,000.
+        """
+        lines = [json.dumps({**one, "documents": _documents(one["documents"])}, allow_nan=False) for one in queries]
+        found = self._send("POST", "/learn", "\n".join(lines).encode(), "application/x-ndjson")
+        results: list[dict[str, Any]] = json.loads(found)["results"]
+        return results
+
+    def model(self) -> Any:
+        """Return the model as it is now, to rank or learn with here."""
+        from perceptrank.io.model_file import parse_model
+        from perceptrank.learners.registry import restore
+
+        return restore(self.url, parse_model(self.url, self._send("GET", "/model")))
+
+    def versions(self) -> dict[str, Any]:
+        """Return the current model_version, and the versions that have snapshots."""
+        found: dict[str, Any] = self._request("GET", "/model/versions")
+        return found
+
+    def roll_back(self, version: int) -> int:
+        """Go back to a version; return the number of the version that this makes.
+
+        Parameters
+        ----------
+        version : int
+            Any version from 1 on.
+        """
+        return int(self._request("POST", "/model/rollback", {"version": version})["model_version"])
+
+    def promote(self, model: Any) -> int:
+        """Go on with another model; return the number of the version that this makes.
+
+        Parameters
+        ----------
+        model : str or learner
+            Name of another ranker of the service, or a model.
+        """
+        from perceptrank.io.model_file import model_text
+
+        body = {"ranker": model} if isinstance(model, str) else {"model": json.loads(model_text(model.as_document()))}
+        return int(self._request("POST", "/model/promote", body)["model_version"])
+
+    def export(self, target: str) -> bytes:
+        """Return the model as the file of another engine.
+
+        Parameters
+        ----------
+        target : str
+            One of `perceptrank.deploy.targets()`.
+        """
+        return self._send("GET", f"/export/{quote(target, safe='')}")
+
+    def close(self) -> None:
+        """Close the connection of this thread."""
+        if (connection := getattr(self._own, "connection", None)) is not None:
+            connection.close()
+            self._own.connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _request(self, method: str, path: str, body: Any = None) -> Any:
+        content = None if body is None else json.dumps(body, allow_nan=False).encode()
+        return json.loads(self._send(method, path, content))
+
+    def _send(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
+        headers = {"Content-Type": kind} if body is not None else {}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        for attempt in range(self.retries + 1):
+            try:
+                connection = self._connection()
+                connection.request(method, self._base + path, body, headers)
+                response = connection.getresponse()
+                content = response.read()
+                break
+            except _RETRIED as error:
+                self.close()
+                if attempt == self.retries:
+                    raise ConnectionError(f"cannot reach {self.url}: {type(error).__name__} {error}") from error
+                time.sleep(0.1 * 2**attempt)
+        if response.status >= 400:
+            raise _error(response.status, content)
+        return content
+
+    def _connection(self) -> HTTPConnection:
+        found: HTTPConnection | None = getattr(self._own, "connection", None)
+        if found is None:
+            made = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+            found = made(self._parts.hostname or "", self._parts.port, timeout=self.timeout)
+            self._own.connection = found
+        return found
+
+
+def _documents(documents: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Any]:
+    if isinstance(documents, Mapping):
+        return [{"id": name, "features": features} for name, features in documents.items()]
+    return list(documents)
+
+
+def _error(status: int, content: bytes) -> ServiceError:
+    try:
+        found = json.loads(content)["error"]
+        return KINDS.get(found["kind"], ServiceError)(found["message"], found["advice"])
+    except (ValueError, KeyError, TypeError):
+        return ServiceError(f"the response has status {status}", "is this a perceptrank service?")

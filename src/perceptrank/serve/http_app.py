@@ -1,0 +1,360 @@
+"""The HTTP interface: paths, what they take and return, and who may use them."""
+
+import asyncio
+import json
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from perceptrank import __version__
+from perceptrank.deploy.explanation import explain
+from perceptrank.deploy.exports import export, targets
+from perceptrank.io.model_file import model_text, parse_model
+from perceptrank.learners.registry import restore
+from perceptrank.serve import messages
+from perceptrank.serve.access import Access
+from perceptrank.serve.errors import (
+    InvalidRequestError,
+    NotAllowedError,
+    ServiceError,
+    TooLargeError,
+    TooSlowError,
+    UnknownError,
+)
+from perceptrank.serve.metrics import Metrics
+from perceptrank.serve.openapi import describe
+from perceptrank.serve.ranker import Ranked, Ranker
+from perceptrank.serve.service import Service
+from perceptrank.serve.submissions import Acknowledgement
+from perceptrank.stream.query_stream import QueryStream
+
+Handler = Callable[[Request], Awaitable[Response]]
+Result = TypeVar("Result")
+
+_encode = msgspec.json.Encoder().encode
+_rank_decoder = msgspec.json.Decoder(messages.RankRequest)
+_learn_decoder = msgspec.json.Decoder(messages.LearnRequest)
+_rollback_decoder = msgspec.json.Decoder(messages.RollbackRequest)
+_promote_decoder = msgspec.json.Decoder(messages.PromoteRequest)
+_feedback_decoder: msgspec.json.Decoder[messages.FeedbackBody] = msgspec.json.Decoder(messages.FeedbackBody)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of requests: bytes of a body, seconds for it to arrive, and seconds for an answer to be logged."""
+
+    body_bytes: int = 2**25
+    body_seconds: float = 10.0
+    answer_seconds: float = 30.0
+
+
+def make_app(service: Service, access: Access, limits: Limits | None = None, *, access_log: bool = False) -> FastAPI:
+    """Return the application; when it stops, the service finishes, flushes and writes snapshots."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await asyncio.to_thread(service.close)
+
+    app = FastAPI(title="perceptrank", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    paths = _Paths(service, access, Metrics(service), limits or Limits(), access_log)
+    for path, method, scope, handler in paths.all():
+        app.add_api_route(
+            path,
+            paths.guarded(path, scope, handler),
+            methods=[method],
+            response_model=None,
+            response_class=Response,
+            include_in_schema=False,
+        )
+    app.openapi = lambda: describe([(path, method, scope) for path, method, scope, _ in paths.all()])  # type: ignore[method-assign]
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> Response:
+        known: ServiceError
+        if error.status_code == 405:
+            known = NotAllowedError(f"{request.method} is not a method of {request.url.path}", "see /openapi.json")
+        else:
+            known = UnknownError(f"there is nothing at {request.url.path[:200]}", "see /openapi.json")
+        return _failed(known, dict(error.headers or {}))
+
+    return app
+
+
+class _Paths:
+    """The handlers of all paths."""
+
+    def __init__(self, service: Service, access: Access, metrics: Metrics, limits: Limits, access_log: bool) -> None:
+        self._service, self._access, self._metrics = service, access, metrics
+        self._limits, self._access_log = limits, access_log
+
+    def all(self) -> list[tuple[str, str, str, Handler]]:
+        """Return path, method, scope (none for all) and handler of everything there is."""
+        of_a_ranker: list[tuple[str, str, str, Handler]] = [
+            ("/rank", "POST", "rank", self.rank),
+            ("/feedback", "POST", "feedback", self.feedback),
+            ("/learn", "POST", "feedback", self.learn),
+            ("/model", "GET", "admin", self.model),
+            ("/model/versions", "GET", "admin", self.versions),
+            ("/model/rollback", "POST", "admin", self.rollback),
+            ("/model/promote", "POST", "admin", self.promote),
+            ("/export/{target}", "GET", "admin", self.export),
+        ]
+        named = [("/v1/rankers/{name}" + path, *rest) for path, *rest in of_a_ranker]
+        return [
+            *(("/v1" + path, *rest) for path, *rest in of_a_ranker),  # type: ignore[list-item]
+            ("/v1/rankers", "GET", "admin", self.rankers),
+            *named,  # type: ignore[list-item]
+            ("/healthz", "GET", "", self.healthy),
+            ("/readyz", "GET", "", self.ready),
+            ("/metrics", "GET", "admin", self.metrics),
+        ]
+
+    def guarded(self, path: str, scope: str, handler: Handler) -> Handler:
+        """Return a handler that checks who asks, turns errors into responses, and counts."""
+
+        async def handle(request: Request) -> Response:
+            start = time.perf_counter()
+            try:
+                if scope:
+                    self._access.check(request.headers.get("authorization"), scope)
+                response = await handler(request)
+            except ServiceError as error:
+                response = _failed(error)
+            except Exception as error:
+                print(f"error: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                response = _failed(ServiceError("something went wrong that should not", "see the service's log"))
+            seconds = time.perf_counter() - start
+            self._metrics.count(path, response.status_code, seconds)
+            if self._access_log:
+                self._log(request, response, seconds)
+            return response
+
+        return handle
+
+    @staticmethod
+    def _log(request: Request, response: Response, seconds: float) -> None:
+        line = {
+            "time": time.time(),
+            "client": request.client.host if request.client else None,
+            "method": request.method,
+            "path": request.url.path,
+            "status": response.status_code,
+            "seconds": round(seconds, 6),
+        }
+        print(json.dumps(line), file=sys.stderr, flush=True)
+
+    def _ranker(self, request: Request) -> Ranker:
+        return self._service.ranker(request.path_params.get("name", self._service.first))
+
+    async def _body(self, request: Request) -> bytes:
+        most, parts, size = self._limits.body_bytes, [], 0
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > most:
+                        raise TooLargeError(f"a request may have {most} bytes, got more", "send it in parts")
+                    parts.append(part)
+        except ClientDisconnect:
+            raise TooSlowError("the request ended before all of it had come", "send it again") from None
+        except TimeoutError:
+            raise TooSlowError(
+                f"the request did not arrive within {self._limits.body_seconds:g} seconds", "send it again"
+            ) from None
+        return b"".join(parts)
+
+    async def _parsed(self, request: Request, decoder: "msgspec.json.Decoder[Result]") -> Result:
+        return _decoded(decoder, await self._body(request))
+
+    async def _done(self, future: "Future[Result]") -> Result:
+        try:
+            async with asyncio.timeout(self._limits.answer_seconds):
+                return await asyncio.wrap_future(future)
+        except TimeoutError:
+            raise TooSlowError(
+                f"not logged within {self._limits.answer_seconds:g} seconds, perhaps later",
+                "send it again with the same event_id",
+            ) from None
+
+    async def rank(self, request: Request) -> Response:
+        """POST /rank."""
+        given = await self._parsed(request, _rank_decoder)
+        ranked = self._ranker(request).rank(given.documents)
+        contributions = await asyncio.to_thread(_contributions, ranked) if given.contributions else None
+        return _json(
+            messages.RankResponse(ranked.ranking_id, ranked.order, ranked.scores, ranked.model_version, contributions)
+        )
+
+    async def feedback(self, request: Request) -> Response:
+        """POST /feedback."""
+        given = _decoded(_feedback_decoder, await self._body(request))
+        ranker = self._ranker(request)
+
+        def submit(one: messages.FeedbackRequest) -> "Future[Acknowledgement]":
+            return ranker.feedback(
+                one.ranking_id, one.grades, event_id=one.event_id, weight=one.weight, omit=one.omit_ungraded
+            )
+
+        if isinstance(given, messages.FeedbackRequest):
+            return _json(_acknowledged(await self._done(submit(given))))
+        return await self._several([lambda one=one: submit(one) for one in given])  # type: ignore[misc]
+
+    async def learn(self, request: Request) -> Response:
+        """POST /learn: one query, or JSON lines."""
+        body = await self._body(request)
+        ranker = self._ranker(request)
+
+        def submit(content: bytes) -> "Future[Acknowledgement]":
+            one = _decoded(_learn_decoder, content)
+            event_id = one.event_id or uuid.uuid4().hex
+            return ranker.learn(one.documents, one.grades, event_id=event_id, weight=one.weight, omit=one.omit_ungraded)
+
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in ("application/x-ndjson", "application/jsonl"):
+            return _json(_acknowledged(await self._done(submit(body))))
+        lines = [line for line in body.splitlines() if line.strip()]
+        if not 1 <= len(lines) <= messages.MOST_ANSWERS:
+            raise TooLargeError(
+                f"a request may have 1 to {messages.MOST_ANSWERS} lines, got {len(lines)}", "send it in parts"
+            )
+        return await self._several([lambda line=line: submit(line) for line in lines])  # type: ignore[misc]
+
+    async def _several(self, submissions: "list[Callable[[], Future[Acknowledgement]]]") -> Response:
+        """Submit all, then wait for all; each has its own result."""
+        waiting: list[Future[Acknowledgement] | ServiceError] = []
+        for submit in submissions:
+            try:
+                waiting.append(submit())
+            except ServiceError as error:
+                waiting.append(error)
+            await asyncio.sleep(0)  # others want to be ranked
+        results: list[Any] = []
+        status = 200
+        for one in waiting:
+            try:
+                results.append(_acknowledged(await self._done(_raised(one))))
+            except ServiceError as error:
+                results.append(error.as_plain())
+                status = 207
+        return _json({"results": results}, status)
+
+    async def model(self, request: Request) -> Response:
+        """GET /model."""
+        current = self._ranker(request).current
+        text = model_text(current.model.as_document())
+        return Response(text, media_type="application/json", headers={"X-Model-Version": str(current.version)})
+
+    async def versions(self, request: Request) -> Response:
+        """GET /model/versions."""
+        ranker = self._ranker(request)
+        return _json(messages.VersionsResponse(ranker.current.version, ranker.versions()))
+
+    async def rollback(self, request: Request) -> Response:
+        """POST /model/rollback."""
+        given = await self._parsed(request, _rollback_decoder)
+        future = self._ranker(request).roll_back(given.version)
+        return _json(messages.VersionResponse(await self._done(future)))
+
+    async def promote(self, request: Request) -> Response:
+        """POST /model/promote."""
+        given = await self._parsed(request, _promote_decoder)
+        if (given.ranker is None) == (given.model is None):
+            raise InvalidRequestError("give exactly one of ranker and model", "name a ranker, or send a document")
+        ranker = self._ranker(request)
+        if given.ranker is not None:
+            model, reason = self._service.ranker(given.ranker).current.model, f"promoted from {given.ranker}"
+        else:
+            model, reason = await asyncio.to_thread(_restored, given.model), "promoted from a document"
+        return _json(messages.VersionResponse(await self._done(ranker.promote(model, reason))))
+
+    async def export(self, request: Request) -> Response:
+        """GET /export/{target}."""
+        target = request.path_params["target"]
+        if target not in targets():
+            raise UnknownError(f"there is no target {target[:100]!r}", f"there are {', '.join(targets())}")
+        try:
+            made = await asyncio.to_thread(export, self._ranker(request).current.model, target)
+        except (ValueError, AttributeError, ImportError) as error:
+            raise InvalidRequestError(
+                f"the model cannot be exported to {target}: {error}", "see docs/deploy.md"
+            ) from None
+        headers = {"X-Notes": json.dumps(made.notes)}
+        kind = "text/plain; charset=utf-8" if made.is_text else "application/octet-stream"
+        return Response(made.content, media_type=kind, headers=headers)
+
+    async def rankers(self, request: Request) -> Response:
+        """GET /rankers."""
+        return _json({name: one.status() for name, one in self._service.rankers.items()})
+
+    async def healthy(self, request: Request) -> Response:
+        """GET /healthz: the process answers."""
+        return _json({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        """GET /readyz: it ranks, and learns; 503 if it only ranks."""
+        off = {name: one.problem for name, one in self._service.rankers.items() if one.problem}
+        status = {"status": "ranking only" if off else "ok", "problems": off}
+        return _json(status, 503 if off else 200)
+
+    async def metrics(self, request: Request) -> Response:
+        """GET /metrics."""
+        return Response(self._metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _decoded(decoder: "msgspec.json.Decoder[Result]", body: bytes) -> Result:
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InvalidRequestError(f"the body is not as described: {error}", "see /openapi.json") from None
+
+
+def _raised(one: "Future[Acknowledgement] | ServiceError") -> "Future[Acknowledgement]":
+    if isinstance(one, ServiceError):
+        raise one
+    return one
+
+
+def _acknowledged(one: Acknowledgement) -> messages.Acknowledged:
+    return messages.Acknowledged(one.event_id, one.sequence, one.duplicate)
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(_encode(value), status, media_type="application/json")
+
+
+def _failed(error: ServiceError, headers: dict[str, str] | None = None) -> Response:
+    return Response(_encode(error.as_plain()), error.status, headers, media_type="application/json")
+
+
+def _restored(document: dict[str, Any] | None) -> Any:
+    try:
+        return restore("the document", parse_model("the document", json.dumps(document)))
+    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, MemoryError) as error:
+        raise InvalidRequestError(
+            f"not a model: {error}", "send what GET /v1/model returns, or a saved model"
+        ) from None
+
+
+def _contributions(ranked: Ranked) -> dict[str, dict[str, float]]:
+    """Return what each feature adds to the score of each document."""
+    arranged = ranked.arranged
+    query = QueryStream.from_arrays(
+        arranged.X, np.zeros(len(arranged.ids)), feature_names=arranged.names, missing="keep"
+    )
+    try:
+        found = explain(ranked.model).contributions(query)
+    except (ValueError, AttributeError) as error:
+        raise InvalidRequestError(f"there are no contributions: {error}", "ask again without them") from None
+    return {arranged.ids[row]: dict(found.largest(rank)) for rank, row in enumerate(found.places.tolist())}

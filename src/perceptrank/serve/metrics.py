@@ -1,0 +1,63 @@
+"""Metrics for Prometheus."""
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from perceptrank.serve.service import Service
+
+_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+
+
+class _Rankers(Collector):
+    """The state of all rankers, asked for when the metrics are."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of all rankers."""
+        about = {
+            "model_version": (GaugeMetricFamily, "Number of the last log entry that was learned"),
+            "answers": (CounterMetricFamily, "Answers that were logged"),
+            "refused_answers": (CounterMetricFamily, "Answers that the learner could not learn from"),
+            "waiting_answers": (GaugeMetricFamily, "Answers that wait to be logged"),
+            "waiting_rankings": (GaugeMetricFamily, "Rankings that wait for an answer"),
+            "log_bytes": (GaugeMetricFamily, "Size of the log"),
+            "learning": (GaugeMetricFamily, "1 if answers are learned, 0 if the log cannot be written"),
+        }
+        found = {name: one.status() for name, one in self._service.rankers.items()}
+        for key, (kind, text) in about.items():
+            family = kind(f"perceptrank_{key}", text, labels=["ranker"])
+            for name, status in found.items():
+                family.add_metric([name], float(status[key]))
+            yield family
+
+
+class Metrics:
+    """Counts and times of requests, and the state of the rankers."""
+
+    def __init__(self, service: Service) -> None:
+        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._registry = CollectorRegistry()
+        self._registry.register(_Rankers(service))
+        self._requests = Counter(
+            "perceptrank_requests", "Requests by path and status", ["path", "status"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "perceptrank_request_seconds", "Time of requests", ["path"], registry=self._registry, buckets=_SECONDS
+        )
+
+    def count(self, path: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        if (known := self._known.get((path, status))) is None:
+            known = self._requests.labels(path, str(status)), self._seconds.labels(path)
+            self._known[path, status] = known
+        known[0].inc()
+        known[1].observe(seconds)
+
+    def text(self) -> bytes:
+        """Return all metrics in Prometheus' text format."""
+        return generate_latest(self._registry)

@@ -1,0 +1,507 @@
+"""A ranker that learns while it ranks: log first, acknowledge, then learn; no answer that was acknowledged is lost."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perceptrank.io.model_file import model_text
+from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.learner import Learner, one_query
+from perceptrank.learners.linear_ranker import LinearRanker
+from perceptrank.learners.listwise import ListwisePerceptron
+from perceptrank.serve.documents import Arranged, Document, arrange, graded
+from perceptrank.serve.errors import (
+    DamagedLogError,
+    InvalidRequestError,
+    LearningOffError,
+    OverloadedError,
+    ServiceError,
+    UnknownError,
+)
+from perceptrank.serve.log import Addition, Log, Row, damaged
+from perceptrank.serve.rankings import Rankings
+from perceptrank.serve.records import (
+    AnswerEntry,
+    Entry,
+    ModelEntry,
+    NamesEntry,
+    as_bytes,
+    decode,
+    digest_of,
+    encode,
+)
+from perceptrank.serve.replay import BLOCK, Current, replay
+from perceptrank.serve.settings import Settings
+from perceptrank.serve.snapshots import Snapshots
+from perceptrank.serve.submissions import (
+    Acknowledgement,
+    Answer,
+    Mark,
+    ModelRequest,
+    agree,
+    in_order,
+    other_features,
+    repeated,
+    started,
+)
+
+_TICK = 0.2  # seconds between looks at whether a snapshot is due
+
+
+class Ranked(NamedTuple):
+    """A ranking: its id, the ids of documents best first, scores in the order of the request, version of the model."""
+
+    ranking_id: str
+    order: list[str]
+    scores: dict[str, float]
+    model_version: int
+    arranged: Arranged
+    model: Learner
+
+
+class Ranker:
+    """One model behind a log, in a folder.
+
+    `rank` never waits for learning: a model is replaced as a whole by the one that has learned more. `feedback` and
+    `learn` return futures, which are done once the answer is on disk; it is learned right after. All answers are
+    learned by one thread, in the order of the log, so that a replay of the log has the same bits.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the log and the snapshots; made if it is not there.
+    model : Learner, optional
+        What a new folder starts from; by default a `ListwisePerceptron` that has learned nothing. A folder that has a
+        log goes on with what it has.
+    settings : Settings
+        Limits and intervals.
+    check_all : bool
+        Check the whole log at the start, not only what came after the newest snapshot.
+
+    Attributes
+    ----------
+    messages : list of str
+        What was found, and done about it, at the start.
+    problem : str
+        Why nothing is learned now; empty if all is well.
+    """
+
+    def __init__(
+        self, folder: Path, model: Learner | None = None, settings: Settings | None = None, *, check_all: bool = True
+    ) -> None:
+        self.folder, self.settings = folder, settings or Settings()
+        self.messages: list[str] = []
+        self.problem = ""
+        self.snapshot_problem = ""
+        (folder / "versions").mkdir(parents=True, exist_ok=True)
+        self._snapshots = Snapshots(folder / "versions")
+        self._log = Log(folder / "log.sqlite")
+        try:
+            self._current = self._recovered(check_all)
+            if self._current is None:
+                self._replace(model or ListwisePerceptron(), "start")
+            elif model is not None and _text(model) != self._first_text():
+                raise InvalidRequestError(
+                    f"{folder} has a log already, which began with another model",
+                    "leave --model out to go on with it, or promote the model",
+                )
+            self._rankings = Rankings(self._log.secret, time.time_ns() // 1000, self.settings)
+        except sqlite3.OperationalError:
+            self._log.close()
+            raise
+        except sqlite3.DatabaseError as error:
+            self._log.close()
+            raise damaged(self._log.path, error) from None
+        except BaseException:
+            self._log.close()
+            raise
+        self._lock = threading.Lock()
+        self._queue: SimpleQueue[Answer | ModelRequest | Mark] = SimpleQueue()
+        self._closing = threading.Event()
+        self._is_closed = False
+        self._saved = max(self._snapshots.versions(), default=-1)
+        self._writer = threading.Thread(target=self._write, name=f"log of {folder.name}", daemon=True)
+        self._saver = threading.Thread(target=self._save_now_and_then, name=f"snapshots of {folder.name}", daemon=True)
+        self._writer.start()
+        self._saver.start()
+
+    # Start
+
+    def _recovered(self, check_all: bool) -> Current | None:
+        """Return the newest valid snapshot and what the log has after it; None if the log is empty."""
+        newest: Current | None = None
+        ahead: Current | None = None
+        end, _ = self._log.end()
+        for one in self._snapshots.valid():
+            if one.version > end:
+                ahead = ahead or one
+            elif self._log.link_of(one.version) == one.link:
+                newest = one
+                break
+        if (bad := self._log.first_bad(0 if check_all or newest is None else newest.version)) is not None:
+            n_cut = self._log.cut_from(bad)
+            self.messages.append(
+                f"{self._log.path}: the end of the log was damaged; {n_cut} entries from {bad} on are cut off and "
+                "kept in the table 'cut'"
+            )
+            return self._recovered(check_all)
+        try:
+            found = replay(self._log.rows(0 if newest is None else newest.version), newest)
+        except ValueError as error:
+            raise DamagedLogError(f"{self._log.path}: {error}", "was it written by a newer perceptrank?") from None
+        if ahead is not None:
+            # What was learned is kept: the log, which lacks the end of what the snapshot has seen, goes on from it.
+            self.messages.append(
+                f"{self._log.path} ends at entry {end}, before the snapshot of version {ahead.version}: it goes on "
+                "from the model of that snapshot"
+            )
+            self._current = found
+            self._replace(ahead.model, f"snapshot of version {ahead.version}, which the log had lost")
+            for version in self._snapshots.versions():
+                if version > end:
+                    self._snapshots.path(version).rename(self._snapshots.path(version).with_suffix(".lost"))
+            return self._current
+        return found
+
+    def _first_text(self) -> str:
+        first = next(self._log.rows(), None)
+        entry = None if first is None else decode(first.record)
+        return entry.document.decode() if isinstance(entry, ModelEntry) else ""
+
+    # Ranking
+
+    @property
+    def current(self) -> Current:
+        """The model now, and its version."""
+        current = self._current
+        assert current is not None
+        return current
+
+    def rank(self, documents: Sequence[Document]) -> Ranked:
+        """Rank documents, and remember them for the answer."""
+        current = self.current
+        arranged = arrange(documents, current)
+        scores = self._scores(current, arranged)
+        order = np.argsort(-scores, kind="stable")
+        ids = arranged.ids
+        return Ranked(
+            self._rankings.add(arranged),
+            [ids[i] for i in order.tolist()],
+            dict(zip(ids, scores.tolist(), strict=True)),
+            current.version,
+            arranged,
+            current.model,
+        )
+
+    @staticmethod
+    def _scores(current: Current, arranged: Arranged) -> Floats:
+        model, X = current.model, arranged.X
+        try:
+            if type(model)._scores_of is not LinearRanker._scores_of:
+                return model.predict(X)
+            # What `predict` does with one query, whose features are known to be in order.
+            state = model._ready(model._state, X.shape[1], arranged.names, sparse=False)
+            return model._block_scores(state, X, one_query(len(X)), arranged.names)
+        except ServiceError:
+            raise
+        except ValueError as error:
+            raise InvalidRequestError(str(error), "check the features") from None
+
+    # Answers
+
+    def feedback(
+        self,
+        ranking_id: str,
+        grades: Mapping[str, float],
+        *,
+        event_id: str | None = None,
+        weight: float = 1.0,
+        omit: bool = False,
+    ) -> "Future[Acknowledgement]":
+        """Take the answer to a ranking.
+
+        Parameters
+        ----------
+        ranking_id : str
+            Id that `rank` has returned.
+        grades : mapping from ids of documents to grades
+            The answer.
+        event_id : str, optional
+            Id of the answer: one that comes twice counts once. By default that of the ranking.
+        weight : float
+            Weight of the query.
+        omit : bool
+            Leave out documents without a grade; by default, theirs is 0.
+        """
+        arranged = self._rankings.find(ranking_id)
+        return self._submit(arranged, grades, event_id or ranking_id, ranking_id, weight, omit)
+
+    def learn(
+        self,
+        documents: Sequence[Document],
+        grades: Mapping[str, float],
+        *,
+        event_id: str,
+        weight: float = 1.0,
+        omit: bool = False,
+    ) -> "Future[Acknowledgement]":
+        """Take a query with its answer."""
+        return self._submit(arrange(documents, self.current), grades, event_id, None, weight, omit)
+
+    def _submit(
+        self,
+        arranged: Arranged,
+        grades: Mapping[str, float],
+        event_id: str,
+        ranking_id: str | None,
+        weight: float,
+        omit: bool,
+    ) -> "Future[Acknowledgement]":
+        if not self.current.model.accepts_weights and weight != 1.0:
+            raise InvalidRequestError(
+                f"{self.current.model.name} takes no weights of queries, got {weight}", "leave weight out"
+            )
+        if weight != 0.0 and not 1e-100 <= weight <= 1e100:
+            raise InvalidRequestError(f"weight must be 0, or from 1e-100 to 1e100, got {weight}", "leave weight out")
+        ids, X, relevance = graded(arranged, grades, omit=omit)
+        entry = AnswerEntry(time.time_ns(), event_id, ranking_id, ids, as_bytes(X), as_bytes(relevance), float(weight))
+        if self._queue.qsize() >= self.settings.waiting_answers:
+            raise OverloadedError(
+                f"{self.settings.waiting_answers} answers wait to be logged", "send it again a little later"
+            )
+        future: Future[Acknowledgement] = started()
+        self._put(Answer(entry, arranged.names, future))
+        return future
+
+    def _put(self, item: "Answer | ModelRequest | Mark") -> None:
+        with self._lock:
+            if self._is_closed:
+                raise OverloadedError("the service is stopping", "send it again once it has started")
+            self._is_closed = isinstance(item, Mark) and item.is_last
+            self._queue.put(item)
+
+    # Versions
+
+    def versions(self) -> list[int]:
+        """Return the versions that have a snapshot, newest first."""
+        return self._snapshots.versions()
+
+    def roll_back(self, version: int) -> "Future[int]":
+        """Go on with the model of any earlier version; the future has the number of the version that this makes."""
+        return self._request(version, f"rollback to version {version}")
+
+    def promote(self, model: Learner, reason: str = "promoted") -> "Future[int]":
+        """Go on with another model; the future has the number of the version that this makes."""
+        return self._request(model, reason)
+
+    def _request(self, model: Learner | int, reason: str) -> "Future[int]":
+        future: Future[int] = started()
+        self._put(ModelRequest(model, reason, future))
+        return future
+
+    def model_of(self, version: int) -> Learner:
+        """Return the model of any version, learned again from the newest snapshot before it; in the log's thread."""
+        if not 1 <= version <= self.current.version:
+            raise UnknownError(
+                f"there is no version {version}", f"versions are 1 to {self.current.version}; GET /v1/model/versions"
+            )
+        known = (self._snapshots.read(one) for one in self._snapshots.versions() if one <= version)
+        start = next((one for one in known if one is not None and self._log.link_of(one.version) == one.link), None)
+        found = replay(self._log.rows(0 if start is None else start.version), start, version)
+        assert found is not None
+        return found.model
+
+    # The log's thread
+
+    def _write(self) -> None:
+        is_last = False
+        while not is_last:
+            batch = [self._queue.get()]
+            with suppress(Empty):
+                while len(batch) < self.settings.group_answers:
+                    batch.append(self._queue.get_nowait())
+            answers: list[Answer] = []
+            for item in batch:
+                if isinstance(item, Answer):
+                    answers.append(item)
+                    continue
+                self._attempt(answers)
+                answers = []
+                if isinstance(item, ModelRequest):
+                    self._carry_out(item)
+                else:
+                    is_last = item.is_last
+                    if self.problem:
+                        self._try_again()
+                    item.future.set_result(None)
+            self._attempt(answers)
+
+    def _attempt(self, answers: list[Answer]) -> None:
+        """Log answers, acknowledge them, learn from them; if the log cannot be written, none is acknowledged."""
+        if not answers:
+            return
+        try:
+            self._take(answers)
+        except Exception as error:
+            refused = self._fail(error)
+            for one in answers:
+                if not one.future.done():
+                    one.future.set_exception(refused)
+
+    def _take(self, answers: list[Answer]) -> None:
+        if self.problem:
+            self._catch_up()
+        additions: list[Addition] = []
+        entries: list[Entry] = []
+        outcomes: list[tuple[Answer, Acknowledgement | ServiceError]] = []
+        new: dict[str, tuple[int, bytes]] = {}
+        current = self.current
+        names, n_features, end = current.names, current.n_features, current.version
+        for one in answers:
+            entry = in_order(one, names)
+            digest, width = digest_of(entry), entry.X.shape[1]
+            if (used := new.get(entry.event_id) or self._log.find_event(entry.event_id)) is not None:
+                outcomes.append((one, repeated(entry, digest, used)))
+                continue
+            if n_features is None:
+                names, n_features = one.names, width
+                first = NamesEntry(entry.time, width, None if names is None else list(names))
+                additions.append(Addition(encode(first)))
+                entries.append(first)
+            elif entry.X.shape[1] != n_features or not agree(one.names, names):
+                outcomes.append((one, other_features()))
+                continue
+            additions.append(Addition(encode(entry), entry.event_id, digest))
+            entries.append(entry)
+            new[entry.event_id] = (end + len(additions), digest)
+            outcomes.append((one, Acknowledgement(entry.event_id, end + len(additions), False)))
+        rows = self._log.append(additions) if additions else []
+        for one, outcome in outcomes:
+            if isinstance(outcome, Acknowledgement):
+                one.future.set_result(outcome)
+            else:
+                one.future.set_exception(outcome)
+        logged = list(zip(rows, entries, strict=True))
+        for place in range(0, len(logged), BLOCK):
+            self._current = self.current.after_all(logged[place : place + BLOCK])
+
+    def _carry_out(self, item: ModelRequest) -> None:
+        try:
+            if self.problem:
+                self._catch_up()
+            model = self.model_of(item.model) if isinstance(item.model, int) else item.model
+            self._replace(model, item.reason)
+            item.future.set_result(self.current.version)
+        except ServiceError as error:
+            item.future.set_exception(error)
+        except Exception as error:
+            item.future.set_exception(self._fail(error))
+
+    def _replace(self, model: Learner, reason: str) -> None:
+        entry = ModelEntry(time.time_ns(), reason, _text(model).encode())
+        (row,) = self._log.append([Addition(encode(entry))])
+        self._current = Current.of(model).after(row, entry) if self._current is None else self.current.after(row, entry)
+
+    def _fail(self, error: Exception) -> LearningOffError:
+        """Turn learning off until the log can be written again."""
+        what = "the log cannot be written" if isinstance(error, (sqlite3.Error, OSError)) else "learning failed"
+        self.problem = f"{what}: {error}"
+        return LearningOffError(
+            f"{self.problem}; ranking goes on", "free some space, and send the answer again with the same event_id"
+        )
+
+    def _catch_up(self) -> None:
+        """Open the log again, and learn what it has that was not learned; so a commit of unknown outcome is settled."""
+        self._log.reopen()
+        for row in self._log.rows(self.current.version):
+            self._current = self.current.after(row, decode(row.record))
+        self._log.check_writable()
+        self.problem = ""
+
+    def _try_again(self) -> None:
+        try:
+            self._catch_up()
+        except Exception as error:
+            self._fail(error)
+
+    # Snapshots and stopping
+
+    def _save_now_and_then(self) -> None:
+        last = time.monotonic()
+        while not self._closing.wait(_TICK):
+            if self.problem and self._queue.empty():
+                with suppress(OverloadedError):
+                    self._put(Mark(started()))
+            new = self.current.version - self._saved
+            elapsed = time.monotonic() - last
+            if new >= self.settings.snapshot_answers or (new > 0 and elapsed >= self.settings.snapshot_seconds):
+                self.save()
+                last = time.monotonic()
+
+    def save(self) -> None:
+        """Write a snapshot of the model now; a failure is kept in `snapshot_problem`, and tried again later."""
+        current = self.current
+        try:
+            self._snapshots.write(current, self.settings.snapshots)
+            self._saved, self.snapshot_problem = current.version, ""
+        except Exception as error:  # whatever it is, the log has everything
+            self.snapshot_problem = f"no snapshot can be written: {error}"
+
+    def warm_up(self) -> None:
+        """Rank and learn something with a copy of the model, so that no request waits for compiled code."""
+        current = self.current
+        X = np.zeros((2, current.n_features or 2))
+        X[0, 0] = 1.0
+        arranged = Arranged(["1", "2"], X, current.names)
+        entry = AnswerEntry(0, "", None, arranged.ids, as_bytes(X), as_bytes([1, 0]), 1.0)
+        with suppress(ValueError, ServiceError):
+            self._scores(current, arranged)
+            learned = current.after(Row(0, b"", b""), entry)
+            self._scores(learned, arranged)
+
+    def flush(self) -> None:
+        """Wait until all answers so far are logged and learned."""
+        future: Future[None] = started()
+        self._put(Mark(future))
+        future.result()
+
+    def close(self) -> None:
+        """Log and learn what waits, write a snapshot, and stop."""
+        if self._is_closed:
+            return
+        future: Future[None] = started()
+        self._put(Mark(future, is_last=True))
+        self._closing.set()
+        self._writer.join()
+        self._saver.join()
+        if self.current.version != self._saved:
+            self.save()
+        self._log.close()
+
+    def status(self) -> dict[str, Any]:
+        """Return how it is doing, as plain values."""
+        current = self.current
+        return {
+            "model_version": current.version,
+            "algorithm": current.model.name,
+            "answers": current.answers,
+            "refused_answers": current.refused,
+            "last_refusal": current.refusal,
+            "waiting_answers": self._queue.qsize(),
+            "waiting_rankings": len(self._rankings),
+            "log_bytes": self._log.size,
+            "learning": not self.problem,
+            "problem": self.problem or self.snapshot_problem,
+        }
+
+
+def _text(model: Learner) -> str:
+    return model_text(model.as_document())

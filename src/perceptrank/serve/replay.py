@@ -1,0 +1,155 @@
+"""From entries of the log to a model: the one way that the service learns, live, at its start and in checks."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from perceptrank.io.model_file import parse_model
+from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.registry import restore
+from perceptrank.serve.log import Row
+from perceptrank.serve.records import FIRST_LINK, AnswerEntry, Entry, ModelEntry, NamesEntry, decode
+from perceptrank.stream.query_stream import QueryStream
+
+BLOCK = 64  # answers that are learned at once; rankings meanwhile are by the model before them
+
+
+@dataclass(frozen=True)
+class Current:
+    """A model as it is after an entry of the log; replaced by learning, never changed.
+
+    Attributes
+    ----------
+    model : Learner
+    version : int
+        Number of the entry.
+    link : bytes
+        Its link.
+    n_features : int or None
+        Number of the features, None as long as nothing has shown them.
+    names : tuple of str or None
+        Their names, in the order of the model.
+    answers, refused : int
+        How many answers there were, and how many the learner could not learn from.
+    refusal : str
+        The reason for the last one of these.
+    """
+
+    model: Learner
+    version: int = 0
+    link: bytes = FIRST_LINK
+    n_features: int | None = None
+    names: tuple[str, ...] | None = None
+    answers: int = 0
+    refused: int = 0
+    refusal: str = ""
+
+    @classmethod
+    def of(cls, model: Learner, **known: Any) -> Self:
+        """Return what follows from a model alone."""
+        state = model._known_state()
+        return cls(model, n_features=state.n_inputs if state.has_begun else None, names=state.feature_names, **known)
+
+    @property
+    def takes_missing(self) -> bool:
+        """True if features may be missing."""
+        return bool(self.model._takes_missing(self.model._state))
+
+    def after(self, row: Row, entry: Entry) -> "Current":
+        """Return the model after one more entry."""
+        known: dict[str, Any] = {"version": row.sequence, "link": row.link}
+        if isinstance(entry, ModelEntry):
+            model = restore(entry.reason, parse_model(entry.reason, entry.document))
+            return Current.of(model, answers=self.answers, refused=self.refused, refusal=self.refusal, **known)
+        if isinstance(entry, NamesEntry):
+            names = None if entry.names is None else tuple(entry.names)
+            return replace(self, n_features=entry.n_features, names=names, **known)
+        known["answers"] = self.answers + 1
+        try:
+            return replace(self, model=self._learned(entry), **known)
+        except ValueError as error:  # which depends on the answer and the state alone, so that a replay has it too
+            return replace(self, refused=self.refused + 1, refusal=f"entry {row.sequence}: {error}", **known)
+
+    def after_all(self, entries: Sequence[tuple[Row, Entry]]) -> "Current":
+        """Return the model after several entries, the same as after one after the other.
+
+        Runs of answers are learned as blocks, which is faster, and the same to the bit. If a block has an answer that
+        cannot be learned from, its answers are learned one by one.
+        """
+        current, place = self, 0
+        while place < len(entries):
+            run: list[AnswerEntry] = []
+            for _, entry in entries[place : place + BLOCK] if current.model._state.has_begun else ():
+                if not isinstance(entry, AnswerEntry):
+                    break
+                run.append(entry)
+            if len(run) > 1:
+                row = entries[place + len(run) - 1][0]
+                try:
+                    model, answers = current._learned_block(run), current.answers + len(run)
+                    current = replace(current, model=model, version=row.sequence, link=row.link, answers=answers)
+                    place += len(run)
+                    continue
+                except ValueError:
+                    pass
+            for row, entry in entries[place : place + max(len(run), 1)]:
+                current = current.after(row, entry)
+            place += max(len(run), 1)
+        return current
+
+    def _learned_block(self, entries: list[AnswerEntry]) -> Learner:
+        model = self._next_model()
+        weights = np.array([one.weight for one in entries])
+        stream = QueryStream.from_arrays(
+            np.concatenate([one.X for one in entries]),
+            np.concatenate([one.relevance for one in entries]),
+            group=[len(one.documents) for one in entries],
+            weights=None if (weights == 1.0).all() else weights,
+            missing="keep",
+        )
+        model._advance(model._learn_stream, stream, [])
+        return model
+
+    def _next_model(self) -> Learner:
+        model: Learner = type(self.model).__new__(type(self.model))
+        model.__dict__.update(self.model.__dict__)  # the state is shared, until learning replaces it
+        return model
+
+    def _learned(self, entry: AnswerEntry) -> Learner:
+        model = self._next_model()
+        X: Any = entry.X
+        if self.names is not None and not model._state.has_begun:
+            X = Columns(X, self.names)
+        model.learn_one(X, entry.relevance, entry.weight)
+        return model
+
+
+class Columns:
+    """Features with the names of their columns, as data frames have them."""
+
+    def __init__(self, X: Floats, names: tuple[str, ...]) -> None:
+        self.columns, self._X = names, X
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Floats:
+        return self._X
+
+
+def replay(rows: Iterable[Row], start: Current | None = None, until: int | None = None) -> Current | None:
+    """Return the model after all entries, or those up to a number; None if there are none."""
+    current = start
+    waiting: list[tuple[Row, Entry]] = []
+    for row in rows:
+        if until is not None and row.sequence > until:
+            break
+        entry = decode(row.record)
+        if current is None:
+            if not isinstance(entry, ModelEntry):
+                raise ValueError("the log does not begin with a model")
+            current = Current.of(restore(entry.reason, parse_model(entry.reason, entry.document)))
+        waiting.append((row, entry))
+        if len(waiting) == BLOCK:
+            current, waiting = current.after_all(waiting), []
+    return current if current is None else current.after_all(waiting)

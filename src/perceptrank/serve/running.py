@@ -1,0 +1,60 @@
+"""Running the service: the socket, the server, and stopping in order."""
+
+import ipaddress
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+import uvicorn
+from fastapi import FastAPI
+
+from perceptrank.serve.access import Access
+from perceptrank.serve.errors import InvalidRequestError
+
+_SWITCH_SECONDS = 0.0005  # between threads, so that learning never keeps ranking waiting for long
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listen(host: str, port: int, access: Access) -> socket.socket:
+    """Return a socket that listens; raise if others could reach it and no token keeps them out."""
+    if not is_loopback(host) and not access.tokens:
+        raise InvalidRequestError(
+            f"others could reach {host}, and there are no tokens",
+            "make one with perceptrank serve --add-token NAME=rank,feedback,admin, or leave --host out",
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio does not see that it is TCP
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+        made.listen(1024)
+    except OSError as error:
+        made.close()
+        raise OSError(error.errno, f"cannot listen at {host}:{port}: {error.strerror}") from None
+    return made
+
+
+def run(app: FastAPI, listening: socket.socket, started: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT; requests that have begun are finished."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    config = uvicorn.Config(
+        app,
+        access_log=False,
+        log_level="warning",
+        limit_concurrency=1000,
+        timeout_keep_alive=60,
+        timeout_graceful_shutdown=30,
+        server_header=False,
+    )
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, lambda *_: None)  # the server hands them on once it has stopped
+    started()
+    uvicorn.Server(config).run(sockets=[listening])

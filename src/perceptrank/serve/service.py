@@ -1,0 +1,109 @@
+"""Several named rankers in one process, each with a folder of its own."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from perceptrank.learners.learner import Learner
+from perceptrank.serve.errors import InvalidRequestError, UnknownError
+from perceptrank.serve.ranker import Ranker
+from perceptrank.serve.settings import Settings
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing keeps a second process out
+    fcntl = None  # type: ignore[assignment]
+
+DEFAULT = "default"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+class Service:
+    """All rankers of a folder; those that are there go on, those that are named for the first time begin.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Folder of the service; each ranker has a folder of its name in it.
+    models : mapping from names of rankers to models, optional
+        What new rankers start from, None standing for a learner that has learned nothing. Without any ranker there is
+        one, "default".
+    settings : Settings, optional
+        Limits and intervals.
+    check_all : bool
+        Check whole logs, not only what came after the newest snapshots.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        models: Mapping[str, Learner | None] | None = None,
+        settings: Settings | None = None,
+        *,
+        check_all: bool = True,
+    ) -> None:
+        self.folder = Path(folder)
+        self.rankers: dict[str, Ranker] = {}
+        wanted = dict(models or {})
+        for name in wanted:
+            if not _NAME.fullmatch(name):
+                raise InvalidRequestError(
+                    f"the name of a ranker must be up to 64 letters, digits, _ and -, got {name!r}", "choose another"
+                )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(self.folder)
+        names = list(dict.fromkeys([*ranker_names(self.folder), *wanted])) or [DEFAULT]
+        try:
+            for name in names:
+                self.rankers[name] = Ranker(self.folder / name, wanted.get(name), settings, check_all=check_all)
+        except BaseException:
+            self.close()
+            raise
+
+    def ranker(self, name: str) -> Ranker:
+        """Return the ranker of a name."""
+        if name not in self.rankers:
+            raise UnknownError(f"there is no ranker {name[:100]!r}", f"there are {', '.join(map(repr, self.rankers))}")
+        return self.rankers[name]
+
+    @property
+    def first(self) -> str:
+        """Name of the ranker that paths without a name mean: "default", or the only one, or the first."""
+        return DEFAULT if DEFAULT in self.rankers else next(iter(self.rankers))
+
+    def close(self) -> None:
+        """Stop all rankers: finish, flush, write snapshots."""
+        for one in self.rankers.values():
+            one.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def ranker_names(folder: Path) -> list[str]:
+    """Return the names of the rankers that a folder has."""
+    return sorted(path.parent.name for path in folder.glob("*/log.sqlite") if _NAME.fullmatch(path.parent.name))
+
+
+def _locked(folder: Path) -> int | None:
+    """Keep other processes from writing to a folder, as long as the returned handle is open."""
+    if fcntl is None:
+        return None
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise BlockingIOError(f"{folder} is used by another process: stop that first, or name another folder") from None
+    return handle

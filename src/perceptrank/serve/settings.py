@@ -1,0 +1,41 @@
+"""Limits and intervals of the service."""
+
+from dataclasses import dataclass, fields
+
+from perceptrank.stream.validation import ParameterError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Limits and intervals of a ranker in the service; all are numbers > 0.
+
+    Attributes
+    ----------
+    ranking_seconds : float
+        How long a ranking waits for its answer.
+    rankings, ranking_bytes : int
+        How many rankings wait at most, and how many bytes their features take; the oldest expire first.
+    waiting_answers : int
+        How many answers wait at most to be logged.
+    group_answers : int
+        How many answers are logged at most with one flush to disk.
+    snapshot_seconds, snapshot_answers : float, int
+        A snapshot is written once there is something new and so much time has passed, or so many answers have come.
+    snapshots : int
+        How many snapshots are kept.
+    """
+
+    ranking_seconds: float = 3600.0
+    rankings: int = 100_000
+    ranking_bytes: int = 2**28
+    waiting_answers: int = 10_000
+    group_answers: int = 512
+    snapshot_seconds: float = 60.0
+    snapshot_answers: int = 10_000
+    snapshots: int = 20
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+                raise ParameterError(one.name, "must be a number > 0", value)

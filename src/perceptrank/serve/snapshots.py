@@ -1,0 +1,86 @@
+"""Snapshots: model files that say which entry of the log they follow, and that are known to be whole."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from perceptrank.io.atomic import write_atomically
+from perceptrank.io.errors import FormatError
+from perceptrank.io.model_file import model_text, parse_model
+from perceptrank.learners.registry import restore
+from perceptrank.serve.replay import Current
+
+_NAME = re.compile(r"(\d{12,})\.json")
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """The snapshots in a folder; each is a model file that `perceptrank.load` reads."""
+
+    folder: Path
+
+    def versions(self) -> list[int]:
+        """Return the versions that have a snapshot, newest first."""
+        found = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
+        return sorted((int(match.group(1)) for match in found if match), reverse=True)
+
+    def path(self, version: int) -> Path:
+        """Return the file of a version."""
+        return self.folder / f"{version:012d}.json"
+
+    def write(self, current: Current, keep: int) -> None:
+        """Write a snapshot, atomically, and remove the oldest ones beyond a number."""
+        document = current.model.as_document()
+        document["log"] = {
+            "version": current.version,
+            "link": current.link.hex(),
+            "n_features": current.n_features,
+            "names": current.names,
+            "answers": current.answers,
+            "refused": current.refused,
+            "refusal": current.refusal,
+        }
+        document["log"]["checksum"] = _checksum(document)
+        write_atomically(self.path(current.version), model_text(document))
+        for version in self.versions()[keep:]:
+            self.path(version).unlink(missing_ok=True)
+
+    def read(self, version: int) -> Current | None:
+        """Return a snapshot; None if it is missing or damaged."""
+        path = self.path(version)
+        try:
+            document = parse_model(path, path.read_bytes())
+            about = document["log"]
+            checksum = about.pop("checksum")
+            if checksum != _checksum(document) or about["version"] != version:
+                return None
+            names = None if about["names"] is None else tuple(about["names"])
+            return Current(
+                restore(path, document),
+                version,
+                bytes.fromhex(about["link"]),
+                about["n_features"],
+                names,
+                about["answers"],
+                about["refused"],
+                about["refusal"],
+            )
+        except (OSError, FormatError, KeyError, TypeError, ValueError):
+            return None
+
+    def valid(self) -> Iterator[Current]:
+        """Iterate over the snapshots that are whole, newest first."""
+        for version in self.versions():
+            if (found := self.read(version)) is not None:
+                yield found
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    """Return a checksum of all of a document but the version of its format."""
+    plain = json.loads(model_text(document))
+    kept = {name: value for name, value in plain.items() if name not in ("format", "version")}
+    return blake2b(json.dumps(kept, sort_keys=True).encode(), digest_size=16).hexdigest()

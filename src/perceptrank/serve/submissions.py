@@ -1,0 +1,84 @@
+"""Items of the queue in front of the log, and what becomes of answers before they are logged."""
+
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from perceptrank.learners.learner import Learner
+from perceptrank.serve.errors import EventConflictError, FeatureMismatchError
+from perceptrank.serve.records import AnswerEntry, as_bytes
+
+
+class Acknowledgement(NamedTuple):
+    """An answer is on disk, as the entry of this number; `duplicate` if it was before."""
+
+    event_id: str
+    sequence: int
+    duplicate: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer to log, and the names of its features."""
+
+    entry: AnswerEntry
+    names: tuple[str, ...] | None
+    future: "Future[Acknowledgement]"
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """A request to go on with another model: one that is given, or that of an earlier version."""
+
+    model: Learner | int
+    reason: str
+    future: "Future[int]"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Everything before it is logged and learned when its future is done; the last one ends the thread."""
+
+    future: "Future[None]"
+    is_last: bool = False
+
+
+def started() -> "Future[Any]":
+    """Return a future that nobody can cancel: what waits for it may give up, but the answer is logged."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    return future
+
+
+def repeated(entry: AnswerEntry, digest: bytes, used: "tuple[int, bytes]") -> Acknowledgement | EventConflictError:
+    """Return the outcome for an event id that was used: at this entry, for an answer of this digest."""
+    sequence, before = used
+    if digest == before:
+        return Acknowledgement(entry.event_id, sequence, True)
+    return EventConflictError(
+        f"the event_id {entry.event_id!r} was used for another answer, entry {sequence}",
+        "give every answer an event_id of its own; one to the same ranking needs one too",
+    )
+
+
+def agree(given: tuple[str, ...] | None, names: tuple[str, ...] | None) -> bool:
+    """Tell whether features, once in order, are those of a model; those without names go by their number."""
+    return given is None or (names is not None and set(given) == set(names))
+
+
+def in_order(answer: Answer, names: tuple[str, ...] | None) -> AnswerEntry:
+    """Return an answer with its features in the order of the model, which may not have been known before."""
+    given, entry = answer.names, answer.entry
+    if names is None or given is None or given == names or set(given) != set(names):
+        return entry
+    return msgspec.structs.replace(entry, features=as_bytes(entry.X[:, [given.index(name) for name in names]]))
+
+
+def other_features() -> FeatureMismatchError:
+    """Return the error for an answer to a ranking of other features."""
+    return FeatureMismatchError(
+        "the documents have other features than the model has by now",
+        "rank again, or send documents and grades together to POST /v1/learn",
+    )

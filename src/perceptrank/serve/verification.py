@@ -1,0 +1,110 @@
+"""Checking a folder: every link, every entry, and every snapshot against a replay of the log."""
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from perceptrank.io.model_file import model_text
+from perceptrank.serve.errors import DamagedLogError
+from perceptrank.serve.log import Log, Row, damaged
+from perceptrank.serve.records import AnswerEntry, decode
+from perceptrank.serve.replay import Current, replay
+from perceptrank.serve.service import ranker_names
+from perceptrank.serve.snapshots import Snapshots
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Findings in the folder of one ranker.
+
+    Attributes
+    ----------
+    ranker : str
+        Its name.
+    entries, answers, snapshots : int
+        How many there are; of snapshots, those that were compared.
+    problems : tuple of str
+        What is wrong, in words; empty if nothing is.
+    """
+
+    ranker: str
+    entries: int
+    answers: int
+    snapshots: int
+    problems: tuple[str, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """True if nothing is wrong."""
+        return not self.problems
+
+
+def verify(folder: str | Path) -> list[Verification]:
+    """Replay the logs of a folder from their first entries, and compare every snapshot with the model at that point.
+
+    Nothing is changed. The model learns one answer after the other by `learn_one`, and must have the same bits.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Folder of a service, which may be running.
+    """
+    names = ranker_names(Path(folder))
+    if not names:
+        raise FileNotFoundError(f"there is no log in {folder}: name the folder that was given to serve as --data")
+    return [_verify(name, Path(folder) / name) for name in names]
+
+
+def _verify(name: str, folder: Path) -> Verification:
+    problems: list[str] = []
+    snapshots = Snapshots(folder / "versions")
+    expected: dict[int, Current] = {}
+    for version in snapshots.versions():
+        if (found := snapshots.read(version)) is None:
+            if not snapshots.path(version).exists():  # a running service has just removed it
+                continue
+            problems.append(f"the snapshot of version {version} is damaged: {snapshots.path(version)}")
+        else:
+            expected[version] = found
+    n_compared = 0
+    current: Current | None = None
+    n_answers = 0
+    try:
+        log = Log(folder / "log.sqlite", read_only=True)
+    except DamagedLogError as error:
+        return Verification(name, 0, 0, 0, (*problems, str(error)))
+    try:
+        if (bad := log.first_bad()) is not None:
+            problems.append(f"the end of the log is damaged, from entry {bad} on: a start will cut it off")
+        if log.n_cut():
+            problems.append(f"{log.n_cut()} damaged entries were cut off earlier; they are in the table 'cut'")
+        for row in _up_to(log, bad):
+            n_answers += isinstance(decode(row.record), AnswerEntry)
+            current = replay([row], current)  # one by one, where the service learns blocks
+            if current is not None and (snapshot := expected.pop(row.sequence, None)) is not None:
+                n_compared += 1
+                if _bits(snapshot) != _bits(current):
+                    problems.append(f"the snapshot of version {row.sequence} differs from the log's replay")
+        if bad is None and log.n_events() < n_answers:
+            problems.append(f"{n_answers} answers, but {log.n_events()} event ids")
+    except sqlite3.DatabaseError as error:
+        problems.append(str(damaged(log.path, error)))
+    except ValueError as error:  # of a damaged log among others
+        problems.append(str(error))
+    finally:
+        log.close()
+    problems += [f"the log does not have version {version} of a snapshot" for version in expected]
+    return Verification(name, 0 if current is None else current.version, n_answers, n_compared, tuple(problems))
+
+
+def _up_to(log: Log, bad: int | None) -> Iterator[Row]:
+    for row in log.rows():
+        if bad is not None and row.sequence >= bad:
+            return
+        yield row
+
+
+def _bits(current: Current) -> tuple[object, ...]:
+    kept = (current.link, current.n_features, current.names, current.answers, current.refused)
+    return (model_text(current.model.as_document()), *kept)

@@ -1,0 +1,143 @@
+"""Kill -9 at random moments under load: no acknowledged answer is lost, and the model is that of an offline pass."""
+
+import http.client
+import json
+import os
+import random
+import signal
+import sqlite3
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+import pytest
+
+import perceptrank as pr
+from perceptrank.serve import verify
+from perceptrank.serve.records import AnswerEntry, decode
+from perceptrank.serve.replay import Columns
+
+NAMES = ("title", "price")
+
+
+class Load:
+    """Threads that send answers until the service is gone, and remember what they sent and what was acknowledged."""
+
+    def __init__(self, n_threads=3):
+        self.n_threads = n_threads
+        self.sent, self.acknowledged = {}, {}
+        self.fatal = None  # number of acknowledgements at which the service is killed
+        self._lock, self._number = threading.Lock(), 0
+
+    def _next(self):
+        with self._lock:
+            self._number += 1
+            number = self._number
+        rng = np.random.default_rng(number)
+        X, grades = rng.normal(size=(3, 2)), rng.integers(0, 3, 3)
+        self.sent[f"e{number}"] = (X, grades)
+        documents = [
+            {"id": f"d{i}", "features": dict(zip(NAMES, row, strict=True))} for i, row in enumerate(X.tolist())
+        ]
+        return f"e{number}", documents, {f"d{i}": int(grade) for i, grade in enumerate(grades)}
+
+    def _work(self, port, pid):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+
+        def post(path, body):
+            connection.request("POST", path, json.dumps(body))
+            response = connection.getresponse()
+            content = response.read()
+            assert response.status == 200, content
+            return json.loads(content)
+
+        try:
+            while True:
+                event_id, documents, grades = self._next()
+                if int(event_id[1:]) % 2:
+                    answer = {"documents": documents, "grades": grades, "event_id": event_id}
+                    found = post("/v1/learn", answer)
+                else:
+                    ranking = post("/v1/rank", {"documents": documents})["ranking_id"]
+                    found = post("/v1/feedback", {"ranking_id": ranking, "grades": grades, "event_id": event_id})
+                assert not found["duplicate"]
+                self.acknowledged[event_id] = found["sequence"]
+                if self.fatal is not None and len(self.acknowledged) >= self.fatal:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)  # at once: what is acknowledged must be on disk by now
+        except (OSError, http.client.HTTPException):
+            pass  # it was killed
+        finally:
+            connection.close()
+
+    def run(self, running, until):
+        """Send from several threads until `until` returns, which ends the service."""
+        threads = [threading.Thread(target=self._work, args=(running.port, running.pid)) for _ in range(self.n_threads)]
+        for one in threads:
+            one.start()
+        until()
+        for one in threads:
+            one.join()
+
+
+def events_in(folder):
+    """Event ids of all answers in the log, by number of their entries."""
+    connection = sqlite3.connect(f"file:{folder / 'default' / 'log.sqlite'}?mode=ro", uri=True)
+    entries = [
+        (number, decode(record)) for number, record in connection.execute("SELECT sequence, record FROM entries")
+    ]
+    connection.close()
+    return {number: entry.event_id for number, entry in entries if isinstance(entry, AnswerEntry)}
+
+
+def kill_after(running, load, n_answers, seconds):
+    """Kill a service so many seconds after it has acknowledged so many more answers."""
+    deadline = time.monotonic() + 20
+    wanted = len(load.acknowledged) + n_answers
+    while len(load.acknowledged) < wanted and time.monotonic() < deadline:
+        time.sleep(0.001)
+    time.sleep(seconds)
+    with suppress(ProcessLookupError):  # an acknowledgement has killed it
+        running.end(signal.SIGKILL)
+
+
+def check_kills(nursery, folder, n_kills, seed, most=40):
+    """Kill a service so many times; compare with what the clients know, and with an offline pass over that."""
+    load, chance = Load(), random.Random(seed)
+    model = pr.ListwisePerceptron()
+    learned = 0
+    for _ in range(n_kills):
+        running = nursery.start(folder, snapshot_answers=chance.choice([3, 20, 10**6]), snapshot_seconds=0.3)
+        moment = chance.randrange(most), chance.uniform(0.0, 0.02)
+        load.fatal = len(load.acknowledged) + moment[0] if chance.random() < 0.7 else None
+        load.run(running, partial(kill_after, running, load, *moment))
+        logged = events_in(folder)
+        for event_id, sequence in load.acknowledged.items():
+            assert logged.get(sequence) == event_id, f"{event_id} was acknowledged and is lost"
+        for sequence in sorted(logged)[learned:]:
+            X, grades = load.sent[logged[sequence]]
+            model.learn_one(Columns(X, NAMES), grades)
+        learned = len(logged)
+        again = nursery.start(folder)
+        with pr.Client(again.url) as client:
+            served = client.model()
+        again.end(chance.choice([signal.SIGKILL, signal.SIGTERM]))
+        assert json.dumps(served.as_document()) == json.dumps(model.as_document())
+    assert len(load.acknowledged) > 5 * n_kills
+    (found,) = verify(folder)
+    assert found.problems == ()
+    assert found.answers == learned
+    return len(load.acknowledged)
+
+
+def test_kills_lose_nothing_that_was_acknowledged(nursery, tmp_path):
+    check_kills(nursery, tmp_path, 10, seed=1)
+
+
+@pytest.mark.deep
+def test_many_kills_lose_nothing_that_was_acknowledged(nursery, tmp_path):
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
+    check_kills(nursery, tmp_path, 300, seed)

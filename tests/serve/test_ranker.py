@@ -1,0 +1,641 @@
+"""The engine: log, acknowledge, learn; what a crash, a full disk or damage leaves."""
+
+import json
+import resource
+import sqlite3
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import perceptrank as pr
+from perceptrank.serve import Ranker, Service, Settings, verify
+from perceptrank.serve.documents import Document
+from perceptrank.serve.errors import (
+    DamagedLogError,
+    EventConflictError,
+    ExpiredRankingError,
+    FeatureMismatchError,
+    InvalidRequestError,
+    LearningOffError,
+    UnknownError,
+    UnknownRankingError,
+)
+from perceptrank.serve.records import AnswerEntry, NamesEntry, as_bytes, decode, encode, link_after
+from perceptrank.serve.replay import Columns
+from perceptrank.serve.snapshots import Snapshots
+
+NAMES = ("title", "price", "clicks")
+QUIET = Settings(snapshot_seconds=1e9)  # snapshots when a test says so
+
+
+def queries(n, seed=1, m=4):
+    """Queries as (documents, grades), with features by name."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(n):
+        X, grades = rng.normal(size=(m, 3)), rng.integers(0, 3, m)
+        documents = [Document(f"d{i}", dict(zip(NAMES, row, strict=True))) for i, row in enumerate(X.tolist())]
+        found.append((documents, {f"d{i}": float(grade) for i, grade in enumerate(grades)}))
+    return found
+
+
+def offline(made, model=None):
+    """The model that learns the same queries one after the other, without a service."""
+    model = model or pr.ListwisePerceptron()
+    for documents, grades in made:
+        X = np.array([[one.features[name] for name in NAMES] for one in documents])
+        model.learn_one(Columns(X, NAMES), [grades[one.id] for one in documents])
+    return model
+
+
+def document(model):
+    return json.dumps(model.as_document())
+
+
+def answer(ranker, made):
+    """Rank each query, then answer it; return the acknowledgements."""
+    ranked = [ranker.rank(documents) for documents, _ in made]
+    futures = [ranker.feedback(one.ranking_id, grades) for one, (_, grades) in zip(ranked, made, strict=True)]
+    return [one.result(10) for one in futures]
+
+
+@pytest.fixture
+def ranker(tmp_path):
+    made = Ranker(tmp_path / "r", settings=QUIET)
+    yield made
+    made.close()
+
+
+def abandon(ranker):
+    """Leave a ranker as a kill would: what waits is lost, nothing is written on the way out."""
+    ranker.flush()
+    ranker.save = lambda: None
+    ranker.close()
+
+
+def test_answers_are_learned_as_offline_to_the_bit(ranker):
+    made = queries(40)
+    acknowledged = answer(ranker, made)
+    assert [one.sequence for one in acknowledged] == list(range(3, 43))  # after the model and the names
+    ranker.flush()
+    expected = offline(made)
+    assert document(ranker.current.model) == document(expected)
+    documents, _ = queries(1, seed=9)[0]
+    ranked = ranker.rank(documents)
+    X = np.array([[one.features[name] for name in NAMES] for one in documents])
+    assert list(ranked.scores.values()) == expected.predict(X).tolist()
+    assert ranked.order == [f"d{i}" for i in expected.rank(X)]
+    assert ranked.model_version == 42
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pr.SlamPerceptron(transforms=["missing", "running"]),
+        lambda: pr.Bagging(pr.Perceptron(average=True), n_members=2),
+        lambda: pr.FixedRanker({"price": 2.0, "title": -1.0, "clicks": 0.5}),
+        lambda: pr.Tournament([pr.SlamPerceptron(), pr.Perceptron()]),
+        lambda: pr.Sum([pr.SlamPerceptron(transforms="running"), pr.Perceptron()]),
+    ],
+)
+def test_scores_are_those_of_predict(tmp_path, make):
+    made = queries(6)
+    ranker = Ranker(tmp_path / "r", make(), QUIET)
+    for documents, grades in made:
+        names = ranker.current.names or NAMES
+        X = np.array([[one.features[name] for name in names] for one in documents])
+        ranked = ranker.rank(documents)
+        assert list(ranked.scores.values()) == ranker.current.model.predict(Columns(X, names)).tolist()
+        ranker.feedback(ranked.ranking_id, grades).result(10)
+        ranker.flush()
+    assert ranker.current.refused == 0
+    ranker.close()
+
+
+@pytest.mark.parametrize("snapshot_at", [None, 0, 7, 20])
+def test_a_start_replays_to_the_same_bits(tmp_path, snapshot_at):
+    made = queries(30)
+    ranker = Ranker(tmp_path / "r", settings=QUIET)
+    answer(ranker, made[: snapshot_at or 0])
+    if snapshot_at is not None:
+        ranker.flush()
+        ranker.save()
+    answer(ranker, made[snapshot_at or 0 : 20])
+    abandon(ranker)
+    again = Ranker(tmp_path / "r", settings=QUIET)
+    assert document(again.current.model) == document(offline(made[:20]))
+    assert again.current.answers == 20
+    answer(again, made[20:])
+    again.close()
+    assert document(again.current.model) == document(offline(made))
+    (found,) = verify(tmp_path)
+    assert (found.answers, found.problems) == (30, ())
+    assert found.snapshots == 1 + (snapshot_at is not None)
+    assert document(pr.load(Snapshots(tmp_path / "r" / "versions").path(again.current.version))) == document(
+        offline(made)
+    )
+
+
+def test_any_learner_goes_on_from_where_it_was(tmp_path):
+    made = queries(24)
+    model = offline(made[:6], pr.Bagging(pr.SlamPerceptron(transforms="running"), n_members=2))
+    before = document(model)
+    ranker = Ranker(tmp_path / "r", model, QUIET)
+    answer(ranker, made[6:15])
+    abandon(ranker)
+    assert document(model) == before  # the caller's model is not touched
+    again = Ranker(tmp_path / "r", model, QUIET)  # the model it began with: fine
+    answer(again, made[15:])
+    again.close()
+    assert document(again.current.model) == document(offline(made[6:], model))
+    with pytest.raises(InvalidRequestError, match="began with another model"):
+        Ranker(tmp_path / "r", pr.Perceptron(), QUIET)
+
+
+def test_an_event_counts_once(ranker):
+    (documents, grades), (others, other_grades) = queries(2)
+    ranking = ranker.rank(documents).ranking_id
+    first = ranker.feedback(ranking, grades, event_id="e1").result(10)
+    assert not first.duplicate
+    assert ranker.feedback(ranking, grades, event_id="e1").result(10) == (first.event_id, first.sequence, True)
+    with pytest.raises(EventConflictError, match="another answer, entry 3"):
+        ranker.feedback(ranking, {"d0": 9.0}, event_id="e1").result(10)
+    at_once = [ranker.learn(others, other_grades, event_id="e2") for _ in range(5)]
+    assert sorted(one.result(10).duplicate for one in at_once) == [False, True, True, True, True]
+    again = ranker.feedback(ranking, grades, event_id="e3").result(10)  # an event of its own is an answer of its own
+    assert (again.sequence, again.duplicate) == (5, False)
+    without = ranker.feedback(ranking, grades).result(10)
+    assert without.event_id == ranking
+    assert ranker.feedback(ranking, grades).result(10).duplicate
+    ranker.flush()
+    twice = [(documents, grades), (others, other_grades), (documents, grades), (documents, grades)]
+    assert document(ranker.current.model) == document(offline(twice))
+
+
+def test_events_are_remembered_across_starts(tmp_path):
+    documents, grades = queries(1)[0]
+    for expected in (False, True):
+        ranker = Ranker(tmp_path / "r", settings=QUIET)
+        assert ranker.learn(documents, grades, event_id="e").result(10).duplicate is expected
+        ranker.close()
+    assert ranker.current.answers == 1
+
+
+def test_answers_out_of_order_are_learned_in_the_order_they_come(ranker):
+    made = queries(5)
+    ids = [ranker.rank(documents).ranking_id for documents, _ in made]
+    for i in (3, 0, 4, 1, 2):
+        ranker.feedback(ids[i], made[i][1]).result(10)
+    ranker.flush()
+    assert document(ranker.current.model) == document(offline([made[i] for i in (3, 0, 4, 1, 2)]))
+
+
+def test_unknown_and_expired_rankings(tmp_path):
+    made = queries(4)
+    ranker = Ranker(tmp_path / "r", settings=Settings(rankings=2, snapshot_seconds=1e9))
+    ids = [ranker.rank(documents).ranking_id for documents, _ in made]
+    for wrong in ("", "x", "1-2-3", ids[0][:-1] + "!", "9-9-" + ids[0].split("-")[2], "1-" + "9" * 50 + "-a"):
+        with pytest.raises(UnknownRankingError, match="there is no ranking"):
+            ranker.feedback(wrong, made[0][1])
+    with pytest.raises(ExpiredRankingError, match="has expired"):
+        ranker.feedback(ids[0], made[0][1])
+    ranker.feedback(ids[3], made[3][1]).result(10)
+    ranker.close()
+    again = Ranker(tmp_path / "r", settings=QUIET)
+    with pytest.raises(ExpiredRankingError, match="not beyond a restart"):
+        again.feedback(ids[3], made[3][1])
+    again._rankings._clock = lambda: time.monotonic() + 3601
+    late = again.rank(made[0][0]).ranking_id
+    again._rankings._clock = lambda: time.monotonic() + 7300
+    with pytest.raises(ExpiredRankingError, match="3600 seconds"):
+        again.feedback(late, made[0][1])
+    again.close()
+
+
+def test_rankings_take_bounded_memory(tmp_path):
+    ranker = Ranker(tmp_path / "r", settings=Settings(ranking_bytes=20_000, snapshot_seconds=1e9))
+    for documents, _ in queries(200):
+        ranker.rank(documents)
+    assert 20 < len(ranker._rankings) <= 20_000 // (4 * 3 * 8)
+    ranker.close()
+
+
+def test_documents_without_a_grade_have_0_or_are_left_out(ranker):
+    (documents, _), (others, _) = queries(2)
+    ranker.learn(documents, {"d1": 2.0}, event_id="a").result(10)
+    ranker.learn(others, {"d1": 2.0, "d3": 1.0}, event_id="b", omit=True).result(10)
+    ranker.flush()
+    zero = {"d0": 0.0, "d1": 2.0, "d2": 0.0, "d3": 0.0}
+    expected = offline([(documents, zero), ([others[1], others[3]], {"d1": 2.0, "d3": 1.0})])
+    assert document(ranker.current.model) == document(expected)
+
+
+def test_weights_of_queries_are_logged_and_learned(tmp_path):
+    documents, grades = queries(1)[0]
+    ranker = Ranker(tmp_path / "r", settings=QUIET)
+    ranker.learn(documents, grades, event_id="a", weight=2.5).result(10)
+    abandon(ranker)
+    again = Ranker(tmp_path / "r", settings=QUIET)
+    X = np.array([[one.features[name] for name in NAMES] for one in documents])
+    expected = pr.ListwisePerceptron()
+    expected.learn_one(Columns(X, NAMES), list(grades.values()), 2.5)
+    assert document(again.current.model) == document(expected)
+    for wrong in (-1.0, float("nan"), float("inf"), 1e-200):
+        with pytest.raises(InvalidRequestError, match="weight must be"):
+            again.learn(documents, grades, event_id="b", weight=wrong)
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("documents", "kind", "message"),
+    [
+        ([], InvalidRequestError, "must not be empty"),
+        ([Document("a", {"title": 1.0}), Document("a", {"title": 1.0})], InvalidRequestError, "'a' twice"),
+        ([Document("a", {"title": 1.0})], FeatureMismatchError, "lacks the feature 'price'"),
+        ([Document("a", dict.fromkeys([*NAMES, "new"], 1.0))], FeatureMismatchError, "'new' that the ranker does not"),
+        ([Document("a", {"title": 1.0, "x": 1.0, "y": 1.0})], FeatureMismatchError, "'x' that the ranker"),
+        ([Document("a", [1.0])], FeatureMismatchError, "1 features, expected 3"),
+        ([Document("a", [1.0, None, 2.0])], InvalidRequestError, "got nan for feature 'price' of document 'a'"),
+        ([Document("a", [1.0, float("inf"), 2.0])], InvalidRequestError, "got inf"),
+    ],
+)
+def test_features_that_do_not_fit_are_refused(ranker, documents, kind, message):
+    answer(ranker, queries(1))  # the first answer tells the names
+    ranker.flush()
+    with pytest.raises(kind, match=message):
+        ranker.rank(documents)
+
+
+def test_the_order_of_names_does_not_matter(ranker):
+    made = queries(6)
+    answer(ranker, made[:3])
+    for documents, grades in made[3:]:
+        turned = [Document(one.id, dict(reversed(one.features.items()))) for one in documents]
+        ranker.learn(turned, grades, event_id=str(id(documents))).result(10)
+    ranker.flush()
+    assert document(ranker.current.model) == document(offline(made))
+
+
+def test_the_first_answer_tells_the_names_whatever_was_ranked_before(ranker):
+    made = queries(3)
+    ranker.rank([Document("a", {"typo": 1.0})])
+    turned = [Document(one.id, dict(reversed(one.features.items()))) for one in made[1][0]]
+    rankings = [ranker.rank(documents).ranking_id for documents in (made[0][0], turned)]
+    other = ranker.rank([Document("d0", [1.0, 2.0])]).ranking_id
+    answers = [ranker.feedback(one, grades) for one, (_, grades) in zip(rankings, made, strict=False)]
+    assert [one.result(10).sequence for one in answers] == [3, 4]
+    ranker.flush()
+    assert document(ranker.current.model) == document(offline(made[:2]))
+    assert ranker.feedback(rankings[1], made[1][1]).result(10).duplicate
+    with pytest.raises(FeatureMismatchError, match="other features"):
+        ranker.feedback(other, {"d0": 1.0}).result(10)
+
+
+def test_missing_values_for_a_model_that_takes_them(tmp_path):
+    ranker = Ranker(tmp_path / "r", pr.ListwisePerceptron(transforms=["missing", "running"]), QUIET)
+    ranker.rank([Document("a", {"title": 1.0, "price": None}), Document("b", {"price": 2.0})])
+    ranker.close()
+
+
+def test_lists_of_numbers_need_no_names(tmp_path):
+    made = queries(8)
+    plain = [([Document(one.id, list(one.features.values())) for one in documents], g) for documents, g in made]
+    ranker = Ranker(tmp_path / "r", settings=QUIET)
+    answer(ranker, plain)
+    abandon(ranker)
+    again = Ranker(tmp_path / "r", settings=QUIET)
+    expected = pr.ListwisePerceptron()
+    for documents, grades in plain:
+        expected.learn_one(np.array([one.features for one in documents]), list(grades.values()))
+    assert document(again.current.model) == document(expected)
+    with pytest.raises(FeatureMismatchError, match="have no names"):
+        again.rank(made[0][0])
+    again.close()
+
+
+@pytest.mark.parametrize("grades", [{}, {"d0": -1.0}, {"d0": float("inf")}, {"d9": 1.0}])
+def test_wrong_grades_are_refused_before_they_are_logged(ranker, grades):
+    documents, _ = queries(1)[0]
+    with pytest.raises((InvalidRequestError, UnknownError), match=r"grades must|no document 'd9'"):
+        ranker.feedback(ranker.rank(documents).ranking_id, grades)
+    ranker.flush()
+    assert ranker.current.version == 1
+
+
+def test_an_answer_that_cannot_be_learned_is_counted_and_changes_nothing(tmp_path):
+    model = pr.ListwisePerceptron(transforms=None)
+    ranker = Ranker(tmp_path / "r", model, QUIET)
+    huge = [Document("a", [1e200]), Document("b", [-1e200])]
+    ranker.learn(huge, {"b": 1.0}, event_id="x").result(10)
+    ranker.learn([Document("a", [1.0]), Document("b", [-1.0])], {"b": 1.0}, event_id="y").result(10)
+    abandon(ranker)
+    again = Ranker(tmp_path / "r", settings=QUIET)
+    assert (again.current.answers, again.current.refused) == (2, 1)
+    assert "overflow" in again.current.refusal
+    assert again.current.model.n_queries == 1
+    again.close()
+    assert verify(tmp_path)[0].is_sound
+
+
+@pytest.mark.parametrize("algorithm", ["listwise", "slam", "perceptron", "ranknet", "prank"])
+def test_blocks_of_answers_are_learned_as_one_after_the_other(tmp_path, algorithm):
+    model = pr.algorithms()[algorithm]()
+    ranker = Ranker(tmp_path / "r", model, QUIET)
+    made = queries(150, m=3)
+    made[70][0][0].features["title"] = 1e250  # cannot be learned from, without transforms that take any scale
+    weights = [2.0 if i % 7 == 0 and model.accepts_weights else 1.0 for i in range(len(made))]
+    futures = [
+        ranker.learn(documents, grades, event_id=str(i), weight=weight)
+        for i, ((documents, grades), weight) in enumerate(zip(made, weights, strict=True))
+    ]
+    assert all(one.result(20) for one in futures)
+    ranker.flush()
+    refused = 0
+    for (documents, grades), weight in zip(made, weights, strict=True):
+        X = np.array([[one.features[name] for name in NAMES] for one in documents])
+        try:
+            model.learn_one(Columns(X, NAMES), list(grades.values()), weight)
+        except ValueError:
+            refused += 1
+    assert document(ranker.current.model) == document(model)
+    assert (ranker.current.answers, ranker.current.refused) == (150, refused)
+    abandon(ranker)
+    again = Ranker(tmp_path / "r", settings=QUIET)
+    assert document(again.current.model) == document(model)
+    again.close()
+    assert verify(tmp_path)[0].is_sound
+
+
+def test_ranking_does_not_wait_for_learning(tmp_path):
+    class Slow(pr.ListwisePerceptron):
+        algorithm = "slow"
+        go = threading.Event()
+
+        def _pass(self, *given):
+            assert self.go.wait(10)
+            return super()._pass(*given)
+
+    pr.register(Slow)
+    try:
+        ranker = Ranker(tmp_path / "r", Slow(), QUIET)
+        documents, grades = queries(1)[0]
+        assert ranker.learn(documents, grades, event_id="a").result(10).sequence == 3  # acknowledged before learned
+        assert ranker.rank(documents).model_version <= 2
+        Slow.go.set()
+        ranker.flush()
+        assert ranker.rank(documents).model_version == 3
+        ranker.close()
+    finally:
+        pr.unregister("slow")
+
+
+def test_rollback_to_any_version_and_promotion(tmp_path):
+    made = queries(20)
+    ranker = Ranker(tmp_path / "r", settings=QUIET)
+    answer(ranker, made[:5])
+    ranker.save()
+    answer(ranker, made[5:12])
+    assert ranker.roll_back(2 + 8).result(10) == 15  # after 8 answers, which no snapshot has
+    assert document(ranker.current.model) == document(offline(made[:8]))
+    for wrong in (0, 16, -1):
+        with pytest.raises(UnknownError, match=f"no version {wrong}"):
+            ranker.roll_back(wrong).result(10)
+    other = offline(made[:3], pr.SlamPerceptron())
+    assert ranker.promote(other).result(10) == 16
+    answer(ranker, made[12:])
+    abandon(ranker)
+    again = Ranker(tmp_path / "r", settings=QUIET)
+    assert document(again.current.model) == document(offline(made[12:], other))
+    again.close()
+    assert verify(tmp_path)[0].is_sound
+
+
+def test_an_answer_to_a_ranking_of_other_features_is_refused(ranker):
+    documents, grades = queries(1)[0]
+    ranking = ranker.rank(documents).ranking_id
+    other = pr.ListwisePerceptron()
+    other.learn_one(np.eye(2), [1, 0])
+    ranker.promote(other).result(10)
+    with pytest.raises(FeatureMismatchError, match="other features than the model has by now"):
+        ranker.feedback(ranking, grades).result(10)
+
+
+def test_snapshots_are_written_in_the_background_and_the_oldest_removed(tmp_path):
+    ranker = Ranker(tmp_path / "r", settings=Settings(snapshot_answers=5, snapshots=2, snapshot_seconds=1e9))
+    for part in range(3):
+        answer(ranker, queries(5, seed=part))
+        ranker.flush()
+        deadline = time.monotonic() + 20
+        while max(ranker.versions(), default=0) < 2 + 5 * (part + 1) and time.monotonic() < deadline:
+            time.sleep(0.02)
+    assert ranker.versions() == [17, 12]
+    ranker.close()
+
+
+def open_log(folder):
+    return sqlite3.connect(folder / "log.sqlite", isolation_level=None)
+
+
+def filled(folder, n=10):
+    ranker = Ranker(folder, settings=QUIET)
+    answer(ranker, queries(n))
+    ranker.close()
+
+
+@pytest.mark.parametrize("damage", ["record", "link", "missing", "null", "last two"])
+@pytest.mark.parametrize("with_snapshot", [False, True])
+def test_a_damaged_end_is_cut_with_a_message(tmp_path, damage, with_snapshot):
+    folder = tmp_path / "r"
+    filled(folder)
+    if not with_snapshot:
+        for path in (folder / "versions").iterdir():
+            path.unlink()
+    log = open_log(folder)
+    change = {
+        "record": "UPDATE entries SET record = substr(record, 1, 20) WHERE sequence = 12",
+        "link": "UPDATE entries SET link = zeroblob(16) WHERE sequence = 12",
+        "missing": "DELETE FROM entries WHERE sequence = 11",
+        "null": "UPDATE entries SET record = 'text' WHERE sequence = 12",
+        "last two": "UPDATE entries SET record = zeroblob(9) WHERE sequence >= 11",
+    }[damage]
+    log.execute(change)
+    log.close()
+    if damage == "missing":
+        assert "from entry 11 on" in verify(tmp_path)[0].problems[0]
+    n_left = 8 if damage in ("missing", "last two") else 9
+    ranker = Ranker(folder, settings=QUIET)
+    assert "the end of the log was damaged" in ranker.messages[0]
+    if with_snapshot:  # what was learned is kept, and the log goes on from it
+        assert "goes on from the model of that snapshot" in ranker.messages[1]
+        assert document(ranker.current.model) == document(offline(queries(10)))
+    else:
+        assert document(ranker.current.model) == document(offline(queries(n_left)))
+    more = queries(3, seed=5)
+    answer(ranker, more)
+    expected = document(offline(more, offline(queries(10 if with_snapshot else n_left))))
+    abandon(ranker)
+    again = Ranker(folder, settings=QUIET)
+    assert again.messages == []
+    assert document(again.current.model) == expected
+    again.close()
+    (found,) = verify(tmp_path)
+    assert len(found.problems) == 1
+    assert "cut off earlier" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE entries SET record = zeroblob(30) WHERE sequence = 5",
+        "UPDATE entries SET link = zeroblob(16) WHERE sequence = 5",
+        "DELETE FROM entries WHERE sequence = 5",
+        "DELETE FROM entries WHERE sequence = 1",
+    ],
+)
+def test_a_damaged_middle_refuses_to_start(tmp_path, damage):
+    folder = tmp_path / "r"
+    filled(folder)
+    log = open_log(folder)
+    log.execute(damage)
+    log.close()
+    with pytest.raises(DamagedLogError, match=r"entry \d+ is damaged, and entry \d+ after it is not; keep a copy"):
+        Ranker(folder, settings=QUIET)
+    assert not verify(tmp_path)[0].is_sound
+
+
+def test_files_that_are_no_logs_are_refused(tmp_path):
+    folder = tmp_path / "r"
+    filled(folder)
+    content = (folder / "log.sqlite").read_bytes()
+    (folder / "log.sqlite").write_bytes(content[:4096] + bytes(len(content) - 4096))
+    with pytest.raises(DamagedLogError, match="cannot be read"):
+        Ranker(folder, settings=QUIET)
+    assert "cannot be read" in str(verify(tmp_path)[0].problems)
+    (folder / "log.sqlite").write_bytes(b"something else " * 1000)
+    with pytest.raises(DamagedLogError, match="file is not a database"):
+        Ranker(folder, settings=QUIET)
+    (folder / "log.sqlite").unlink()
+    other = sqlite3.connect(folder / "log.sqlite")
+    other.execute("CREATE TABLE mine (a)")
+    other.close()
+    with pytest.raises(DamagedLogError, match="is not a log of perceptrank"):
+        Ranker(folder, settings=QUIET)
+
+
+def test_a_damaged_snapshot_is_passed_over(tmp_path):
+    folder = tmp_path / "r"
+    filled(folder)
+    (path,) = (folder / "versions").iterdir()
+    path.write_text(path.read_text().replace('"queries": 10', '"queries": 11'))
+    assert "is damaged" in verify(tmp_path)[0].problems[0]
+    ranker = Ranker(folder, settings=QUIET)
+    assert document(ranker.current.model) == document(offline(queries(10)))
+    ranker.close()
+
+
+def test_a_snapshot_that_differs_from_the_log_is_found(tmp_path):
+    folder = tmp_path / "r"
+    filled(folder)
+    snapshots = Snapshots(folder / "versions")
+    (version,) = snapshots.versions()
+    found = snapshots.read(version)
+    snapshots.write(type(found)(offline(queries(9)), *list(vars(found).values())[1:]), 5)
+    assert "differs from the log's replay" in verify(tmp_path)[0].problems[0]
+
+
+def test_a_full_disk_turns_learning_off_and_recovers(tmp_path):
+    made = queries(60)
+    ranker = Ranker(tmp_path / "r", settings=QUIET)
+    answer(ranker, made[:10])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = max(path.stat().st_size for path in (tmp_path / "r").iterdir())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        lost = ranker.learn(*made[10], event_id="again")
+        with pytest.raises(LearningOffError, match=r"the log cannot be written: .*; ranking goes on"):
+            lost.result(10)
+        assert not ranker.status()["learning"]
+        assert ranker.rank(made[0][0]).model_version == 12
+        ranker.save()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    deadline = time.monotonic() + 20
+    while ranker.problem and time.monotonic() < deadline:  # without another answer
+        time.sleep(0.02)
+    assert ranker.status()["learning"]
+    ranker.learn(*made[10], event_id="again").result(10)
+    answer(ranker, made[11:])
+    ranker.close()
+    assert document(ranker.current.model) == document(offline(made))
+    assert verify(tmp_path)[0].is_sound
+
+
+@pytest.mark.parametrize("n_answers", [0, 3])
+def test_warming_up_changes_nothing(ranker, n_answers):
+    answer(ranker, queries(n_answers))
+    ranker.flush()
+    before, version = document(ranker.current.model), ranker.current.version
+    ranker.warm_up()
+    assert (document(ranker.current.model), ranker.current.version) == (before, version)
+
+
+def test_many_threads_at_once(ranker):
+    made = queries(200)
+    results = [None] * len(made)
+
+    def work(part):
+        for i in range(part, len(made), 4):
+            ranking = ranker.rank(made[i][0]).ranking_id
+            results[i] = ranker.feedback(ranking, made[i][1]).result(10).sequence
+
+    threads = [threading.Thread(target=work, args=(part,)) for part in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sorted(results) == list(range(3, 203))
+    ranker.flush()
+    assert document(ranker.current.model) == document(offline([made[i] for i in np.argsort(results)]))
+
+
+def test_rankers_are_independent_and_a_folder_has_one_process(tmp_path):
+    made = queries(6)
+    with Service(tmp_path, {"a": None, "b": pr.SlamPerceptron()}, QUIET) as service:
+        answer(service.ranker("a"), made)
+        answer(service.ranker("b"), made[:2])
+        with pytest.raises(BlockingIOError, match="used by another process"):
+            Service(tmp_path)
+        with pytest.raises(UnknownError, match="no ranker 'c'; there are 'a', 'b'"):
+            service.ranker("c")
+    with Service(tmp_path, settings=QUIET) as service:
+        assert document(service.ranker("a").current.model) == document(offline(made))
+        assert document(service.ranker("b").current.model) == document(offline(made[:2], pr.SlamPerceptron()))
+        assert service.first == "a"
+    with pytest.raises(InvalidRequestError, match="name of a ranker"):
+        Service(tmp_path / "other", {"../x": None})
+    with Service(tmp_path / "new") as service:
+        assert service.first == "default"
+
+
+def test_records_are_canonical_and_linked():
+    entry = AnswerEntry(7, "e", None, ["a", "b"], as_bytes([[1.0], [2.0]]), as_bytes([1, 0]), 1.0)
+    record = encode(entry)
+    assert decode(record) == entry
+    assert encode(decode(record)) == record
+    assert entry.X.tolist() == [[1.0], [2.0]]
+    assert entry.relevance.tolist() == [1.0, 0.0]
+    assert link_after(bytes(16), record) != link_after(bytes([1] * 16), record)
+    for wrong in (b"", b"\x02" + record[1:], record[:-1], record + b"x", b"\x01\x90"):
+        with pytest.raises(ValueError, match="an entry"):
+            decode(wrong)
+    short = AnswerEntry(7, "e", None, ["a", "b"], as_bytes([[1.0], [2.0]]), as_bytes([1]), 1.0)
+    with pytest.raises(ValueError, match="2 documents, 1 grades"):
+        decode(encode(short))
+    assert decode(encode(NamesEntry(1, 2, ["x", "y"]))).names == ["x", "y"]
+
+
+def test_settings_are_checked():
+    with pytest.raises(ValueError, match="snapshots must be a number > 0, got 0"):
+        Settings(snapshots=0)

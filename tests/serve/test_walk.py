@@ -1,0 +1,129 @@
+"""The walk of docs/serve.md, run as a reader would, and the command itself."""
+
+import json
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import perceptrank as pr
+from perceptrank.cli.app import app
+from perceptrank.serve import Service, verify
+from perceptrank.serve.documents import Document
+
+PAGE = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory):
+    """Output of the walk's commands, each block followed by a line that marks its end, and the folder."""
+    folder = tmp_path_factory.mktemp("walk")
+    port = str(free_port())
+    blocks = re.findall(r"```bash\n(.*?)```", PAGE, re.S)
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+    (folder / "program.py").write_text(program.replace("8080", port))
+    restart = next(place for place, block in enumerate(blocks) if "kill -9" in block)
+    blocks[0] = blocks[0].replace("serve --data", "serve --access-log --data")
+    blocks.insert(restart + 1, f"{sys.executable} program.py\n")
+    command = folder / "bin" / "perceptrank"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m perceptrank "$@"\n')
+    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+    script = "set -e\ntrap 'kill -9 $! 2>/dev/null || true' EXIT\n" + "echo; echo '-----'\n".join(blocks)
+    result = subprocess.run(
+        ["bash", "-c", script.replace("8080", port).replace("wait\n", "wait || true\n")],
+        cwd=folder,
+        env=os.environ | {"PATH": f"{command.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout.split("\n-----\n"), result.stderr, folder
+
+
+def test_the_walk_does_what_it_says(walked):
+    said, _, folder = walked
+    assert json.loads(said[0])["status"] == "ok"
+    first = json.loads(said[1])
+    assert (first["order"], first["model_version"]) == (["d1", "d2", "d3"], 1)
+    assert json.loads(said[2]) == {"event_id": "order-17", "sequence": 3, "duplicate": False}
+    assert json.loads(said[3]) == {"event_id": "order-17", "sequence": 3, "duplicate": True}
+    again = json.loads(said[4])
+    assert again["order"][0] == "d2"
+    assert set(again["contributions"]["d2"]) == {"title", "price", "clicks"}
+    assert [one["sequence"] for one in json.loads(said[5])["results"]] == [4, 5, 6]
+    assert "the same model" in said[6]
+    assert '{"model_version":8}' in said[8]  # the program's answer was entry 7
+    assert "default: 8 entries, 5 answers" in said[8]
+    assert "to the bit" in said[8]
+    assert verify(folder / "shop")[0].is_sound
+
+
+def test_the_access_log_is_json_without_features(walked):
+    _, complaints, _ = walked
+    lines = [json.loads(line) for line in complaints.splitlines() if line.startswith("{")]
+    assert {"/v1/rank", "/v1/feedback", "/v1/learn", "/v1/model"} <= {line["path"] for line in lines}
+    assert all(line["status"] == 200 and line["seconds"] > 0 for line in lines)
+    assert "title" not in complaints
+    assert "stopped; everything is logged and saved" in complaints
+
+
+def test_verify_says_what_is_wrong(tmp_path):
+    documents = [Document("a", [1.0, 0.0]), Document("b", [0.0, 1.0])]
+    with Service(tmp_path / "data") as service:
+        service.ranker("default").learn(documents, {"a": 1.0}, event_id="x").result(10)
+    run = CliRunner().invoke(app, ["serve", "--verify", str(tmp_path / "data"), "--json"])
+    assert run.exit_code == 0
+    assert json.loads(run.stdout)["rankers"][0]["answers"] == 1
+    (snapshot,) = (tmp_path / "data" / "default" / "versions").iterdir()
+    snapshot.write_text("{}")
+    run = CliRunner().invoke(app, ["serve", "--verify", str(tmp_path / "data")])
+    assert run.exit_code == 1
+    assert "the snapshot of version 3 is damaged" in run.stdout
+    run = CliRunner().invoke(app, ["serve", "--verify", str(tmp_path)])
+    assert run.exit_code == 1
+    assert "there is no log in" in run.stderr
+
+
+def test_wrong_use_of_the_command(tmp_path):
+    pr.ListwisePerceptron().save(tmp_path / "m.json")
+
+    def fail(*words):
+        run = CliRunner().invoke(app, ["serve", "--data", str(tmp_path / "data"), *map(str, words)])
+        assert run.exit_code == 1, run.output
+        return run.stderr
+
+    assert "others could reach 0.0.0.0, and there are no tokens; make one with" in fail("--host", "0.0.0.0")
+    model = tmp_path / "m.json"
+    assert "names the ranker default twice" in fail("--port", 0, "--model", model, "--model", model)
+    assert "there is no file" in fail("--port", 0, "--model", tmp_path / "nothing.json")
+    assert "scopes must be some of" in fail("--add-token", "engine")
+    assert "name of a ranker must be" in fail("--port", 0, "--model", f"../x={model}")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert "cannot listen at 127.0.0.1" in fail("--port", taken.getsockname()[1])
+
+
+def test_a_token_is_printed_once(tmp_path):
+    words = ["serve", "--add-token", "engine=rank,feedback"]
+    run = CliRunner().invoke(app, words, env={"PERCEPTRANK_DATA": str(tmp_path / "d")})
+    assert run.exit_code == 0
+    kept = json.loads((tmp_path / "d" / "tokens.json").read_text())["tokens"]
+    assert [(one["name"], one["scopes"]) for one in kept] == [("engine", ["rank", "feedback"])]
+    assert len(run.stdout.strip()) > 40
+    assert run.stdout.strip() not in json.dumps(kept)

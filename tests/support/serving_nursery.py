@@ -1,0 +1,60 @@
+"""A process that has imported everything, and forks a service whenever a line on its standard input asks for one.
+
+So a test that kills services waits for neither imports nor compiled code.
+"""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import perceptrank as pr
+from perceptrank.serve.access import Access
+from perceptrank.serve.http_app import Limits, make_app
+from perceptrank.serve.running import listen, run
+from perceptrank.serve.service import Service
+from perceptrank.serve.settings import Settings
+
+
+def serve(folder, settings, limits, models):
+    """Serve a folder, and tell the port."""
+    access = Access(Path(folder))
+    listening = listen("127.0.0.1", 0, access)
+    with Service(folder, {name: name and make() for name, make in models.items()}, Settings(**settings)) as service:
+        told = {"pid": os.getpid(), "port": listening.getsockname()[1]}
+        app = make_app(service, access, Limits(**limits))
+        run(app, listening, lambda: print(json.dumps(told), flush=True))
+
+
+KINDS = {"listwise": pr.ListwisePerceptron, "slam": pr.SlamPerceptron}
+
+
+def main():
+    """Fork a service for every line."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead need no care
+    X = np.array([[1.0, 0.0], [0.0, 1.0]])
+    for kind in KINDS.values():
+        ranker = kind()
+        ranker.learn_one(X, [1, 0])
+        ranker.predict(X)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        models = {name: KINDS[kind] for name, kind in asked["models"].items()}
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            status = 1
+            try:
+                serve(asked["folder"], asked["settings"], asked["limits"], models)
+                status = 0
+            except Exception as error:
+                print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
+            finally:
+                os._exit(status)
+
+
+if __name__ == "__main__":
+    main()
