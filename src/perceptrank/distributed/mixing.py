@@ -89,7 +89,7 @@ def mix(start: Ranker, learned: Sequence[Ranker], by: MixedBy = "queries") -> Ra
         If the state of such a learner has no mean, or one has learned from other features.
 
     >>> import perceptrank as pr
-    >>> start, one, other = (pr.SlamPerceptron(transforms=None) for _ in range(3))
+    >>> start, one, other = (pr.SlamPerceptron(learning_rate=1.0) for _ in range(3))
     >>> one.learn_one([[1.0, 0.0], [0.0, 0.0]], [1, 0]), other.learn_one([[0.0, 3.0], [0.0, 0.0]], [1, 0])
     (True, True)
     >>> mix(start, [one, other]).weights
