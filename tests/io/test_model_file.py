@@ -141,6 +141,7 @@ def test_damaged_files(model, change, message):
     assert str(error.value).startswith(str(model))
     assert error.value.path == str(model)
     assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+    assert error.value.__context__ is None  # which is sent as well, by those who send errors between processes
 
 
 @pytest.mark.parametrize(

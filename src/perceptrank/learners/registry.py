@@ -258,7 +258,9 @@ def restore(path: str | Path, document: dict[str, Any]) -> Learner:
     try:
         return from_document(document)
     except UnknownAlgorithmError as error:
-        raise FileFormatError(path, f" holds {error}") from None
+        problem = f" holds {error}"
     except _DAMAGE as error:
-        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise FileFormatError(path, f" is damaged: {reason}") from None
+        problem = " is damaged: " + (f"{error} is missing" if isinstance(error, KeyError) else str(error))
+    # Not in the handlers: who sends errors between processes (Dask does) sends what they came from as well, and the
+    # frames of too deep a recursion cannot be sent.
+    raise FileFormatError(path, problem)
