@@ -3,14 +3,17 @@
 import os
 import re
 import signal
+import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
+from support.slow_streams import Deadly, Slow
 
 import perceptrank as pr
-from perceptrank.distributed import ShardError, learn
+from perceptrank.distributed import ClusterError, ShardError, learn
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -39,9 +42,9 @@ def client():
         yield made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def processes():
-    """A cluster of two processes, which can be killed."""
+    """A cluster of two processes, which can be killed: others take their place."""
     with pr.distributed.local_cluster(2) as cluster, distributed.Client(cluster) as made:
         yield made
 
@@ -82,24 +85,11 @@ def test_a_bad_file_names_itself_and_the_worker(client, stream, tmp_path):
     assert ranker.n_queries == 0
 
 
-class Slow:
-    """Queries that take their time, so that a test can do something meanwhile."""
-
-    def __init__(self, stream, seconds):
-        self.stream, self.seconds = stream, seconds
-
-    def __iter__(self):
-        time.sleep(self.seconds)
-        yield self.stream
-
-
 def test_stragglers_do_not_block_forever(client, stream):
     ranker, _ = learn(pr.SlamPerceptron(), [stream])
     before = ranker.as_document()
-    with pytest.raises(
-        TimeoutError, match=r"no shard was finished for 0.5 seconds; not done: shard 1 \(stream 1\) on "
-    ):
-        learn(ranker, [stream, Slow(stream, 4)], client, timeout=0.5)
+    with pytest.raises(TimeoutError, match=r"no shard was finished for 1 seconds; not done: shard 1 \(stream 1\) on "):
+        learn(ranker, [stream, Slow(stream, 5)], client, timeout=1)
     assert ranker.as_document() == before
 
 
@@ -254,6 +244,59 @@ def test_a_killed_worker_changes_nothing(processes, stream):
     assert [len(epoch) for epoch in learned.traces] == [4, 4]
 
 
+def test_a_class_that_workers_have_not_is_an_error(processes, stream, monkeypatch):
+    """It does not take the workers along, as what cannot be read in messages of Dask's own does."""
+    module = types.ModuleType("only_here")
+    exec("class Here(list): pass", module.__dict__)
+    monkeypatch.setitem(sys.modules, "only_here", module)
+    parts = [stream, module.Here([stream])]
+    with pytest.raises(ShardError, match=r"stream 1\) failed on tcp:.*No module named 'only_here': the worker must be"):
+        learn(pr.SlamPerceptron(), parts, processes, timeout=120)
+    assert learn(pr.SlamPerceptron(), [stream, stream], processes, timeout=120).ranker.n_queries == 2 * len(stream)
+
+
+def test_a_cluster_whose_workers_are_gone_is_an_error(stream):
+    with (
+        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.sync(cluster.workers[0].close)
+        with pytest.raises(ClusterError, match="no workers left"):
+            learn(pr.SlamPerceptron(), [stream, stream], client)
+
+
+def test_a_cluster_without_workers_is_told(stream, monkeypatch):
+    monkeypatch.setattr("perceptrank.distributed.dask_executor._PATIENCE", (0.5, 3.0))
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        with (
+            pytest.warns(RuntimeWarning, match="no workers for . seconds"),
+            pytest.raises(ClusterError, match="no workers left"),
+        ):
+            learn(pr.SlamPerceptron(), [stream, stream], client)
+        with pytest.warns(RuntimeWarning), pytest.raises(TimeoutError, match=r"shard 0 \(stream 0\) waits"):
+            learn(pr.SlamPerceptron(), [stream, stream], client, timeout=2)
+
+
+def test_what_workers_raise_reaches_the_client(client, stream):
+    """Whatever the error is: Dask sends errors with what they came from, which others may not be able to read."""
+
+    class OwnError(Exception):
+        def __init__(self, one, other):
+            super().__init__(f"{one} and {other}")
+
+    class Failing:
+        def __iter__(self):
+            yield stream
+            raise OwnError("this", "that")
+
+    with pytest.raises(ShardError, match=r"shard 1 \(stream 1\) failed on .*: OwnError: this and that") as error:
+        learn(pr.SlamPerceptron(), [stream, Failing()], client)
+    assert "in __iter__" in error.value.__notes__[0]
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(10))
 def test_kills_at_any_moment_change_nothing(processes, stream, seed):
@@ -270,17 +313,6 @@ def test_kills_at_any_moment_change_nothing(processes, stream, seed):
     learned = learn(pr.ListwisePerceptron(), parts, processes, epochs=4, timeout=120)
     killer.join()
     assert document(learned) == document(learn(pr.ListwisePerceptron(), shards_of(stream, 6), epochs=4))
-
-
-class Deadly:
-    """Queries that kill whoever reads them, as those do that need more memory than there is."""
-
-    def __init__(self, stream):
-        self.stream = stream
-
-    def __iter__(self):
-        os.kill(os.getpid(), signal.SIGKILL)
-        yield self.stream
 
 
 @pytest.mark.deep

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "dask_executor": ["local_cluster"],
-        "errors": ["ShardError"],
+        "errors": ["ClusterError", "ShardError"],
         "executors": ["Executor", "InProcess"],
         "learning": ["Learned", "learn"],
         "mixing": ["mix"],

@@ -1,14 +1,17 @@
 """Learn shards on the workers of a Dask cluster."""
 
 import queue
+import time
+import traceback
+import warnings
 from asyncio import CancelledError as AsyncCancelledError
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
 
 from perceptrank.distributed.dask_parts import DelayedShard
-from perceptrank.distributed.errors import ShardError
+from perceptrank.distributed.errors import ClusterError, ShardError
 from perceptrank.distributed.executors import Outcome, Task
 from perceptrank.distributed.shards import Shard, shard_error
 
@@ -16,10 +19,15 @@ try:
     import dask
     from dask import delayed
     from distributed import KilledWorker, LocalCluster, get_worker
+    from distributed.protocol.pickle import dumps, loads
 except ImportError as error:
     raise ImportError(f"learning with Dask needs the extra dask: pip install 'perceptrank[dask]' ({error})") from None
 
 _SHOWN = 5
+_LOOKS = 1.0  # seconds between two looks at whether there are workers
+_ANSWERS = 10.0  # seconds that a scheduler has to tell
+_PATIENCE = 10.0, 300.0  # seconds without any worker, before a warning and before an error
+_ENDED = {"closing", "closing_gracefully", "closed", "failed"}
 _SPAWNING = "distributed.nanny.pre-spawn-environ"
 
 
@@ -43,7 +51,8 @@ class DaskExecutor:
     """Submit shards to a `distributed.Client`; Dask runs those of lost workers again.
 
     The common state travels inside each task, rather than as data of a worker, so that no worker's loss can take it
-    along.
+    along. Tasks and shards travel as bytes, which the task itself unpacks: a worker that cannot (a class of a module
+    that it has not) answers with an error, while one whose messages cannot be read leaves the cluster.
 
     Parameters
     ----------
@@ -65,10 +74,7 @@ class DaskExecutor:
             for future in futures:
                 future.add_done_callback(done.put)
             while pending:
-                try:
-                    future = done.get(timeout=self.timeout)
-                except queue.Empty:
-                    raise self._late(pending, shards) from None
+                future = self._next(done, lambda: self._late(pending, shards))
                 number = numbers[future.key]
                 outcome = self._result(number, future, shards)
                 del pending[number]
@@ -79,15 +85,57 @@ class DaskExecutor:
                 with suppress(Exception):  # without a scheduler, there is nothing to cancel
                     self.client.cancel(list(pending.values()), force=True)
 
+    def _next(self, done: "queue.Queue[Any]", late: Callable[[], TimeoutError]) -> Any:
+        """Return the next future that is done; raise if that takes too long, or nobody is there who could do it."""
+        start = time.monotonic()
+        without_workers, warned = start, False
+        while True:
+            left = _LOOKS if self.timeout is None else start + self.timeout - time.monotonic()
+            try:
+                return done.get(timeout=max(0.0, min(left, _LOOKS)))
+            except queue.Empty:
+                pass
+            if self.timeout is not None and time.monotonic() >= start + self.timeout:
+                raise late()
+            if self._has_workers():
+                without_workers, warned = time.monotonic(), False
+                continue
+            seconds = time.monotonic() - without_workers
+            if self._has_ended() or (self.timeout is None and seconds > _PATIENCE[1]):
+                raise ClusterError(
+                    "the cluster has no workers left: they did not start, or all of them were lost; their logs say "
+                    "why. What was learned in the epochs before is kept"
+                )
+            if seconds > _PATIENCE[0] and not warned:
+                warned = True
+                warnings.warn(
+                    f"the cluster has no workers for {seconds:.0f} seconds: shards wait until some come",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+
+    def _has_workers(self) -> bool:
+        try:
+            return bool(self.client.sync(self.client.scheduler.ncores, callback_timeout=_ANSWERS))
+        except Exception:
+            return True  # without a scheduler the futures tell, as they are lost
+
+    def _has_ended(self) -> bool:
+        """Tell whether this process has started the workers, and none of their keepers is there to start them again."""
+        keepers = getattr(self.client.cluster, "workers", None)
+        if not isinstance(keepers, dict) or not keepers:
+            return False
+        return all(getattr(getattr(one, "status", None), "value", None) in _ENDED for one in keepers.values())
+
     def _submit(self, task: Task, shards: Sequence[Shard]) -> list[Any]:
+        common = dumps(task)
         if not all(isinstance(shard, DelayedShard) for shard in shards):
-            numbers = range(len(shards))
             return [
-                self.client.submit(run_on_worker, task, shard, number, pure=False)
-                for number, shard in zip(numbers, shards, strict=True)
+                self.client.submit(run_on_worker, common, dumps(shard), shard.name, number, pure=False)
+                for number, shard in enumerate(shards)
             ]
         calls = [
-            delayed(run_part, pure=False)(task, shard.converter, shard.name, number, shard.part)
+            delayed(run_part, pure=False)(common, dumps(shard.converter), shard.name, number, shard.part)
             for number, shard in enumerate(shards)
             if isinstance(shard, DelayedShard)
         ]
@@ -120,7 +168,9 @@ class DaskExecutor:
         raise shard_error(number, name, "", error) from error
 
     def _late(self, pending: dict[int, Any], shards: Sequence[Shard]) -> TimeoutError:
-        places = self.client.processing()
+        places: dict[str, Any] = {}
+        with suppress(Exception):
+            places = self.client.sync(self.client.scheduler.processing, callback_timeout=_ANSWERS)
         where = {str(key): address for address, keys in places.items() for key in keys}
         shown = [
             f"shard {number} ({shards[number].name}) " + (f"on {where[future.key]}" if future.key in where else "waits")
@@ -136,17 +186,32 @@ class DaskExecutor:
         return f"DaskExecutor({self.client!r})"
 
 
-def run_on_worker(task: Task, shard: Shard, number: int) -> Outcome:
+def run_on_worker(task: bytes, shard: bytes, name: str, number: int) -> Outcome:
     """Learn a shard on a worker."""
-    try:
-        return task.run(shard)
-    except Exception as error:
-        raise shard_error(number, shard.name, f" on {get_worker().address}", error) from error
+    return _run(lambda: unpack(task).run(unpack(shard)), name, number)
 
 
-def run_part(task: Task, converter: Any, name: str, number: int, part: Any) -> Outcome:
+def run_part(task: bytes, converter: bytes, name: str, number: int, part: Any) -> Outcome:
     """Learn a shard on a worker which Dask has made there."""
+    return _run(lambda: unpack(task).run(DelayedShard(part, unpack(converter), name)), name, number)
+
+
+def unpack(packed: bytes) -> Any:
+    """Return what was packed; raise, with advice, if this worker has not got its classes."""
     try:
-        return task.run(DelayedShard(part, converter, name))
+        return loads(packed)
+    except (ImportError, AttributeError) as error:
+        raise type(error)(
+            f"{error}: the worker must be able to import all classes of rankers, transforms and streams; install "
+            "the package there, or define them in the main program"
+        ) from None
+
+
+def _run(task: Callable[[], Outcome], name: str, number: int) -> Outcome:
+    try:
+        return task()
     except Exception as error:
-        raise shard_error(number, name, f" on {get_worker().address}", error) from error
+        failed = shard_error(number, name, f" on {get_worker().address}", error)
+        failed.add_note("".join(traceback.format_exception(error)))
+    # Not in the handler: Dask sends errors with all that they came from, which the client may have no classes for.
+    raise failed

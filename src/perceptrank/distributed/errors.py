@@ -18,3 +18,10 @@ class ShardError(RuntimeError):
 
     def __str__(self) -> str:
         return self.problem
+
+
+class ClusterError(RuntimeError):
+    """A cluster without workers, which will not get any.
+
+    What was learned in the epochs before is in the ranker, and in the checkpoint if there is one.
+    """
