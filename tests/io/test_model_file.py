@@ -34,7 +34,7 @@ def test_every_float_comes_back_exactly(values, tmp_path):
 
 def test_a_person_can_read_it(model):
     document = json.loads(model.read_text())
-    assert list(document)[:4] == ["format", "version", "algorithm", "parameters"]
+    assert list(document)[:4] == ["format", "version", "written_by", "algorithm"]
     assert document["format"] == "perceptrank model"
     assert document["parameters"]["measure"] == "ndcg"
     assert len(document["state"]["weights"]) == 20
@@ -87,7 +87,10 @@ def test_a_scaling_learned_beforehand_survives_in_a_model_that_has_learned_nothi
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=99), "has version 99, this perceptrank reads versions up to 2: a newer"),
+        (
+            lambda d: d.update(version=99),
+            "has version 99, perceptrank .* reads versions up to 2: perceptrank .* wrote it",
+        ),
         (lambda d: d.update(version="1"), "no valid version"),
         (lambda d: d.update(format="other"), "is not a perceptrank model"),
         (lambda d: d.update(algorithm="oracle"), "unknown algorithm 'oracle'"),

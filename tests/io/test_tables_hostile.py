@@ -348,3 +348,17 @@ def test_ids_that_differ_in_a_nul_are_two(tmp_path):
     path = write(tmp_path, "a.csv", "qid,grade,x\nq\0,1,1\nq,1,2\n")
     assert pr.read_table(path).qids.tolist() == ["q\0", "q"]
     assert [one for block in pr.scan_table(path) for one in block.qids.tolist()] == ["q\0", "q"]
+
+
+def test_an_id_that_is_nested_is_not_lost(tmp_path):
+    lines = ['{"qid": "q", "docid": "a", "grade": 1, "x": 1}', '{"qid": "q", "docid": {"id": "b"}, "grade": 0, "x": 2}']
+    path = write(tmp_path, "t.jsonl", "\n".join(lines))
+    with pytest.raises(pr.FormatError, match=r":2:1: 'docid' must be a text or a number, got \{\"id\": \"b\"\}"):
+        pr.read_table(path)
+
+
+def test_a_column_has_one_role(tmp_path):
+    path = write(tmp_path, "t.csv", "id,grade,x\nq,1,0.5\n")
+    with pytest.raises(ValueError, match="qid and docid must be two columns, got 'id' for both"):
+        pr.read_table(path, qid="id", docid="id")
+    assert pr.read_table(path, qid="id").docids is None

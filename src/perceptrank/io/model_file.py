@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from perceptrank import __version__
 from perceptrank.io.atomic import write_atomically
 from perceptrank.io.errors import FileFormatError
 from perceptrank.kernels.arrays import Floats
 
 FORMAT = "perceptrank model"
 VERSION = 2
+WRITTEN_BY = f"perceptrank {__version__}"  # for people: a reader goes by the version of the format
 
 
 def write_model(path: str | Path, document: dict[str, Any]) -> None:
@@ -21,7 +23,7 @@ def write_model(path: str | Path, document: dict[str, Any]) -> None:
 
 def model_text(document: dict[str, Any]) -> str:
     """Return the text of the file of a model document, with the current version."""
-    whole = {"format": FORMAT, "version": VERSION, **document}
+    whole = {"format": FORMAT, "version": VERSION, "written_by": WRITTEN_BY, **document}
     return json.dumps(whole, indent=1, allow_nan=False, default=_plain) + "\n"
 
 
@@ -49,9 +51,16 @@ def parse_model(path: str | Path, content: str | bytes) -> dict[str, Any]:
     if type(version) is not int or version < 1:
         raise FileFormatError(path, f" has no valid version, got {version!r}")
     if version > VERSION:
-        problem = f" has version {version}, this perceptrank reads versions up to {VERSION}: "
-        raise FileFormatError(path, problem, "a newer perceptrank wrote it; upgrade to read it")
+        raise FileFormatError(path, f" {too_new(document, VERSION)}")
     return document
+
+
+def too_new(document: dict[str, Any], newest: int) -> str:
+    """Return the message for a file whose format has a newer version than the newest that is read here."""
+    writer = document.get("written_by")
+    name = writer[:80] if isinstance(writer, str) else "a newer perceptrank"
+    reads = f"{WRITTEN_BY} reads versions up to {newest}"
+    return f"has version {document['version']}, {reads}: {name} wrote it; upgrade to read it"
 
 
 def finite_numbers(name: str, values: Any, length: int) -> Floats:

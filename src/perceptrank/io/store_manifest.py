@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.model_file import whole_number
+from perceptrank.io.model_file import WRITTEN_BY, too_new, whole_number
 from perceptrank.io.npy_file import HEADER_BYTES, checksum
 from perceptrank.io.store_locks import is_held
 from perceptrank.stream.query_stream import QueryStream
@@ -53,6 +53,7 @@ def new_manifest(stream: QueryStream) -> dict[str, Any]:
     return {
         "format": FORMAT,
         **({"version": SPARSE_VERSION, "sparse": True} if stream.is_sparse else {"version": VERSION}),
+        "written_by": WRITTEN_BY,
         "n_features": stream.n_features,
         "dtype": str(stream.X.dtype),
         "feature_names": None if names is None else list(names),
@@ -71,9 +72,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         if manifest.get("format") != FORMAT:
             raise ValueError(f"its format must be {FORMAT!r}, got {manifest.get('format')!r}")
         if whole_number("version", manifest["version"]) > SPARSE_VERSION:
-            raise ValueError(
-                f"it has version {manifest['version']}, written by a newer perceptrank; upgrade to read it"
-            )
+            raise ValueError(f"it {too_new(manifest, SPARSE_VERSION)}")
         if manifest.get("sparse", False) not in (False, True):
             raise ValueError(f"sparse must be true or false, got {manifest['sparse']!r}")
         if manifest.get("sparse") and whole_number("n_features", manifest["n_features"]) > MOST_FEATURES:

@@ -24,7 +24,7 @@ from perceptrank.transforms.running_spread import RunningSpread
 from perceptrank.transforms.signed_log import SignedLog
 from perceptrank.transforms.transform import Transform, TransformLike, in_turn
 
-_KINDS = (
+_KINDS: tuple[type[Transform], ...] = (
     RunningStandardizer,
     RunningSpread,
     QueryZScore,

@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from perceptrank.io.compression import DecompressedFile
 from perceptrank.io.errors import FormatError
 from perceptrank.io.text import LONGEST_LINE
@@ -56,7 +58,7 @@ def chunks(
                 text[begin : begin + stop - end] = text[end:stop]
                 filled = begin + stop - end
                 yield Chunk(whole, line)
-                line += whole.count(_NEWLINE, begin)
+                line += _count(whole, _NEWLINE, begin, end)
             elif stop >= LONGEST_LINE:
                 if quoted and _NEWLINE in text:
                     _check_quotes(path, text[begin:stop], line, quoted)
@@ -87,7 +89,7 @@ def _end_of_records(text: bytearray, begin: int, stop: int, quoted: bool) -> int
     end = text.rfind(_NEWLINE, begin, stop) + 1 or begin
     if not quoted:
         return end
-    n_quotes = text.count(_QUOTE, begin, end)
+    n_quotes = _count(text, _QUOTE, begin, end)
     while n_quotes % 2 and end > begin:
         start = text.rfind(_NEWLINE, begin, end - 1) + 1 or begin
         n_quotes -= text.count(_QUOTE, start, end)
@@ -95,9 +97,16 @@ def _end_of_records(text: bytearray, begin: int, stop: int, quoted: bool) -> int
     return end
 
 
+def _count(text: bytes | bytearray, byte: bytes, begin: int, end: int) -> int:
+    """Count a byte as `text.count` does, several times as fast."""
+    if text.find(byte, begin, end) < 0:
+        return 0
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8, end - begin, begin) == byte[0]))
+
+
 def _check_quotes(path: str, text: bytearray, line: int, quoted: bool) -> None:
     """Raise if a quote is not closed; where that is cannot be told for sure, so the first odd line is named."""
-    if quoted and text.count(_QUOTE) % 2:
+    if quoted and _count(text, _QUOTE, 0, len(text)) % 2:
         odd = next(i for i, one in enumerate(text.split(_NEWLINE)) if one.count(_QUOTE) % 2)
         raise FormatError(path, line + odd, 1, QUOTES)
 

@@ -118,6 +118,9 @@ def find_role(
     """Return the column of a role, and whether it was guessed; raise if it is required and there is none."""
     given = wanted.name_of(role)
     features = wanted.features or ()
+    others = {name: other for other in ROLES if other != role and (name := wanted.name_of(other)) is not None}
+    if given in others:
+        raise ValueError(f"{role} and {others[given]} must be two columns, got {given!r} for both")
     if given is not None and given in names:
         if given in features:
             raise ValueError(f"features must not have {given!r}, which is the column of {role}")
@@ -126,7 +129,7 @@ def find_role(
         raise missing_column(path, given, names)
     found = None
     if role != "weight":
-        usual = {normalized(name): name for name in reversed(names) if name not in features}
+        usual = {normalized(name): name for name in reversed(names) if name not in features and name not in others}
         found = next((usual[name] for name in USUAL[role] if name in usual), None)
     elif given is None and WEIGHT in names and WEIGHT not in features:
         found = WEIGHT

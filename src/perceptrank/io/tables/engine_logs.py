@@ -60,7 +60,10 @@ def documents_of(line: Any, outer: dict[str, Any] | None = None, depth: int = 0)
         yield _hit(line, outer or {})
     else:
         name = next((name for name in FEATURE_LISTS if name in line and _is_features(line[name])), None)
-        yield Document(_scalars(line), None if name is None else _features(line[name]), {})
+        nested = {
+            key: value for key, value in line.items() if isinstance(value, (dict, list)) and key not in FEATURE_LISTS
+        }
+        yield Document(_scalars(line), None if name is None else _features(line[name]), nested)
 
 
 def _hit(hit: Any, outer: dict[str, Any]) -> Document:
