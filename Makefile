@@ -6,7 +6,7 @@ PYTHON ?= python3
 SEED ?= $(shell date +%s)
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache
 
-.PHONY: demo test lint types layers tests bounds deep bench fuzz clean
+.PHONY: demo test lint types layers tests bounds deep bench package fuzz clean
 
 demo: $(VENV)/user
 	$(BIN)/perceptrank reproduce --out report $(if $(DATA),--data $(DATA))
@@ -48,12 +48,27 @@ deep: $(VENV)/dev
 	$(BIN)/python tests/fuzz_letor.py --seconds 120 --seed $(SEED)
 	$(BIN)/python tests/fuzz_files.py --seconds 120 --seed $(SEED)
 
+bench: export BENCHMARK_HISTORY := $(CURDIR)/.benchmarks
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/first_use.py
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/evaluation.py
+	$(BIN)/python benchmarks/history.py
+
+# The wheel and the source, each installed into an environment of its own and used there.
+package:
+	rm -rf dist .cache/package
+	$(PYTHON) -m venv .cache/package/build
+	.cache/package/build/bin/python -m pip install --quiet build
+	.cache/package/build/bin/python -m build --outdir dist .
+	set -e; for file in dist/*.whl dist/*.tar.gz; do \
+		rm -rf .cache/package/use; $(PYTHON) -m venv .cache/package/use; \
+		.cache/package/use/bin/python -m pip install --quiet "$$file"; \
+		.cache/package/use/bin/python -m pip check; \
+		(cd .cache/package && use/bin/perceptrank --version && use/bin/perceptrank demo > demo.txt && tail -n 3 demo.txt); \
+	done
 
 fuzz: $(VENV)/dev
 	$(BIN)/python tests/fuzz_letor.py --seconds 600 --seed $(SEED)
@@ -70,4 +85,4 @@ $(VENV)/dev: pyproject.toml
 	touch $@ $(VENV)/user
 
 clean:
-	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

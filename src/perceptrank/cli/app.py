@@ -9,6 +9,7 @@ from perceptrank import __version__
 from perceptrank.cli.adversary import adversary
 from perceptrank.cli.algorithms import algorithms
 from perceptrank.cli.bound import bound
+from perceptrank.cli.cite import cite
 from perceptrank.cli.command import Command, Group
 from perceptrank.cli.compare import compare
 from perceptrank.cli.convert import convert
@@ -46,6 +47,7 @@ COMMANDS = (
     bound,
     adversary,
     warm_up,
+    cite,
 )
 
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Online learning to rank from a stream of judged queries.")
