@@ -9,6 +9,7 @@ import numpy as np
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.transforms.bins import Bins
 from perceptrank.transforms.clip import Clip
 from perceptrank.transforms.fastfood import Fastfood
 from perceptrank.transforms.missing import Missing
@@ -24,7 +25,7 @@ from perceptrank.transforms.signed_log import SignedLog
 from perceptrank.transforms.transform import Transform
 
 _RANDOM = (Fastfood, RandomFourier, RandomRelu)
-_IN_GRAPHS = (Clip, Missing, QueryMinMax, QueryNormal, QueryRank, QueryZScore, SignedLog, *_RANDOM)
+_IN_GRAPHS = (Bins, Clip, Missing, QueryMinMax, QueryNormal, QueryRank, QueryZScore, SignedLog, *_RANDOM)
 
 
 class Term(NamedTuple):
@@ -80,6 +81,16 @@ class Folded:
     def places(self) -> Any:
         """Columns of the features that have a weight."""
         return np.flatnonzero(self.weights)
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of the features that have a weight."""
+        return tuple(self.names[j] for j in self.places.tolist())
+
+    def left_out(self) -> list[str]:
+        """Say how many features have no weight."""
+        n = len(self.names) - len(self.places)
+        return [f"{n} of {len(self.names)} features have no weight and are left out"] if n else []
 
     def terms(self) -> Iterator[Term]:
         """Iterate over the features that have a weight."""
@@ -182,7 +193,7 @@ def _linear(transform: Transform, n: int, function: RankingFunction) -> tuple[Fl
     """Return m and s of a transform that makes (x - m) s of every feature x; raise if there are none."""
     found = linear_form(transform, n)
     if found is None:
-        raise _refusal(transform, function)
+        raise refusal(transform, function)
     return found
 
 
@@ -202,7 +213,7 @@ def inverses(deviations: Floats) -> Floats:
     return inverse
 
 
-def _refusal(transform: Transform, function: RankingFunction) -> ValueError:
+def refusal(transform: Transform, function: RankingFunction) -> ValueError:
     """Say why a model is not a linear function of raw features, and what to do."""
     parts = getattr(transform, "parts", [transform])
     if any(type(one) in (QueryMinMax, QueryNormal, QueryRank, QueryZScore) for one in parts):
