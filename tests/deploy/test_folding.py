@@ -131,7 +131,7 @@ def test_all_that_rank_by_one_vector_fold(stream, make):
         (["running", "random-relu:n_features=8"], "RandomRelu.*functions of all features together.*export to 'onnx'"),
         ("random-fourier:n_features=8", "RandomFourier.*not linear.*export to 'onnx'"),
         ("fastfood:n_features=8", "Fastfood.*not linear.*export to 'onnx'"),
-        ("bins", "Bins.*not linear in each feature, so no weights of raw features rank alike: learn again with"),
+        ("bins", "Bins.*not linear in each feature, so no weights of raw features rank alike: export to 'onnx'"),
     ],
 )
 def test_what_is_not_linear_is_refused_with_the_way_out(learned, transforms, said):

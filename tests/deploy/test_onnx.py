@@ -146,8 +146,8 @@ def test_the_file_says_what_it_takes(learned, stream, tmp_path):
 
 
 def test_what_has_no_graph_is_refused(learned):
-    with pytest.raises(ValueError, match=r"Bins.*, for which there is no ONNX graph: learn again with other"):
-        pr.deploy.export(learned("bins"), "onnx")
+    with pytest.raises(ValueError, match=r"Hash.*, for which there is no ONNX graph: learn again with other"):
+        pr.deploy.export(learned("hash:n_features=8"), "onnx")
 
     class Doubled(pr.QueryZScore):
         def apply(self, X, offsets):

@@ -134,7 +134,14 @@ def read_additive(function: RankingFunction) -> Additive | None:
     if not bins.frozen or any(one.learns and not getattr(one, "frozen", False) for one in before):
         notes.append("edges of bins are those that the model has now: export it again when it has learned on")
     return Additive(
-        function.algorithm, tuple(curves), has_steps, bias, n, function.is_sparse, not any(one.learns for one in before), tuple(dict.fromkeys(notes))
+        function.algorithm,
+        tuple(curves),
+        has_steps,
+        bias,
+        n,
+        function.is_sparse,
+        not any(one.learns for one in before),
+        tuple(dict.fromkeys(notes)),
     )
 
 
@@ -146,7 +153,8 @@ def _steps(names: tuple[str, ...], bins: Bins, before: list[Transform], weights:
     curves = []
     for name, edges, own in zip(names, thresholds.tolist(), levels.tolist(), strict=True):
         below = sum(edge == -np.inf for edge in edges)  # of which every document is above
-        kept, heights = [], [own[below]]
+        kept: list[float] = []
+        heights = [own[below]]
         for place, edge in enumerate(edges[below:], below + 1):
             if edge == np.inf:
                 break

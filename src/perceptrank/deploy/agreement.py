@@ -9,7 +9,7 @@ import numpy as np
 
 from perceptrank.deploy.exports import make_target
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.target import Target
+from perceptrank.deploy.target import DOUBLE, Target
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
@@ -29,7 +29,8 @@ class Parity:
     queries, documents : int
         How many were ranked.
     same : int
-        Number of queries in exactly the same order; documents of equal scores, by either, may be in any.
+        Number of queries in exactly the same order; documents of equal scores, by either, may be in any, and scores of
+        the model that differ by no more than sums in another order do are equal.
     reversed : int
         Number of queries with documents in another order whose scores differ by more than the tolerance.
     difference : float
@@ -135,7 +136,7 @@ def _compared(found: Parity, block: QueryStream, expected: Floats, scores: Float
         difference = float(np.abs(one - other).max()) / (largest or 1.0)
         worst = max(worst, difference)
         reverses = is_reversed(one, other, found.tolerance * largest)
-        same += not is_reversed(one, other, 0.0)
+        same += not is_reversed(one, other, DOUBLE * largest)
         turned += reverses
         if reverses or difference > found.tolerance:
             differs.append((not reverses, found.queries + q, block.qids[q]))

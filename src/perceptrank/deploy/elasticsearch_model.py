@@ -1,5 +1,6 @@
 """The learning-to-rank plugin of Elasticsearch and OpenSearch."""
 
+import itertools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -122,11 +123,10 @@ def _xgboost_tree(tree: FloatTree) -> dict[str, Any]:
         return {"split": tree.name, "split_condition": next_float(threshold), "children": [up, above]}
 
     root = tree.nested(lambda value: {"leaf": value}, split)
-    level, number, depth = [root], 0, 0
+    level, numbers, depth = [root], itertools.count(), 0
     while level:
-        for number, node in enumerate(level, number):  # noqa: B020
-            node |= {"nodeid": number, "depth": depth}
-        number += 1
+        for node in level:
+            node |= {"nodeid": next(numbers), "depth": depth}
         level, depth = [child for node in level for child in node.get("children", [])], depth + 1
     _point(root)
     return root

@@ -50,7 +50,8 @@ export function score(features) {{
 
 _CURVES = (
     """\
-// Scores of documents: a sum of functions of features ({algorithm}) that perceptrank has exported. An ECMAScript module.
+// Scores of documents: a sum of functions of features ({algorithm}) that perceptrank has exported.
+// An ECMAScript module.
 
 export const BIAS = {bias};
 export const CURVES = [ // name of a feature, {columns}

@@ -228,7 +228,9 @@ def _add_curve(parent: ET.Element, source: str, curve: Curve, *, has_steps: bool
     for place, height in enumerate(curve.heights):
         left = {"leftMargin": repr(curve.edges[place - 1])} if place else {}
         one = ET.SubElement(bins, "DiscretizeBin", {"binValue": repr(height)})
-        ET.SubElement(one, "Interval", {"closure": "openClosed" if margins[place] else "openOpen", **left, **margins[place]})
+        ET.SubElement(
+            one, "Interval", {"closure": "openClosed" if margins[place] else "openOpen", **left, **margins[place]}
+        )
 
 
 def _add_number(parent: ET.Element, number: float) -> None:

@@ -76,7 +76,7 @@ def score(features):
 
 # Of how many edges a value is above, and what that adds.
 _STEPS = "        total += heights[bisect_left(edges, value)]"
-_LINES = '''\
+_LINES = """\
         for mean, inverse in scaling:
             value = (value - mean) * inverse
         place = bisect_right(edges, value)
@@ -85,7 +85,7 @@ _LINES = '''\
             rise = heights[place] - heights[place - 1]
             total += heights[place - 1] + rise * ((value - low) / (high - low))
         else:
-            total += heights[min(place, len(edges) - 1)]'''
+            total += heights[min(place, len(edges) - 1)]"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +101,7 @@ class PythonFunction(SumTarget):
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
         """Return the source text of a model of bins."""
+        rows: list[tuple[Any, ...]]
         if additive.has_steps:
             rows = [(curve.name, curve.edges, curve.heights) for curve in additive.curves]
             own = {"side": "left", "body": _STEPS, "parts": "edges, heights"}

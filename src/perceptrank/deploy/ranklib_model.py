@@ -65,12 +65,14 @@ class RankLibModel(SumTarget):
             f'\t<tree id="{number}" weight="1.0">\n{_xml(tree)}\t</tree>' for number, tree in enumerate(found.trees, 1)
         ]
         most = max(len(tree.leaves) for tree in found.trees)
-        text = _TREES_HEAD.format(trees=len(found.trees), leaves=most) + "\n".join(["<ensemble>", *lines, "</ensemble>"])
+        text = _TREES_HEAD.format(trees=len(found.trees), leaves=most) + "\n".join(
+            ["<ensemble>", *lines, "</ensemble>"]
+        )
         first, last = additive.curves[0], additive.curves[-1]
         notes = [
             *found.notes,
-            f"features are numbers, such as {first.place + 1} for {first.name!r} and {last.place + 1} for {last.name!r}: "
-            "their columns, from 1 on",
+            f"features are numbers, their columns from 1 on: {first.place + 1} for {first.name!r}, {last.place + 1} "
+            f"for {last.name!r}",
             "RankLib must not normalise features (no -norm): thresholds are of raw features",
         ]
         if found.dropped:

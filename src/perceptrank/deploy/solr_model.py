@@ -98,22 +98,13 @@ class SolrModel(FloatModel):
                         "near each other: scale the feature, or export to 'ranklib' or 'elasticsearch'"
                     )
             late += sum(with_slack(one) != exact for one, exact in zip(given, tree.thresholds, strict=True))
-            root = tree._replace(thresholds=tuple(given)).nested(
-                lambda value: {"value": repr(value)},
-                lambda threshold, up, above, name=tree.name: {  # type: ignore[misc]
-                    "feature": name,
-                    "threshold": repr(threshold),
-                    "left": up,
-                    "right": above,
-                },
-            )
-            made.append({"weight": "1", "root": root})
+            made.append({"weight": "1", "root": _root(tree._replace(thresholds=tuple(given)))})
         notes = []
         if late:
             total = sum(len(tree.thresholds) for tree in trees)
             notes.append(
-                f"Solr adds {SLACK:g} to thresholds, which is undone here, but for {late} of {total} thresholds that are "
-                "the next float32 that can be had: values up to there count as not above the edge"
+                f"Solr adds {SLACK:g} to thresholds, which is undone here, but for {late} of {total} that can only be "
+                "a larger float32, the next that Solr reaches: values up to there count as not above the edge"
             )
         body = {
             "store": self.store,
@@ -158,6 +149,13 @@ def threshold_before_slack(threshold: float) -> float:
     while given + SLACK < exact:
         given = np.nextafter(given, np.float32(np.inf))
     return float(given)
+
+
+def _root(tree: FloatTree) -> dict[str, Any]:
+    def split(threshold: float, up: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+        return {"feature": tree.name, "threshold": repr(threshold), "left": up, "right": above}
+
+    return tree.nested(lambda value: {"value": repr(value)}, split)
 
 
 def _leaf(node: Any, values: dict[str, Any]) -> Any:

@@ -111,7 +111,11 @@ class SqlQuery(SumTarget):
             value = f"(({value} - {self._number(mean)}) * {self._number(inverse)})"
         heights = [self._number(height) for height in curve.heights]
         if not additive.has_steps:
-            heights = [heights[0], *(self._line(value, curve, place) for place in range(len(curve.edges) - 1)), heights[-1]]
+            heights = [
+                heights[0],
+                *(self._line(value, curve, place) for place in range(len(curve.edges) - 1)),
+                heights[-1],
+            ]
         edges = [*map(self._number, curve.edges), self._number(LARGEST)]
         cases = [f"    WHEN {value} <= {edge} THEN {height}" for edge, height in zip(edges, heights, strict=True)]
         return "\n".join(["CASE", *cases, f"    ELSE {value}", "  END"])

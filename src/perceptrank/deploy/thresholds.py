@@ -87,5 +87,5 @@ def _after(transform: Transform, X: Floats) -> Floats:
     if form is not None:
         mean, inverse = form
         return np.where(inverse > 0.0, (X - mean) * inverse, 0.0)
-    made: Floats = transform.apply(np.clip(X, -_LARGEST, _LARGEST), np.array([0, len(X)]))
-    return made
+    made = transform.apply(X, np.array([0, len(X)]))
+    return np.asarray(made, np.float64)

@@ -50,9 +50,7 @@ class FloatTrees(NamedTuple):
     notes: list[str]
 
 
-def balanced(
-    thresholds: tuple[float, ...], leaves: list[Node], split: Callable[[float, Node, Node], Node]
-) -> Node:
+def balanced(thresholds: tuple[float, ...], leaves: list[Node], split: Callable[[float, Node, Node], Node]) -> Node:
     """Make a balanced tree of leaves between thresholds.
 
     >>> balanced((1.0, 2.0, 3.0), ["a", "b", "c", "d"], lambda t, up, above: f"({up} {t} {above})")
@@ -70,8 +68,8 @@ def check_steps(target: str, additive: Additive) -> None:
     if not additive.has_steps:
         raise ValueError(
             f"{target} takes bins as trees, which are constant between edges, and hats are linear there: learn again "
-            "with kind='one-hot' or 'thermometer' (--transform bins:kind=one-hot), or export to 'python', 'javascript', "
-            "'sql', 'vespa', 'pmml' or 'onnx', which take hats"
+            "with kind='one-hot' or 'thermometer' (--transform bins:kind=one-hot), or export to 'python', "
+            "'javascript', 'sql', 'vespa', 'pmml' or 'onnx', which take hats"
         )
 
 
@@ -84,7 +82,9 @@ def float_trees(target: str, additive: Additive, shift: float = 0.0) -> FloatTre
     edge, so that every document that float32 holds is on its side of it.
     """
     check_steps(target, additive)
-    trees, dropped, size, merged, is_exact = [], additive.bias, 0.0, [], True
+    trees: list[FloatTree] = []
+    merged: list[str] = []
+    dropped, size, is_exact = additive.bias, 0.0, True
     for curve in additive.curves:
         middle = 0.5 * min(curve.heights) + 0.5 * max(curve.heights)
         edges, heights = _told_apart(curve, rounded_down=not additive.are_edges_data)

@@ -282,7 +282,5 @@ def _evaluated(node: ast.expr, made: dict[str, Any]) -> Any:
         case ast.Call(func=ast.Name(id="isNan"), args=[inner]):
             return np.isnan(_evaluated(inner, made))
         case ast.Call(func=ast.Name(id="choose"), args=[condition, one_way, other_way]):
-            return np.where(
-                _evaluated(condition, made), _evaluated(one_way, made), _evaluated(other_way, made)
-            )
+            return np.where(_evaluated(condition, made), _evaluated(one_way, made), _evaluated(other_way, made))
     raise ValueError(f"the rank profile has an expression that cannot be read: {ast.unparse(node)!r}")
