@@ -1,7 +1,7 @@
 """Models of bins as sums of functions of single raw features."""
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -53,8 +53,6 @@ class Additive:
         The constant.
     n_features : int
         Number of all features.
-    is_sparse : bool
-        True if the model has learned from sparse features, so that one that is absent is 0.
     are_edges_data : bool
         True if edges are values that features of documents had, as no statistics have changed since they were found.
     notes : tuple of str
@@ -66,9 +64,10 @@ class Additive:
     has_steps: bool
     bias: float
     n_features: int
-    is_sparse: bool
     are_edges_data: bool
     notes: tuple[str, ...]
+
+    is_sparse: ClassVar[bool] = False  # bins take dense features only, of which none may be absent
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -139,7 +138,6 @@ def read_additive(function: RankingFunction) -> Additive | None:
         has_steps,
         bias,
         n,
-        function.is_sparse,
         not any(one.learns for one in before),
         tuple(dict.fromkeys(notes)),
     )

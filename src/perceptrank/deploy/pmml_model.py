@@ -15,6 +15,7 @@ from perceptrank.kernels.arrays import Floats
 
 SPACE = "http://www.dmg.org/PMML-4_4"
 _CONTINUOUS = {"optype": "continuous", "dataType": "double"}
+_INVALID = {"missingValueTreatment": "returnInvalid"}
 _NOT_IN_XML = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -59,9 +60,6 @@ class PmmlModel(FillingTarget):
         """Return the document of a model of bins: a derived field of each feature is what it adds."""
         derived, coefficients = ET.Element("LocalTransformations"), []
         self._check_names(additive.used)
-        treatment = {"missingValueTreatment": "returnInvalid"}
-        if additive.is_sparse:
-            treatment = {"missingValueTreatment": "asValue", "missingValueReplacement": "0.0"}
         for curve in additive.curves:
             source = curve.name
             if curve.before:
@@ -72,9 +70,9 @@ class PmmlModel(FillingTarget):
             field = ET.SubElement(derived, "DerivedField", {"name": name, **_CONTINUOUS})
             _add_curve(field, source, curve, has_steps=additive.has_steps)
             coefficients.append((name, 1.0))
-        treatments = dict.fromkeys(additive.used, treatment)
+        treatments = dict.fromkeys(additive.used, _INVALID)
         text = self._document(treatments, additive.algorithm, additive.bias, derived, coefficients)
-        return text, self._notes(takes_missing=additive.is_sparse)
+        return text, self._notes(takes_missing=False)
 
     def _check_names(self, names: tuple[str, ...]) -> None:
         for name in names:
@@ -181,7 +179,7 @@ def _treatments(filled: Filled) -> dict[str, dict[str, str]]:
     Where an indicator asks whether it is missing, it must stay so until then.
     """
     if not filled.takes_missing:
-        return {name: {"missingValueTreatment": "returnInvalid"} for name in filled.names}
+        return dict.fromkeys(filled.names, _INVALID)
     if _has_indicators(filled):
         return {name: {"missingValueTreatment": "asIs"} for name in filled.names}
     fills = {one.name: repr(one.fill) for one in filled.inputs}

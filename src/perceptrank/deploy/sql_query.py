@@ -94,19 +94,19 @@ class SqlQuery(SumTarget):
             f"{self.dialect}.\nSELECT *, {total} AS {quoted(self.score)}\nFROM {table}\n"
         )
 
-    def _column(self, name: str, is_sparse: bool) -> str:
+    def _column(self, name: str, *, is_sparse: bool) -> str:
         column = f"CAST({quoted(name)} AS {_DOUBLE[self.dialect]})"
         return f"COALESCE({column}, {self._number(0.0)})" if is_sparse else column
 
     def _term(self, term: Term, is_sparse: bool) -> str:
-        column = self._column(term.name, is_sparse)
+        column = self._column(term.name, is_sparse=is_sparse)
         if term.offset:
             column = f"({column} - {self._number(term.offset)})"
         return f"{self._number(term.weight)} * {column}"
 
     def _case(self, curve: Curve, additive: Additive) -> str:
         """Return what a feature adds. NULL, NaN and infinity are below no edge in either database, and stay so."""
-        value = self._column(curve.name, additive.is_sparse)
+        value = self._column(curve.name, is_sparse=False)
         for mean, inverse in curve.before:
             value = f"(({value} - {self._number(mean)}) * {self._number(inverse)})"
         heights = [self._number(height) for height in curve.heights]

@@ -108,9 +108,9 @@ class VespaProfile(FillingTarget):
         words, notes = self._words(additive.used)
         terms, functions = [], []
         for curve in additive.curves:
-            word, fill = words[curve.name], 0.0 if additive.is_sparse else None
+            word = words[curve.name]
             value = f"feature_{word}"
-            functions.append(_function(value, self._expression(Input(curve.name, fill, False), words)))
+            functions.append(_function(value, self._reference(curve.name, words)))
             for mean, inverse in curve.before:
                 value = f"(({value} - ({mean!r})) * {inverse!r})"
             if curve.before:
@@ -121,7 +121,7 @@ class VespaProfile(FillingTarget):
         if additive.bias:
             terms.append((additive.bias, ""))
         text = self._profile("A sum of functions of features", additive.algorithm, functions, terms)
-        return text, [*notes, *self._notes(takes_missing=additive.is_sparse)]
+        return text, [*notes, *self._notes(takes_missing=False)]
 
     def _profile(self, kind: str, algorithm: str, functions: list[str], terms: list[tuple[float, str]]) -> str:
         return _PROFILE.format(
