@@ -10,6 +10,7 @@ import os
 import re
 import runpy
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -92,6 +93,36 @@ def test_documents_of_float32_are_in_their_bins(target, transforms):
         assert found.same == found.queries
     said = "a document whose features float32 holds is in the bins that it is in for the model"
     assert any(said in note for note in found.notes)
+
+
+def check_random_models(seed, n):
+    """Any number of bins of any kind, features of any scale, documents of float32 at the edges."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        kind = rng.choice(["one-hot", "thermometer"])
+        before = [[], ["running"], ["running-spread"], ["signed-log"], ["running", "clip"]][rng.integers(5)]
+        after = [[], ["running"]][rng.integers(2)]
+        transforms = [*before, f"bins:kind={kind},n_bins={rng.integers(2, 60)},after={rng.integers(1, 400)}", *after]
+        X = rng.normal(size=(120, 4)) * 10.0 ** rng.uniform(0, 6, size=4) + 10.0 ** rng.uniform(-3, 3, size=4)
+        X = np.round(X, rng.integers(0, 5)).astype(np.float32).astype(np.float64)
+        stream = pr.QueryStream.from_arrays(X, rng.integers(0, 4, 120), group=[6] * 20)
+        model = pr.ListwisePerceptron(transforms=transforms)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "features differ in spread")
+            model.learn(stream)
+        for one in (stream, around_edges(model, stream, np.float32)):
+            for target in ("python", "onnx", "elasticsearch"):
+                found = parity(model, one, target)
+                assert found.agrees, (transforms, found)
+
+
+def test_random_models_in_float32():
+    check_random_models(1, 8)
+
+
+@pytest.mark.deep
+def test_many_random_models_in_float32():
+    check_random_models(None, 400)
 
 
 @pytest.mark.parametrize("target", TREES)
