@@ -15,7 +15,7 @@ from perceptrank.transforms.transform import Transform
 
 
 class Curve(NamedTuple):
-    """What a feature adds to the score.
+    """The part of the score that a feature adds, as a function of it.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Where functions of raw features that rise cross the edges of bins."""
+"""Raw thresholds: values at which functions of raw features that rise cross the edges of bins."""
 
 from collections.abc import Callable
 from typing import Any
