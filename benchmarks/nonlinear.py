@@ -1,48 +1,94 @@
-"""What functions that are not linear are worth: NDCG@10 on teacher streams and on the real samples.
+"""What functions that are not linear are worth: NDCG@10, time and memory on teacher streams and on the real samples.
 
+python benchmarks/nonlinear.py real [--shuffles 10] [--batch]
 python benchmarks/nonlinear.py teacher [--queries 50000] [--sets mq2008,imat2009] [--batch]
-python benchmarks/nonlinear.py real [--shuffles 10]
 python benchmarks/nonlinear.py time [--queries 20000] [--sets mq2008]
-PERCEPTRANK_DATA names the folder that holds the samples. Nothing is tuned: learners have their defaults, beside what
-their names say. "share" is the share of the gap between the linear default and the teacher without noise that a learner
-closes in the last tenth of a stream, in one pass. Batch learners fit the first nine tenths, with default settings.
+
+PERCEPTRANK_DATA names the folder that holds the samples; the set "shaped" is simulated and needs none. Nothing is
+tuned: learners have their defaults, beside what their names say. "progressive" is each query ranked before it was
+learned from; "held out" are queries that were not learned from at all: a fifth of a sample at a time, or the last tenth
+of a teacher stream. "share" is the share of the gap between the linear default and the teacher without noise that a
+learner closes in the last tenth of a stream, ranked before it was learned from. Differences to the linear default have
+intervals of 95 % each, by a paired bootstrap over queries; "behind" and "ahead" are those that do not contain 0. Times
+are those of the processor, so that a busy machine hardly matters; set OMP_NUM_THREADS=1, as threads that wait count. MB
+is the most that memory grew by in a pass, beside the stream (Linux). Batch learners fit what the others learn from, on
+one thread.
 """
 
 import argparse
+import contextlib
+import ctypes
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lambdamart import FITTERS
 from real_streams import find_streams
 
 import perceptrank as pr
 from perceptrank.evaluation.bootstrap import simultaneous_intervals
 
 MEASURE = "ndcg@10"
-LINEAR = "linear (listwise)"
+N_FOLDS = 5
+
+
+def listwise(*transforms: Any) -> Callable[[], Any]:
+    return lambda: pr.ListwisePerceptron(transforms=list(transforms))
+
+
+LINEAR = "linear: auto"
+DEFAULT = "auto+bins, fastfood"  # what docs/learners.md recommends where linear functions are not enough
 LEARNERS: dict[str, Callable[[], Any]] = {
-    LINEAR: pr.ListwisePerceptron,
-    "linear, running": lambda: pr.ListwisePerceptron(transforms="running"),
-    "bins": lambda: pr.ListwisePerceptron(transforms="bins"),
-    "bins, 64": lambda: pr.ListwisePerceptron(transforms="bins:n_bins=64"),
-    "auto, random-fourier": lambda: pr.ListwisePerceptron(transforms=["auto", "random-fourier"]),
-    "auto, fastfood": lambda: pr.ListwisePerceptron(transforms=["auto", "fastfood"]),
-    "auto, random-relu": lambda: pr.ListwisePerceptron(transforms=["auto", "random-relu"]),
-    "bins, random-fourier": lambda: pr.ListwisePerceptron(transforms=["bins", "random-fourier"]),
+    LINEAR: listwise("auto"),
+    "linear: running": listwise("running"),
+    "bins": listwise("bins"),
+    "bins, 64": listwise("bins:n_bins=64"),
+    "bins, thermometer": listwise("bins:kind=thermometer"),
+    "auto+bins": listwise("auto+bins"),
+    "auto, random-fourier": listwise("auto", "random-fourier"),
+    "auto, fastfood": listwise("auto", "fastfood"),
+    "auto, random-relu": listwise("auto", "random-relu"),
+    "bins, fastfood": listwise("bins", "fastfood"),
+    DEFAULT: listwise("auto+bins", "fastfood"),
+    "auto+bins, fastfood 8192": listwise("auto+bins", "fastfood:n_features=8192"),
     "kernel, budget 1000": pr.KernelPerceptron,
 }
 
 
-def read_sets(chosen: str | None) -> list[tuple[str, pr.QueryStream]]:
+def read_sets(chosen: str | None) -> Iterator[tuple[str, pr.QueryStream]]:
     """The samples whose names begin with one of the chosen; of a data set in several files, the one to train on."""
-    found = [(name, path) for name, path in find_streams() if not name.endswith(("/vali", "/test"))]
     wanted = chosen.split(",") if chosen else [""]
-    return [(name, pr.read_letor(path)) for name, path in found if name.startswith(tuple(wanted))]
+    if "shaped" in wanted:
+        yield "shaped", pr.mslr_shaped(100, n_documents=30, n_features=46)
+    wanted = [one for one in wanted if one != "shaped"]
+    for name, path in find_streams() if wanted else ():
+        if not name.endswith(("/vali", "/test")) and name.startswith(tuple(wanted)):
+            yield name, pr.read_letor(path)
 
 
-def last_tenth(values: np.ndarray) -> float:
-    return float(np.nanmean(values[-(len(values) // 10) :]))
+class Usage:
+    """Seconds of the processor, and megabytes that this process grew by at most; NaN where Linux does not say."""
+
+    def __enter__(self) -> "Usage":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)  # memory that is free would be used first, and would not count
+        self._before = _memory("VmRSS")
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")  # the largest so far is what there is now
+        self._start = time.process_time()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.seconds = time.process_time() - self._start
+        self.megabytes = max(0.0, _memory("VmHWM") - self._before)
+
+
+def _memory(what: str) -> float:
+    with contextlib.suppress(OSError), open("/proc/self/status") as lines:
+        return next(float(line.split()[1]) / 1024 for line in lines if line.startswith(what))
+    return np.nan
 
 
 def size_of(ranker: Any) -> str:
@@ -51,120 +97,126 @@ def size_of(ranker: Any) -> str:
     return f"{len(ranker.weights)} weights"
 
 
-def teacher(options: argparse.Namespace) -> None:
-    for name, real in read_sets(options.sets):
-        simulated = pr.teacher_stream(real, options.queries)
-        blocks = list(simulated)
-        n_documents = sum(block.n_documents for block in blocks)
-        best = last_tenth(pr.evaluate(simulated.teacher, blocks, MEASURE).values(MEASURE))
-        print(f"\n{name}: {options.queries} queries, {n_documents} documents; teacher {best:.4f}")
-        print(f"{'':28}{'last tenth':>12}{'share':>8}{'all':>8}{'us/doc':>9}  size")
-        linear = None
-        for kind, make in LEARNERS.items():
-            ranker = make()
-            ranker.learn(blocks[0][:20], MEASURE)  # compiles
-            ranker = make()
-            start = time.perf_counter()
-            trace = ranker.learn(blocks, MEASURE)
-            seconds = time.perf_counter() - start
-            last = last_tenth(trace.values(MEASURE))
-            linear = last if linear is None else linear
-            share = (last - linear) / (best - linear)
-            rest = f"{trace.mean(MEASURE):8.4f}{seconds / n_documents * 1e6:9.2f}  {size_of(ranker)}"
-            print(f"{kind:28}{last:12.4f}{share:8.0%}{rest}", flush=True)
-        if options.batch:
-            for kind, seconds, last in batch_learners(blocks):
-                share = (last - linear) / (best - linear)
-                print(f"{kind:28}{last:12.4f}{share:8.0%}{'':8}{seconds / n_documents * 1e6:9.2f}", flush=True)
-
-
-def batch_learners(blocks: list[pr.QueryStream]) -> Any:
-    """LambdaMART of LightGBM and XGBoost, fitted to the first nine tenths of the queries."""
-    stream = pr.QueryStream.concatenate(blocks)
-    cut = len(stream) - len(stream) // 10
-    train, test = stream[:cut], stream[cut:]
-    sizes = np.diff(train.offsets)
-    for kind, make in (("LambdaMART, LightGBM", _lightgbm), ("LambdaMART, XGBoost", _xgboost)):
-        start = time.perf_counter()
-        predict = make(train, sizes)
-        seconds = time.perf_counter() - start
-        ranker = _Scores(predict)
-        yield kind, seconds, pr.evaluate(ranker, test, MEASURE).mean(MEASURE)
-
-
-class _Scores:
-    def __init__(self, predict: Callable[[np.ndarray], np.ndarray]) -> None:
-        self._predict = predict
-
-    def scores(self, stream: pr.QueryStream) -> np.ndarray:
-        return np.asarray(self._predict(np.asarray(stream.X)), np.float64)
-
-
-def _lightgbm(train: pr.QueryStream, sizes: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    import lightgbm
-
-    model = lightgbm.LGBMRanker(verbose=-1)
-    model.fit(np.asarray(train.X), train.relevance.astype(int), group=sizes)
-    return model.predict
-
-
-def _xgboost(train: pr.QueryStream, sizes: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    import xgboost
-
-    model = xgboost.XGBRanker()
-    model.fit(np.asarray(train.X), train.relevance.astype(int), group=sizes)
-    return model.predict
+def difference(values: np.ndarray, linear: np.ndarray) -> str:
+    found = simultaneous_intervals([(values - linear)[:, None]], [None], confidence=0.95, n_resamples=4000, seed=0)
+    low, high = found.low[0, 0], found.high[0, 0]
+    said = "ahead" if low > 0 else "behind" if high < 0 else ""
+    return f"{np.nanmean(values):9.4f} {found.mean[0, 0]:+.4f} [{low:+.4f}, {high:+.4f}] {said:7}"
 
 
 def real(options: argparse.Namespace) -> None:
-    """Differences to the linear default: mean over orders for each query, then simultaneous intervals over queries."""
+    """For each query the mean over orders, then intervals over queries."""
     for name, stream in read_sets(options.sets):
-        values = {}
+        print(f"\n{name}: {len(stream)} queries, {stream.n_documents} documents; {options.shuffles} orders")
+        print(f"{'':26}{'progressive':>40}{'held out':>39}{'us/doc':>16}{'MB':>6}  size")
+        linear: list[np.ndarray] = []
         for kind, make in LEARNERS.items():
-            total = np.zeros(len(stream))
-            for seed in range(options.shuffles):
-                order = np.random.default_rng(seed).permutation(len(stream))
-                total[order] += make().learn(stream[order], MEASURE).values(MEASURE)
-            values[kind] = total / options.shuffles
-        others = [kind for kind in values if kind != LINEAR]
-        differences = np.stack([values[kind] - values[LINEAR] for kind in others], axis=1)
-        found = simultaneous_intervals([differences], [None], confidence=0.95, n_resamples=2000, seed=0)
-        print(f"\n{name}: {len(stream)} queries, {options.shuffles} orders; linear {np.nanmean(values[LINEAR]):.4f}")
-        for k, kind in enumerate(others):
-            low, high = found.low[0, k], found.high[0, k]
-            said = "ahead" if low > 0 else "behind" if high < 0 else ""
-            print(f"{kind:28}{np.nanmean(values[kind]):8.4f}  {found.mean[0, k]:+.4f} [{low:+.4f}, {high:+.4f}] {said}")
+            make().learn(stream[:20], MEASURE)  # compiles
+            ranker = make()
+            with Usage() as usage:
+                ranker.learn(stream, MEASURE)
+            ahead, out = np.zeros(len(stream)), np.zeros(len(stream))
+            for order, folds in splits(stream, options.shuffles):
+                ahead[order] += make().learn(stream[order], MEASURE).values(MEASURE) / options.shuffles
+                for rest, fold in folds:
+                    learned = make()
+                    learned.learn(stream[rest], [])
+                    out[fold] += pr.evaluate(learned, stream[fold], MEASURE).values(MEASURE) / options.shuffles
+            linear = linear or [ahead, out]
+            told = difference(ahead, linear[0]) + difference(out, linear[1])
+            cost = f"{usage.seconds / stream.n_documents * 1e6:8.2f}{usage.megabytes:6.0f}"
+            print(f"{kind:26}{told}{cost}  {size_of(ranker)}", flush=True)
+        for kind, fit in FITTERS.items() if options.batch else ():
+            with Usage() as usage:
+                fit(stream)
+            out = np.zeros(len(stream))
+            for _, folds in splits(stream, options.shuffles):
+                for rest, fold in folds:
+                    out[fold] += (
+                        pr.evaluate(fit(stream[rest]), stream[fold], MEASURE).values(MEASURE) / options.shuffles
+                    )
+            cost = f"{usage.seconds / stream.n_documents * 1e6:8.2f}{usage.megabytes:6.0f}"
+            print(f"{kind:26}{'':44}{difference(out, linear[1])}{cost}", flush=True)
+
+
+def splits(stream: pr.QueryStream, n: int) -> Iterator[tuple[Any, list[tuple[Any, Any]]]]:
+    """Orders of queries, and of each the folds: what to learn from, and what is held out."""
+    for seed in range(n):
+        order = np.random.default_rng(seed).permutation(len(stream))
+        folds = np.array_split(order, N_FOLDS)
+        yield order, [(np.concatenate([*folds[:k], *folds[k + 1 :]]), folds[k]) for k in range(N_FOLDS)]
+
+
+def teacher(options: argparse.Namespace) -> None:
+    for name, sample in read_sets(options.sets):
+        simulated = pr.teacher_stream(sample, options.queries)
+        stream = pr.QueryStream.concatenate(list(simulated))
+        cut = len(stream) - len(stream) // 10
+        train, last = stream[:cut], stream[cut:]
+        best = pr.evaluate(simulated.teacher, last, MEASURE).mean(MEASURE)
+        print(f"\n{name}: {len(stream)} queries, {stream.n_documents} documents; teacher {best:.4f} in the last tenth")
+        print(f"{'':26}{'last tenth':>11}{'share':>7}{'held out':>10}{'all':>8}{'us/doc':>9}{'MB':>6}  size")
+        linear = 0.0
+        for kind, make in LEARNERS.items():
+            make().learn(train[:20], MEASURE)  # compiles
+            ranker = make()
+            with Usage() as usage:
+                trace = ranker.learn(train, MEASURE)
+            out = pr.evaluate(ranker, last, MEASURE).mean(MEASURE)
+            end = ranker.learn(last, MEASURE)
+            reached = end.mean(MEASURE)
+            linear = linear or reached
+            every = np.nanmean(np.concatenate([trace.values(MEASURE), end.values(MEASURE)]))
+            told = f"{reached:11.4f}{(reached - linear) / (best - linear):7.0%}{out:10.4f}{every:8.4f}"
+            cost = f"{usage.seconds / train.n_documents * 1e6:9.2f}{usage.megabytes:6.0f}"
+            print(f"{kind:26}{told}{cost}  {size_of(ranker)}", flush=True)
+        for kind, fit in FITTERS.items() if options.batch else ():
+            with Usage() as usage:
+                model = fit(train)
+            out = pr.evaluate(model, last, MEASURE).mean(MEASURE)
+            cost = f"{usage.seconds / train.n_documents * 1e6:9.2f}{usage.megabytes:6.0f}"
+            print(f"{kind:26}{'':11}{(out - linear) / (best - linear):7.0%}{out:10.4f}{'':8}{cost}", flush=True)
 
 
 def equal_time(options: argparse.Namespace) -> None:
-    """Kernels on a budget and random features, by the time that a query takes."""
+    """Kernels on a budget and random features by the time that a query takes, shortest first."""
+    makers: dict[str, Callable[[], Any]] = {LINEAR: LEARNERS[LINEAR]}
+    for n in (100, 300, 1000, 3000):
+        makers[f"kernel, budget {n}"] = lambda n=n: pr.KernelPerceptron(budget=n)
+        makers[f"kernel, minimax, budget {n}"] = lambda n=n: pr.KernelPerceptron(rule="minimax", budget=n)
+    for n in (128, 512, 2048, 8192):
+        makers[f"random-fourier alone, {n}"] = listwise("auto", pr.RandomFourier(n, beside=False))
+        makers[f"random-fourier, {n}"] = listwise("auto", pr.RandomFourier(n))
+        makers[f"fastfood, {n}"] = listwise("auto", pr.Fastfood(n))
     for name, sample in read_sets(options.sets):
         blocks = list(pr.teacher_stream(sample, options.queries))
-        print(f"\n{name}: {options.queries} queries\n{'':28}{'last tenth':>12}{'us/query':>10}")
-        makers = {f"kernel, budget {n}": (lambda n=n: pr.KernelPerceptron(budget=n)) for n in (100, 300, 1000, 3000)}
-        makers |= {
-            f"random-fourier, {n}": (lambda n=n: pr.ListwisePerceptron(transforms=["auto", pr.RandomFourier(n)]))
-            for n in (256, 1024, 4096)
-        }
+        found = []
         for kind, make in makers.items():
             make().learn(blocks[0][:20], MEASURE)
-            start = time.perf_counter()
-            trace = make().learn(blocks, MEASURE)
-            seconds = time.perf_counter() - start
-            print(
-                f"{kind:28}{last_tenth(trace.values(MEASURE)):12.4f}{seconds / options.queries * 1e6:10.0f}", flush=True
-            )
+            ranker = make()
+            with Usage() as usage:
+                trace = ranker.learn(blocks, MEASURE)
+            values = trace.values(MEASURE)
+            reached = float(np.nanmean(values[-(len(values) // 10) :]))
+            found.append((usage.seconds / options.queries * 1e6, kind, reached, usage.megabytes))
+        print(f"\n{name}: {options.queries} queries\n{'':28}{'us/query':>10}{'last tenth':>12}{'MB':>6}")
+        for microseconds, kind, reached, megabytes in sorted(found):
+            print(f"{kind:28}{microseconds:10.0f}{reached:12.4f}{megabytes:6.0f}", flush=True)
+        for microseconds, kind, reached, _ in sorted(found):
+            others = [(one[2], one[1]) for one in found if one[0] <= microseconds and not one[1].startswith("kernel")]
+            if kind.startswith("kernel"):
+                print(f"within the time of {kind} ({reached:.4f}): {max(others)[1]} ({max(others)[0]:.4f})")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["teacher", "real", "time"])
+    parser.add_argument("what", choices=["real", "teacher", "time"])
     parser.add_argument("--queries", type=int, default=50_000)
     parser.add_argument("--sets")
     parser.add_argument("--shuffles", type=int, default=10)
     parser.add_argument("--batch", action="store_true")
     options = parser.parse_args()
-    {"teacher": teacher, "real": real, "time": equal_time}[options.what](options)
+    {"real": real, "teacher": teacher, "time": equal_time}[options.what](options)
 
 
 if __name__ == "__main__":

@@ -137,7 +137,9 @@ def test_features_are_found_by_name(stream, learned_floats):
     """Columns in another order, or more of them, are no difference, neither in parity nor for a shift."""
     model, floats = learned_floats()
     names = list(floats.feature_names)
-    for ranker in (model, pr.FixedRanker({"field_7": 2.0, "field_3": -1.0})):
+    steps = pr.ListwisePerceptron(transforms="bins:kind=one-hot")
+    steps.learn(floats)
+    for ranker in (model, steps, pr.FixedRanker({"field_7": 2.0, "field_3": -1.0})):
         for chosen in (names[::-1], [*names[5:], *names[:5]]):
             other = floats.select(chosen)
             for target in ("python", "elasticsearch"):
@@ -175,12 +177,15 @@ def test_sparse_features_are_made_dense_in_parts(stream, monkeypatch):
 def test_scores_that_an_engine_makes_equal_are_no_agreement(learned_floats, monkeypatch):
     """A shift so large that float32 keeps nothing of the scores beside it, and an engine that knows one score only."""
     model, floats = learned_floats()
+    steps = pr.ListwisePerceptron(transforms="bins:kind=one-hot")
+    steps.learn(floats)
     for target in ("elasticsearch", "solr"):
-        assert pr.deploy.parity(model, floats, target, shift=floats).agrees
-        found = pr.deploy.parity(model, floats, target, shift=1e30)
-        assert (found.agrees, found.same, found.reversed, found.first) == (False, 0, 30, 0)
-        assert found.difference <= found.tolerance
-        assert "to which 1e+30 is added: take a smaller shift" in found.reason
+        for ranker in (model, steps):
+            assert pr.deploy.parity(ranker, floats, target, shift=floats).agrees
+            found = pr.deploy.parity(ranker, floats, target, shift=1e30)
+            assert (found.agrees, found.same, found.reversed, found.first) == (False, 0, 30, 0)
+            assert found.difference <= found.tolerance
+            assert "to which 1e+30 is added: take a smaller shift" in found.reason
     monkeypatch.setattr(
         python_function.PythonFunction, "run", lambda self, folded, text, columns: np.ones(len(columns))
     )

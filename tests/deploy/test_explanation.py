@@ -448,6 +448,18 @@ def test_plots_are_drawn_again_to_the_bit(stream, learned, tmp_path, transforms)
         explained.plot(tmp_path / "a.txt")
 
 
+@pytest.mark.parametrize("transforms", ["bins", "bins:kind=one-hot,n_bins=24"])
+def test_curves_are_drawn_so_that_they_can_be_read(learned, tmp_path, transforms):
+    """The fifth feature has a long tail; after `running`, edges are in deviations."""
+    pytest.importorskip("matplotlib")
+    pr.deploy.explain(learned([transforms])).plot(tmp_path / "raw.svg", top=6)
+    text = (tmp_path / "raw.svg").read_text(encoding="utf-8")
+    assert "edges evenly spaced" in text
+    assert "its deviation" not in text
+    pr.deploy.explain(learned(["running", transforms])).plot(tmp_path / "scaled.svg", top=6)
+    assert "its deviation, edges evenly spaced" in (tmp_path / "scaled.svg").read_text(encoding="utf-8")
+
+
 def test_learners_and_traces_have_cards(stream, learned):
     assert "has not learned anything yet" in pr.ListwisePerceptron()._repr_html_()
     html = learned("auto")._repr_html_()

@@ -127,12 +127,14 @@ def test_all_that_rank_by_one_vector_fold(stream, make):
         ("query-rank", "QueryRank.*depends on the other documents.*export to 'onnx'"),
         (["running", "clip"], r"Clip\(3\), which is not linear.*export to 'onnx'"),
         ("signed-log", "not linear"),
-        (["clip", "bins"], r"Clip\(3\), which is not linear in each feature, so no .* alike: learn again"),
+        (["clip", "bins"], r"Clip\(3\), which is not linear.*export to 'onnx'"),
+        (["clip", "hash:n_features=8"], r"Clip\(3\), which is not linear in each feature, so no .* alike: learn again"),
+        (["auto+bins", "fastfood:n_features=8"], "depends on the other documents of the query.*export to 'onnx'"),
         ("missing", "Missing.*not linear.*export to 'onnx'"),
         (["running", "random-relu:n_features=8"], "RandomRelu.*functions of all features together.*export to 'onnx'"),
         ("random-fourier:n_features=8", "RandomFourier.*not linear.*export to 'onnx'"),
         ("fastfood:n_features=8", "Fastfood.*not linear.*export to 'onnx'"),
-        ("bins", "Bins.*not linear in each feature, so no weights of raw features rank alike: learn again with"),
+        ("bins", "Bins.*not linear in each feature, so no weights of raw features rank alike: export to 'onnx'"),
     ],
 )
 def test_what_is_not_linear_is_refused_with_the_way_out(learned, transforms, said):

@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 from support import real_streams
+from support.boundaries import around_edges, learned_bins
 from support.engines import SOLR_CONFIG, opensearch_server, solr_server, write_solr_core
 from support.ltr_stand_in import IndexesInMemory, LtrStandIn, RealIndexes, RefusalError, served
 from typer.testing import CliRunner
@@ -114,6 +115,41 @@ def test_opensearch_computes_the_features(case, opensearch, options):
     assert found.queries == 6
     assert found.difference == parity(model, stream[:6], "opensearch", **options).difference
     assert fetched(opensearch + "/_cat/indices?format=json&expand_wildcards=all") == before
+
+
+@pytest.fixture(scope="module")
+def trees():
+    """A model of bins, and documents of float32 at the edges of these, right beside them, and beyond."""
+    model, stream = learned_bins(["running", "bins:kind=one-hot,n_bins=6"], [*NAMES, "constant"])
+    return model, around_edges(model, stream, np.float32)
+
+
+@pytest.mark.parametrize("options", [{}, {"shift": "auto"}])
+@pytest.mark.parametrize("target", ["opensearch", "elasticsearch"])
+def test_the_stand_in_scores_trees_as_the_emulation_does(trees, stand_in, url, target, options):
+    model, edges = trees
+    found = parity(model, edges, target, url=url, **options)
+    assert found.agrees, found
+    assert found.same == found.queries == len(edges)
+    assert found.difference == parity(model, edges, target, **options).difference
+    assert not stand_in.stores
+
+
+def test_opensearch_computes_the_features_of_trees(trees, opensearch):
+    with served(LtrStandIn(RealIndexes(opensearch))) as url:
+        found = parity(*trees, "opensearch", url=url, queries=4)
+    assert found.agrees, found
+    assert found.same == found.queries == 4
+
+
+@pytest.mark.parametrize("options", [{}, {"shift": "auto"}])
+def test_solr_scores_trees_as_the_model_does(trees, solr, options):
+    model, edges = trees
+    found = parity(model, edges, "solr", url=f"{solr}/empty", **options)
+    assert found.agrees, found
+    assert found.same == found.queries == len(edges)
+    assert found.difference == parity(model, edges, "solr", **options).difference  # the emulation is Solr's to the bit
+    assert fetched(f"{solr}/empty/select?q=*:*")["response"]["numFound"] == 0
 
 
 def test_opensearch_without_the_plugin(case, opensearch):

@@ -40,6 +40,8 @@ TRANSFORMS = [
     ["auto", pr.Fastfood(70)],
     ["auto", pr.RandomRelu(33)],
     pr.Join("query-rank", ["running", pr.RandomRelu(32, bias=0.0, beside=False)]),
+    ["bins", pr.RandomFourier(64)],
+    ["auto+bins:kind=thermometer", pr.Fastfood(64)],
 ]
 
 
@@ -146,8 +148,8 @@ def test_the_file_says_what_it_takes(learned, stream, tmp_path):
 
 
 def test_what_has_no_graph_is_refused(learned):
-    with pytest.raises(ValueError, match=r"Bins.*, for which there is no ONNX graph: learn again with other"):
-        pr.deploy.export(learned("bins"), "onnx")
+    with pytest.raises(ValueError, match=r"Hash.*, for which there is no ONNX graph: learn again with other"):
+        pr.deploy.export(learned("hash:n_features=8"), "onnx")
 
     class Doubled(pr.QueryZScore):
         def apply(self, X, offsets):

@@ -125,12 +125,16 @@ class LtrStandIn:
                 assert body["featureset"].get("name", name) == name
                 self.stores[store][name] = check_features(body["featureset"]["features"])
             case "POST", [store, "_featureset", name, "_createmodel"]:
-                weights = json.loads(body["model"]["model"]["definition"])
-                assert body["model"]["model"]["type"] == "model/linear"
-                features = self.stores[store][name]
-                assert set(weights) <= {feature["name"] for feature in features}
-                normalizers = body["model"]["model"].get("feature_normalizers", {})
-                self.stores[store]["model " + body["model"]["name"]] = features, weights, normalizers
+                model, features = body["model"]["model"], self.stores[store][name]
+                definition = json.loads(model["definition"])
+                normalizers = model.get("feature_normalizers", {})
+                if model["type"] == "model/xgboost+json":
+                    assert not normalizers
+                    assert set().union(*map(check_tree, definition)) <= {feature["name"] for feature in features}
+                else:
+                    assert model["type"] == "model/linear"
+                    assert set(definition) <= {feature["name"] for feature in features}
+                self.stores[store]["model " + body["model"]["name"]] = features, definition, normalizers
             case _:
                 raise RefusalError(400, f"no handler found for uri [/_ltr/{'/'.join(words)}] and method [{method}]")
         return {"acknowledged": True}
@@ -140,13 +144,17 @@ class LtrStandIn:
         assert rescore["query_weight"] == 0
         asked = rescore["rescore_query"]["sltr"]
         assert "params" in asked
-        features, weights, normalizers = self.stores[asked["store"]]["model " + asked["model"]]
+        features, definition, normalizers = self.stores[asked["store"]]["model " + asked["model"]]
         assert body["rescore"]["window_size"] >= body["size"]
         documents = self.indexes.documents(index, body["query"], body["size"])
         values = {}
         for feature in features:
             values[feature["name"]] = self._values(index, body, feature, values, documents)
-        scores = self.spoils({one: linear(one, features, weights, normalizers, values) for one in documents})
+        if isinstance(definition, list):
+            found = {one: trees(one, definition, values) for one in documents}
+        else:
+            found = {one: linear(one, features, definition, normalizers, values) for one in documents}
+        scores = self.spoils(found)
         ranked = sorted(scores, key=lambda one: -scores[one])
         return {"hits": {"hits": [{"_id": one, "_score": float(str(scores[one]))} for one in ranked]}}
 
@@ -178,6 +186,34 @@ def linear(document, features, weights, normalizers, values):
             how = normalizers[name]["standard"]
             value = (value - np.float32(how["mean"])) / np.float32(how["standard_deviation"])
         score = score + np.float32(weights.get(name, 0.0)) * value
+    return score
+
+
+def check_tree(root):
+    """Numbers of nodes are different, and a split names those of its two children; return the features of splits."""
+    numbers, features, nodes = set(), set(), [root]
+    while nodes:
+        node = nodes.pop()
+        assert node["nodeid"] not in numbers
+        numbers.add(node["nodeid"])
+        if "leaf" not in node:
+            assert {node["yes"], node["no"]} == {child["nodeid"] for child in node["children"]}
+            assert node["missing"] in (node["yes"], node["no"])
+            features.add(node["split"])
+            nodes += node["children"]
+    return features
+
+
+def trees(document, roots, values):
+    """The sum of leaves in float32; less than the condition is yes, and what does not match goes the way of missing."""
+    score = np.float32(0)
+    for root in roots:
+        node = root
+        while "leaf" not in node:
+            value = values[node["split"]].get(document)
+            way = "missing" if value is None else "yes" if value < np.float32(node["split_condition"]) else "no"
+            node = next(child for child in node["children"] if child["nodeid"] == node[way])
+        score = score + np.float32(node["leaf"])
     return score
 
 

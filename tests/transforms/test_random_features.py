@@ -212,6 +212,33 @@ def test_products_approximate_the_kernel_as_one_over_the_root(kind):
     assert 2**1.5 < errors[0] / errors[3] < 2**4.5
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("d", [1, 5, 9])
+def test_products_are_the_kernel_in_expectation(kind, d):
+    """The mean over many seeds of as few directions as there can be, and of one block of them and a part of another."""
+    check_expectation(kind, d, n_features=2, n_seeds=400)
+    check_expectation(kind, d, n_features=2 * d + 4, n_seeds=100)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_of_many_seeds_are_the_kernel_in_expectation(kind):
+    for d in (2, 3, 8, 16, 17):
+        check_expectation(kind, d, n_features=4 * d, n_seeds=20_000)
+
+
+def check_expectation(kind, d, n_features, n_seeds):
+    X = np.random.default_rng(d).normal(size=(4, d)) * np.array([[0.1], [0.5], [1.0], [2.0]])
+    if kind is pr.RandomRelu:
+        kernel, settings = arc_cosine(X, 0.7), {"bias": 0.7}
+    else:
+        kernel, settings = gaussian(X, 1.5), {"width": 1.5}
+    made = [kind(n_features, beside=False, seed=seed, **settings).apply(X, [0, 4]) for seed in range(n_seeds)]
+    products = np.stack([one @ one.T for one in made])
+    errors = products.std(axis=0) / math.sqrt(n_seeds)
+    assert (np.abs(products.mean(axis=0) - kernel) <= 5 * errors + 1e-12).all()
+
+
 def test_orthogonal_directions_are_better():
     X = np.random.default_rng(2).normal(size=(30, 20))
     kernel = gaussian(X, 5.0)
@@ -279,6 +306,19 @@ def test_the_width_is_the_median_of_distances_within_queries(kind):
     assert transform.state() == before
     assert kind(8, after=10).learn(pr.QueryStream(X, np.zeros(24), offsets)).state() == before
     assert kind(8).learn(pr.QueryStream(X, np.zeros(24), offsets)).freeze().frozen
+
+
+@pytest.mark.parametrize("kind", FOURIER)
+def test_the_width_follows_the_scale_of_features_however_small(kind):
+    """Squares of such gaps are 0 in double precision; a power of 2 changes no bit of what comes out."""
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    X[:, 2] = 0.0
+    usual, small = kind(16, beside=False), kind(16, beside=False)
+    expected = usual.learn_and_apply(X, [0, 20])
+    for power in (-700, -300, 300):
+        small = kind(16, beside=False)
+        assert np.array_equal(small.learn_and_apply(np.ldexp(X, power), [0, 20]), expected)
+        assert small.width_ == math.ldexp(usual.width_, power)
 
 
 def test_only_some_documents_of_a_long_query_are_compared():
@@ -420,10 +460,34 @@ def test_a_curve_that_no_linear_ranker_knows_is_learned():
             "distances of documents overflow, as features are too large: scale them first",
         ),
         (lambda: pr.Fastfood(2).learn_and_apply(np.array([[1.0], [np.nan]]), [0, 2]), "got NaN at document 1"),
+        (
+            lambda: pr.RandomFourier(2, relative_width=1e-200).learn_and_apply(np.eye(2) * 1e-200, [0, 2]),
+            "cannot have a width of 1e-200 times the median distance of documents, 1.41421e-200: scale the features",
+        ),
+        (
+            lambda: pr.Fastfood(2, relative_width=1e200).learn(pr.QueryStream(np.eye(2) * 1e120, [0, 1], [0, 2])),
+            "cannot have a width of 1e+200 times the median distance of documents, 1.41421e+120: scale the features",
+        ),
+        (
+            lambda: pr.RandomFourier(2, width=1.0, norm=1e300).apply(np.ones((2, 2), np.float32), [0, 2]),
+            "random-fourier cannot multiply float32 features by 1e+300: take another norm than 1e+300",
+        ),
+        (
+            lambda: pr.Fastfood(2, width=1.0, norm=1e-300).apply(np.ones((2, 2), np.float32), [0, 2]),
+            "fastfood cannot multiply float32 features by 1e-300: take another norm than 1e-300",
+        ),
+        (
+            lambda: pr.RandomRelu(2, norm=1e300).apply(np.ones((2, 1), np.float32), [0, 2]),
+            "random-relu cannot multiply float32 features by 1e+300: take another norm than 1e+300",
+        ),
+        (
+            lambda: pr.RandomRelu(2, bias=1e300).apply(np.ones((2, 1), np.float32), [0, 2]),
+            "random-relu cannot add a bias of 1e+300 to float32 features: take a smaller one",
+        ),
     ],
 )
 def test_errors_say_what_is_wrong(make, message):
-    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+    with pytest.raises(ValueError, match=message.replace("(", r"\(").replace("+", r"\+")):
         make()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from perceptrank.deploy.exports import make_target
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.target import Target
+from perceptrank.deploy.target import DOUBLE, Target
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
@@ -32,7 +32,7 @@ class Parity:
         How many were ranked.
     same : int
         Number of queries in exactly the same order; documents of scores that are equal, by the model or by rounding,
-        may be in any.
+        may be in any, and scores of the model that differ by no more than sums in another order do are equal.
     reversed : int
         Number of queries with documents in another order, or of equal scores by the engine, whose scores by the model
         differ by more than rounding, or more than the tolerance that was given; a shift is no part of these.
@@ -174,8 +174,9 @@ def _compared(
         largest = float(np.abs(one).max())
         difference = float(np.abs(one - other).max()) / (largest or 1.0)
         worst = max(worst, difference)
-        reverses = is_reversed(own, other, in_order * float(np.abs(own).max()), ties=True)
-        same += not reverses and not is_reversed(own, other, 0.0)
+        size = float(np.abs(own).max())
+        reverses = is_reversed(own, other, in_order * size, ties=True)
+        same += not reverses and not is_reversed(own, other, DOUBLE * size)
         turned += reverses
         if reverses or difference > found.tolerance:
             differs.append((not reverses, found.queries + q, block.qids[q]))

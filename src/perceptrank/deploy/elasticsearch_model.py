@@ -1,20 +1,28 @@
 """The learning-to-rank plugin of Elasticsearch and OpenSearch."""
 
+import itertools
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from perceptrank.deploy import elasticsearch_engine
+from perceptrank.deploy.additive import Additive
 from perceptrank.deploy.engine_server import EngineServer
 from perceptrank.deploy.float_model import FloatModel, FloatTerm
 from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.score_shift import SHIFT_FEATURE
+from perceptrank.deploy.trees import FloatTree, next_float, sum_of_trees
 from perceptrank.kernels.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElasticsearchModel(FloatModel):
-    """The body of a request that makes a linear model of a feature set: its features have the names of the model's.
+    """The body of a request that makes a model of a feature set: its features have the names of the model's.
+
+    The model is a linear one, or of bins one of trees.
 
     Or, as the other part, a draft of the feature set.
     """
@@ -23,7 +31,13 @@ class ElasticsearchModel(FloatModel):
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
         """Return the request's body."""
-        text, notes = super().write(folded)
+        return self._with_limits(*super().write(folded))
+
+    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
+        """Return the request's body of a model of bins, as trees in the format of XGBoost."""
+        return self._with_limits(*super().write_curves(additive))
+
+    def _with_limits(self, text: str, notes: list[str]) -> tuple[str, list[str]]:
         if self.part == "features":
             return text, [
                 *notes,
@@ -68,21 +82,27 @@ class ElasticsearchModel(FloatModel):
         found = [(name, normalizers.get(name, one)["standard"]) for name in names]
         return [FloatTerm(name, weights[name], how["mean"], how["standard_deviation"]) for name, how in found]
 
+    def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
+        """Return the request's body as plain values."""
+        model = {"type": "model/xgboost+json", "definition": json.dumps([_xgboost_tree(tree) for tree in trees])}
+        return {"model": {"name": self.model_name, "model": model}}, []
+
+    def tree_scores(self, body: Any, values: dict[str, Any]) -> Floats:
+        """Return the scores of documents as the plugin computes them."""
+        trees = json.loads(body["model"]["model"]["definition"])
+        return sum_of_trees(trees, lambda tree: _leaf(tree, values), values)
+
     def ask_name(self, server: EngineServer) -> str:
         """Return the name and version of a live engine."""
         return elasticsearch_engine.engine_of(server)
 
-    def ask_scores(self, server: EngineServer, terms: list[FloatTerm], values: Any, offsets: Ints) -> Floats:
+    def ask_scores(
+        self, server: EngineServer, names: list[str], body: Callable[[Any], Any], values: Any, offsets: Ints
+    ) -> Floats:
         """Return the scores that a live engine gives to documents."""
-        names = [term.name for term in terms]
-        constants = [name for name in names if name == SHIFT_FEATURE]
+        constants = [SHIFT_FEATURE] if self.shift.value else []
         return elasticsearch_engine.scores_of(
-            server,
-            lambda name: replace(self, model_name=name).body(terms),
-            names[: len(names) - len(constants)],
-            constants,
-            values,
-            offsets,
+            server, lambda name: body(replace(self, model_name=name)), names, constants, values, offsets
         )
 
 
@@ -91,3 +111,38 @@ class OpenSearchModel(ElasticsearchModel):
     """The same of OpenSearch."""
 
     name = "opensearch"
+
+
+def _xgboost_tree(tree: FloatTree) -> dict[str, Any]:
+    """Return a tree as XGBoost dumps it, where a value that is less than the condition goes the way of yes.
+
+    One that is missing goes the way of 0.
+    """
+
+    def split(threshold: float, up: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+        return {"split": tree.name, "split_condition": next_float(threshold), "children": [up, above]}
+
+    root = tree.nested(lambda value: {"leaf": value}, split)
+    level, numbers, depth = [root], itertools.count(), 0
+    while level:
+        for node in level:
+            node |= {"nodeid": next(numbers), "depth": depth}
+        level, depth = [child for node in level for child in node.get("children", [])], depth + 1
+    _point(root)
+    return root
+
+
+def _point(node: dict[str, Any]) -> None:
+    if "children" in node:
+        yes, no = (child["nodeid"] for child in node["children"])
+        node |= {"yes": yes, "no": no, "missing": yes if node["split_condition"] > 0.0 else no}
+        for child in node["children"]:
+            _point(child)
+
+
+def _leaf(node: dict[str, Any], values: dict[str, Any]) -> Any:
+    if "leaf" in node:
+        return np.float32(node["leaf"])
+    ways = {child["nodeid"]: _leaf(child, values) for child in node["children"]}
+    is_less = values[node["split"]] < np.float32(node["split_condition"])
+    return np.where(is_less, ways[node["yes"]], ways[node["no"]])

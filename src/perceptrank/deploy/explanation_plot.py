@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _COLORS = {"+": RISING, "-": FALLING, "±": OTHER}
 _ACROSS = 3
 _LONGEST = 32
+_FEW = 3  # points that are never crowded
+_TICKS = 5
 
 
 def draw_explanation(found: "Explanation", path: str | os.PathLike[str], top: int) -> None:
@@ -56,11 +58,14 @@ def _draw_curves(found: "Explanation", figure: Any, top: int) -> None:
         axes.plot(x, y, color=color, drawstyle="default" if curve.is_linear else "steps-post", linewidth=1.6)
         axes.axhline(0.0, color="#8a8a8a", linewidth=0.6)
         axes.set_title(literal(_short(name)), loc="left", fontsize=9)
-        if not curve.of and _is_heavy_tailed(curve):
-            axes.set_xscale("symlog", linthresh=float(np.median(np.abs(curve.edges[curve.edges != 0.0]))))
-            axes.set_xlim(x[0], x[-1])
+        said = [f"its {curve.of}"] if curve.of else []
+        if _is_crowded(x):
+            _space_evenly(axes, x)
+            said.append("edges evenly spaced")
         else:
             axes.locator_params(axis="x", nbins=5)
+        if said:
+            axes.set_xlabel(literal(", ".join(said)), fontsize=7, labelpad=1)
         axes.tick_params(labelsize=7)
         axes.xaxis.get_offset_text().set_fontsize(7)
         axes.spines[["top", "right"]].set_visible(False)
@@ -77,10 +82,27 @@ def _points(curve: "Curve") -> Any:
     return x, np.concatenate([curve.values, curve.values[-1:]])
 
 
-def _is_heavy_tailed(curve: "Curve") -> bool:
-    """Tell whether a few values are so large that all others would be drawn at one place."""
-    sizes = np.abs(curve.edges[curve.edges != 0.0])
-    return len(sizes) > 2 and float(sizes.max()) > 50 * float(np.median(sizes))
+def _is_crowded(x: Any) -> bool:
+    """Tell whether half of the points would be drawn within a tenth of the width."""
+    half = len(x) // 2
+    return len(x) > _FEW and float((x[half:] - x[: len(x) - half]).min()) < 0.1 * float(x[-1] - x[0])
+
+
+def _space_evenly(axes: Any, x: Any) -> None:
+    """Draw points at equal distances, with the numbers of some below them."""
+    places = np.arange(len(x), dtype=np.float64)
+
+    def forward(values: Any) -> Any:
+        return np.interp(values, x, places)
+
+    def backward(values: Any) -> Any:
+        return np.interp(values, places, x)
+
+    axes.set_xscale("function", functions=(forward, backward))
+    axes.set_xlim(x[0], x[-1])
+    shown = np.unique(np.linspace(0, len(x) - 1, _TICKS).round().astype(np.int64))
+    axes.set_xticks(x[shown], [f"{value:.3g}".replace("-", "−") for value in x[shown].tolist()])
+    axes.minorticks_off()
 
 
 def _draw_bars(found: "Explanation", figure: Any, top: int) -> None:

@@ -1,19 +1,22 @@
-"""Linear models of engines that compute with float32."""
+"""Linear models, and sums of trees, of engines that compute with float32."""
 
 import json
 import math
 import re
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from perceptrank.deploy.additive import Additive, as_sum
 from perceptrank.deploy.engine_server import EngineServer
-from perceptrank.deploy.folding import Folded, fold_function
+from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.score_shift import SHIFT_FEATURE, Shift, given_shift, make_shift
-from perceptrank.deploy.target import Export, LinearTarget, choice
+from perceptrank.deploy.score_shift import NO_SHIFT, SHIFT_FEATURE, Shift, given_shift, make_shift, make_tree_shift
+from perceptrank.deploy.target import Export, SumTarget, choice
+from perceptrank.deploy.trees import FloatTree, check_steps, float_trees
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures
 
@@ -40,8 +43,8 @@ class FloatTerm(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FloatModel(LinearTarget):
-    """A model with a weight per feature in float32, which may be standardised first.
+class FloatModel(SumTarget):
+    """A model with a weight per feature in float32, which may be standardised first; or with a tree per feature.
 
     Parameters
     ----------
@@ -92,9 +95,13 @@ class FloatModel(LinearTarget):
 
     def settled(self, model: Any, function: RankingFunction) -> Self:
         """Return this target with a shift that is a number."""
+        folded = as_sum(function)
+        if isinstance(folded, Additive):
+            trees = float_trees(self.name, folded)
+            return replace(self, shift=make_tree_shift(self.shift, self.name, model, function, trees))
         if isinstance(self.shift, Shift):
             return self
-        dropped = self.left_out(fold_function(function))
+        dropped = self.left_out(folded)
         made = make_shift(self.shift, self.name, model, function, dropped, standardised=self.normalizers)
         return replace(self, shift=made)
 
@@ -102,10 +109,7 @@ class FloatModel(LinearTarget):
         """Return the request's body."""
         terms = self.terms(folded)
         if self.part == "features":
-            names = [term.name for term in folded.terms()]
-            return json.dumps(self.draft(names, names), indent=1) + "\n", [
-                "a draft: each feature is the field of its name; replace those that are made otherwise"
-            ]
+            return self._drafted(list(folded.used))
         notes = [
             f"{self.name} computes with float32: scores have about 7 digits",
             "a feature that a document does not match is 0 before it is standardised: it must be 0 in learning, too",
@@ -124,9 +128,40 @@ class FloatModel(LinearTarget):
             )
         return json.dumps(self.body(terms), indent=1) + "\n", notes
 
+    def _drafted(self, names: list[str]) -> tuple[str, list[str]]:
+        return json.dumps(self.draft(names, names), indent=1) + "\n", [
+            "a draft: each feature is the field of its name; replace those that are made otherwise"
+        ]
+
     @abstractmethod
     def body(self, terms: list[FloatTerm]) -> Any:
         """Return the request's body as plain values."""
+
+    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
+        """Return the request's body of a model of bins, as trees."""
+        if self.part == "features":
+            check_steps(self.name, additive)
+            return replace(self, shift=NO_SHIFT)._drafted(list(additive.used))
+        found = float_trees(self.name, additive, self.shift.value)
+        body, own = self.tree_body(found.trees)
+        notes = [
+            *found.notes,
+            "a feature that a document does not match is 0: it must be 0 in learning, too",
+            *own,
+        ]
+        if self.shift.promise:
+            notes.append(self.shift.promise)
+        if found.dropped:
+            notes.append(f"there is no bias: {found.dropped:g} is left out of every score, which changes no order")
+        return json.dumps(body, indent=1) + "\n", notes
+
+    @abstractmethod
+    def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
+        """Return the request's body of trees as plain values, and what must be known of it."""
+
+    @abstractmethod
+    def tree_scores(self, body: Any, values: dict[str, Any]) -> Floats:
+        """Return the scores of documents, with values of float32 by name, as the engine computes them."""
 
     def terms(self, folded: Folded) -> list[FloatTerm]:
         """Return the features that have a weight; raise if float32 cannot hold a number."""
@@ -156,11 +191,12 @@ class FloatModel(LinearTarget):
 
     def drops(self, function: RankingFunction) -> float:
         """Return what was left out of every score."""
-        return self.left_out(fold_function(function))
+        given = as_sum(function)
+        return float_trees(self.name, given).dropped if isinstance(given, Additive) else self.left_out(given)
 
     def tolerance(self, function: RankingFunction) -> float:
         """Return 4 units in the last place of float32 per feature."""
-        return 4 * ULP * len(fold_function(function).places)
+        return 4 * ULP * len(as_sum(function).places)
 
     def why_another_order(self) -> str:
         """Say what a shift does."""
@@ -188,28 +224,43 @@ class FloatModel(LinearTarget):
             raise ValueError(f"a draft of features has no scores: parity is of {self.name} with part='model'")
         if self.url is None:
             return super().scores(function, export, X, offsets)
-        folded = fold_function(function)
+        given = as_sum(function)
         with np.errstate(over="ignore"):
-            values = folded.columns(X).astype(np.float32)
+            values = given.columns(X).astype(np.float32)
         if not np.isfinite(values).all():
             raise ValueError(f"{self.name} computes with float32, which cannot hold some values of the features")
-        return self.ask_scores(self.server(), self.terms(folded), values, offsets)
+        if isinstance(given, Additive):
+            trees = float_trees(self.name, given, self.shift.value).trees
+            plain = replace(self, shift=NO_SHIFT)
+            return plain.ask_scores(
+                self.server(), list(given.used), lambda target: target.tree_body(trees)[0], values, offsets
+            )
+        terms = self.terms(given)
+        return self.ask_scores(self.server(), list(given.used), lambda target: target.body(terms), values, offsets)
 
     @abstractmethod
     def ask_name(self, server: EngineServer) -> str:
         """Return the name and version of a live engine."""
 
     @abstractmethod
-    def ask_scores(self, server: EngineServer, terms: list[FloatTerm], values: Any, offsets: Ints) -> Floats:
-        """Return the scores that a live engine gives to documents, whose float32 values are those of the terms."""
+    def ask_scores(
+        self, server: EngineServer, names: list[str], body: Callable[[Any], Any], values: Any, offsets: Ints
+    ) -> Floats:
+        """Return the scores that a live engine gives to documents, whose float32 values are those of the names.
+
+        The request's body is made for this target with other names of model and store.
+        """
 
     @abstractmethod
     def draft(self, names: list[str], fields: list[str]) -> Any:
         """Return the request's body for features that are the numbers in fields, and that of a shift."""
 
-    def run(self, folded: Folded, text: str, columns: Any) -> Floats:
+    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
         """Return the scores of documents as the engine computes them: each operation in float32, feature by feature."""
-        names = [term.name for term in folded.terms()]
+        names = list(given.used)
+        if isinstance(given, Additive):
+            values = dict(zip(names, columns.T.astype(np.float32), strict=True))
+            return self.tree_scores(json.loads(text), values)
         if self.shift.value:
             names, columns = [*names, SHIFT_FEATURE], np.column_stack([columns, np.ones(len(columns))])
         return emulated(self.read(json.loads(text), names), columns)

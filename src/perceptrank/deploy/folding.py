@@ -1,6 +1,6 @@
 """Folding transforms into weights of raw features."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,7 +9,9 @@ import numpy as np
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.transforms.bins import Bins
 from perceptrank.transforms.clip import Clip
+from perceptrank.transforms.composition import Chain, Composition, Join
 from perceptrank.transforms.fastfood import Fastfood
 from perceptrank.transforms.missing import Missing
 from perceptrank.transforms.query_minmax import QueryMinMax
@@ -24,7 +26,7 @@ from perceptrank.transforms.signed_log import SignedLog
 from perceptrank.transforms.transform import Transform
 
 _RANDOM = (Fastfood, RandomFourier, RandomRelu)
-_IN_GRAPHS = (Clip, Missing, QueryMinMax, QueryNormal, QueryRank, QueryZScore, SignedLog, *_RANDOM)
+_IN_GRAPHS = (Bins, Clip, Missing, QueryMinMax, QueryNormal, QueryRank, QueryZScore, SignedLog, *_RANDOM)
 
 
 class Term(NamedTuple):
@@ -80,6 +82,16 @@ class Folded:
     def places(self) -> Any:
         """Columns of the features that have a weight."""
         return np.flatnonzero(self.weights)
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of the features that have a weight."""
+        return tuple(self.names[j] for j in self.places.tolist())
+
+    def left_out(self) -> list[str]:
+        """Say how many features have no weight."""
+        n = len(self.names) - len(self.places)
+        return [f"{n} of {len(self.names)} features have no weight and are left out"] if n else []
 
     def terms(self) -> Iterator[Term]:
         """Iterate over the features that have a weight."""
@@ -182,7 +194,7 @@ def _linear(transform: Transform, n: int, function: RankingFunction) -> tuple[Fl
     """Return m and s of a transform that makes (x - m) s of every feature x; raise if there are none."""
     found = linear_form(transform, n)
     if found is None:
-        raise _refusal(transform, function)
+        raise refusal(transform, function)
     return found
 
 
@@ -202,19 +214,27 @@ def inverses(deviations: Floats) -> Floats:
     return inverse
 
 
-def _refusal(transform: Transform, function: RankingFunction) -> ValueError:
+def refusal(transform: Transform, function: RankingFunction) -> ValueError:
     """Say why a model is not a linear function of raw features, and what to do."""
-    parts = getattr(transform, "parts", [transform])
+    parts = _parts([transform])
     if any(type(one) in (QueryMinMax, QueryNormal, QueryRank, QueryZScore) for one in parts):
         why = "depends on the other documents of the query, so no weights of a document's own features rank alike"
     elif any(type(one) in _RANDOM for one in parts):
         why = "makes functions of all features together that are not linear, so no weights of raw features rank alike"
     else:
         why = "is not linear in each feature, so no weights of raw features rank alike"
-    every = [one for given in function.transforms for one in getattr(given, "parts", [given])]
-    goes = all(type(one) in _IN_GRAPHS or type(one) in (RunningStandardizer, RunningSpread) for one in every)
+    graphs = (*_IN_GRAPHS, RunningStandardizer, RunningSpread)
+    goes = all(type(one) in graphs for one in _parts(function.transforms))
     way = "export to 'onnx', whose graph ranks a whole query, or " if goes and not function.is_sparse else ""
     return ValueError(
         f"{function.algorithm} ranks by features after {transform!r}, which {why}: {way}learn again with "
         "transforms='running' (--transform running of the command learn)"
     )
+
+
+def _parts(transforms: Sequence[Transform]) -> list[Transform]:
+    """Return transforms with those that chains and joins consist of in their place."""
+    found: list[Transform] = []
+    for one in transforms:
+        found += _parts(one.parts) if isinstance(one, Composition) and type(one) in (Chain, Join) else [one]
+    return found

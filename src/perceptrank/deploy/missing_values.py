@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from perceptrank.deploy.additive import Additive, read_additive
 from perceptrank.deploy.folding import Folded, fold_function
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.target import Export, Target
@@ -69,6 +70,10 @@ class FillingTarget(Target):
 
     def export(self, function: RankingFunction) -> Export:
         """Return a model in the form of this target; raise if it cannot be expressed."""
+        additive = read_additive(function)
+        if additive is not None:
+            text, notes = self.write_curves(additive)
+            return Export(self.name, text.encode(), (*additive.notes, *additive.left_out(), *notes))
         filled = fold_filled(function)
         text, notes = self.write(filled)
         left_out = len(function.names) - len(filled.names)
@@ -79,6 +84,10 @@ class FillingTarget(Target):
     @abstractmethod
     def write(self, filled: Filled) -> tuple[str, list[str]]:
         """Return the file, and what must be known to use it; raise if the model cannot be expressed."""
+
+    @abstractmethod
+    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
+        """Return the file of a model of bins, and what must be known to use it; raise if it cannot be expressed."""
 
     def engine(self) -> str:
         """Name the version of the engine, or say that none runs."""
@@ -92,19 +101,23 @@ class FillingTarget(Target):
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
         """Return the scores that the engine gives to documents."""
-        filled = fold_filled(function)
-        columns = filled.columns(X)
+        given = read_additive(function)
+        names, columns = (given.used, given.columns(X)) if given is not None else _inputs(fold_filled(function), X)
         if self.harness is None:
-            return self.emulate(filled, export.text, columns)
-        return self.ask(str(self.harness), filled, export.text, columns)
+            return self.emulate(names, export.text, columns)
+        return self.ask(str(self.harness), names, export.text, columns)
 
     @abstractmethod
-    def ask(self, harness: str, filled: Filled, text: str, columns: Any) -> Floats:
-        """Return the scores that the engine gives to documents, by the columns of features that have a weight."""
+    def ask(self, harness: str, names: tuple[str, ...], text: str, columns: Any) -> Floats:
+        """Return the scores that the engine gives to documents, by the columns of the features in use."""
 
     @abstractmethod
-    def emulate(self, filled: Filled, text: str, columns: Any) -> Floats:
+    def emulate(self, names: tuple[str, ...], text: str, columns: Any) -> Floats:
         """Return the scores that the file means, read from it."""
+
+
+def _inputs(filled: Filled, X: AnyFeatures) -> tuple[tuple[str, ...], Any]:
+    return filled.names, filled.columns(X)
 
 
 def fold_filled(function: RankingFunction) -> Filled:

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from perceptrank.deploy.folding import inverses
+from perceptrank.deploy.onnx_bins import add_bins
 from perceptrank.deploy.onnx_nodes import Nodes
 from perceptrank.deploy.onnx_random import RANDOM, add_random
 from perceptrank.deploy.onnx_ranks import add_normal_scores, add_ranks
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.target import Export, Target
+from perceptrank.deploy.thresholds import RISING, raw_thresholds
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.transforms.bins import Bins
 from perceptrank.transforms.clip import Clip
 from perceptrank.transforms.composition import Chain, Join
 from perceptrank.transforms.missing import Missing
@@ -43,8 +46,12 @@ class OnnxGraph(Target):
         """Return the graph as the bytes of a file; raise if a transform cannot be expressed."""
         nodes, width = Nodes(), len(function.names)
         value = "features"
-        for transform in function.transforms:
-            value, width = add_transform(nodes, transform, value, width, function)
+        for transform, before in with_bins(function.transforms):
+            if isinstance(transform, Bins) and before:
+                value = add_bins(nodes, transform, value, width, raw_thresholds(before, transform.edges))
+                width = transform.n_outputs(width)
+            else:
+                value, width = add_transform(nodes, transform, value, width, function)
         scores = nodes.add("MatMul", value, function.weights)
         metadata = {"algorithm": function.algorithm, "feature_names": json.dumps(function.names)}
         notes = [
@@ -78,6 +85,21 @@ class OnnxGraph(Target):
         return np.concatenate(found)
 
 
+def with_bins(transforms: list[Transform]) -> list[tuple[Transform, list[Transform]]]:
+    """Return transforms, steps of bins with those right before them that rise with each feature.
+
+    For these, thresholds take the place of both: rounding then moves no document into another bin.
+    """
+    made: list[tuple[Transform, list[Transform]]] = []
+    for transform in transforms:
+        before: list[Transform] = []
+        if isinstance(transform, Bins) and type(transform) is Bins and transform.kind != "hat":
+            while made and type(made[-1][0]) in RISING:
+                before.insert(0, made.pop()[0])
+        made.append((transform, before))
+    return made
+
+
 def add_transform(nodes: Nodes, transform: Transform, X: str, width: int, function: RankingFunction) -> tuple[str, int]:
     """Add what a transform does to so many features; return the result, and its number of features."""
     kind = type(transform)
@@ -88,6 +110,8 @@ def add_transform(nodes: Nodes, transform: Transform, X: str, width: int, functi
     if isinstance(transform, Join) and kind is Join:
         made = [add_transform(nodes, part, X, width, function) for part in transform.parts]
         return nodes.add("Concat", *(value for value, _ in made), axis=1), sum(one for _, one in made)
+    if isinstance(transform, Bins) and kind is Bins:
+        return add_bins(nodes, transform, X, width, transform.edges), transform.n_outputs(width)
     if kind is Missing:
         return _add_missing(nodes, transform, X, width)
     if isinstance(transform, RandomFeatures) and kind in RANDOM:

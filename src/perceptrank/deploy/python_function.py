@@ -6,11 +6,22 @@ from typing import Any
 
 import numpy as np
 
+from perceptrank.deploy.additive import Additive
 from perceptrank.deploy.folding import Folded
-from perceptrank.deploy.target import LinearTarget
+from perceptrank.deploy.target import SumTarget
 from perceptrank.kernels.arrays import Floats
 
-_SOURCE = '''\
+_RANK = '''
+
+
+def rank(documents):
+    """Return the places of one query's documents, best first; those of equal scores stay in their order."""
+    scores = [score(features) for features in documents]
+    return sorted(range(len(scores)), key=lambda place: -scores[place])
+'''
+
+_SOURCE = (
+    '''\
 """Scores of documents: a linear model ({algorithm}) that perceptrank has exported."""
 
 import math
@@ -31,18 +42,54 @@ def score(features):
         total += weight * ({value} - offset)
     if not math.isfinite(total):
         raise ValueError(f"features must be finite numbers, got {{features!r}}")
-    return total
+    return total'''
+    + _RANK
+)
+
+_CURVES = (
+    '''\
+"""Scores of documents: a sum of functions of features ({algorithm}) that perceptrank has exported."""
+
+import math
+from bisect import bisect_{side}
+
+BIAS = {bias!r}
+CURVES = (  # name of a feature, {columns}
+{terms}
+)
 
 
-def rank(documents):
-    """Return the places of one query's documents, best first; those of equal scores stay in their order."""
-    scores = [score(features) for features in documents]
-    return sorted(range(len(scores)), key=lambda place: -scores[place])
-'''
+def score(features):
+    """Return the score of a document, the larger the better, for a mapping from names of features to numbers.
+
+    {absent}
+    """
+    total = BIAS
+    for name, {parts} in CURVES:
+        value = {value}
+        if not math.isfinite(value):
+            raise ValueError(f"feature {{name}} must be a finite number, got {{value!r}}")
+{body}
+    return total'''
+    + _RANK
+)
+
+# Of how many edges a value is above, and what that adds.
+_STEPS = "        total += heights[bisect_left(edges, value)]"
+_LINES = """\
+        for mean, inverse in scaling:
+            value = (value - mean) * inverse
+        place = bisect_right(edges, value)
+        if 0 < place < len(edges):
+            low, high = edges[place - 1], edges[place]
+            rise = heights[place] - heights[place - 1]
+            total += heights[place - 1] + rise * ((value - low) / (high - low))
+        else:
+            total += heights[min(place, len(edges) - 1)]"""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PythonFunction(LinearTarget):
+class PythonFunction(SumTarget):
     """Source text with a function `score`, and `rank` for the documents of a query."""
 
     name = "python"
@@ -50,19 +97,35 @@ class PythonFunction(LinearTarget):
     def write(self, folded: Folded) -> tuple[str, list[str]]:
         """Return the source text."""
         terms = "\n".join(f"    ({name!a}, {weight!r}, {offset!r})," for name, weight, offset in folded.terms())
-        absent, value = "A feature that is absent is an error.", "features[name]"
-        if folded.is_sparse:
-            absent, value = "A feature that is absent is 0.", "features.get(name, 0.0)"
-        text = _SOURCE.format(algorithm=folded.algorithm, bias=folded.bias, terms=terms, absent=absent, value=value)
-        return text, []
+        return _SOURCE.format(terms=terms, **_settings(folded)), []
+
+    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
+        """Return the source text of a model of bins."""
+        rows: list[tuple[Any, ...]]
+        if additive.has_steps:
+            rows = [(curve.name, curve.edges, curve.heights) for curve in additive.curves]
+            own = {"side": "left", "body": _STEPS, "parts": "edges, heights"}
+            own["columns"] = "edges, and what it adds: up to the first, up to the second, ..., above the last"
+        else:
+            rows = [(curve.name, curve.before, curve.edges, curve.heights) for curve in additive.curves]
+            own = {"side": "right", "body": _LINES, "parts": "scaling, edges, heights"}
+            own["columns"] = "what it is scaled by, edges, and what it adds there: linear in between, constant beyond"
+        terms = "\n".join(f"    {row!a}," for row in rows)
+        return _CURVES.format(terms=terms, **own, **_settings(additive)), []
 
     def engine(self) -> str:
         """Name the Python that runs."""
         return f"{platform.python_implementation()} {platform.python_version()}"
 
-    def run(self, folded: Folded, text: str, columns: Any) -> Floats:
+    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
         """Return the scores that the function gives to documents."""
         made: dict[str, Any] = {}
         exec(compile(text, "<exported>", "exec"), made)
-        names = [term.name for term in folded.terms()]
-        return np.array([made["score"](dict(zip(names, row, strict=True))) for row in columns.tolist()])
+        return np.array([made["score"](dict(zip(given.used, row, strict=True))) for row in columns.tolist()])
+
+
+def _settings(given: Folded | Additive) -> dict[str, Any]:
+    absent, value = "A feature that is absent is an error.", "features[name]"
+    if given.is_sparse:
+        absent, value = "A feature that is absent is 0.", "features.get(name, 0.0)"
+    return {"algorithm": given.algorithm, "bias": given.bias, "absent": absent, "value": value}

@@ -1,4 +1,4 @@
-"""Models of RankLib, in the format of its Coordinate Ascent, which is a linear function."""
+"""Models of RankLib, in the formats of its Coordinate Ascent, a linear function, and LambdaMART, a sum of trees."""
 
 import tempfile
 from dataclasses import dataclass
@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from perceptrank.deploy.additive import Additive, as_sum
 from perceptrank.deploy.float_model import ULP
-from perceptrank.deploy.folding import Folded, fold_function
+from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.programs import find_program, run_program
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.target import LinearTarget
+from perceptrank.deploy.target import SumTarget
+from perceptrank.deploy.trees import FloatTree, float_trees
 from perceptrank.kernels.arrays import Floats
 
 # RankLib skips these lines, but for the first, which names the kind of model.
@@ -26,9 +28,19 @@ _HEAD = """\
 ## Slack = 0.001
 """
 
+_TREES_HEAD = """\
+## LambdaMART
+## No. of trees = {trees}
+## No. of leaves = {leaves}
+## No. of threshold candidates = 256
+## Learning rate = 1.0
+## Stop early = 100
+
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
-class RankLibModel(LinearTarget):
+class RankLibModel(SumTarget):
     """A file that RankLib loads; not its linear regression, whose files it does not read back as it wrote them."""
 
     name = "ranklib"
@@ -46,13 +58,35 @@ class RankLibModel(LinearTarget):
             notes.append(f"there is no bias: {folded.constant:g} is left out of every score, which changes no order")
         return _HEAD + " ".join(f"{place + 1}:{weights[place]!r}" for place in places) + "\n", notes
 
+    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
+        """Return the file of a model of bins, as trees."""
+        found = float_trees(self.name, additive)
+        lines = [
+            f'\t<tree id="{number}" weight="1.0">\n{_xml(tree)}\t</tree>' for number, tree in enumerate(found.trees, 1)
+        ]
+        most = max(len(tree.leaves) for tree in found.trees)
+        text = _TREES_HEAD.format(trees=len(found.trees), leaves=most) + "\n".join(
+            ["<ensemble>", *lines, "</ensemble>"]
+        )
+        first, last = additive.curves[0], additive.curves[-1]
+        notes = [
+            *found.notes,
+            f"features are numbers, their columns from 1 on: {first.place + 1} for {first.name!r}, {last.place + 1} "
+            f"for {last.name!r}",
+            "RankLib must not normalise features (no -norm): thresholds are of raw features",
+        ]
+        if found.dropped:
+            notes.append(f"there is no bias: {found.dropped:g} is left out of every score, which changes no order")
+        return text + "\n", notes
+
     def drops(self, function: RankingFunction) -> float:
         """Return what was left out of every score."""
-        return fold_function(function).constant
+        given = as_sum(function)
+        return float_trees(self.name, given).dropped if isinstance(given, Additive) else given.constant
 
     def tolerance(self, function: RankingFunction) -> float:
         """Return 4 units in the last place of float32 per feature."""
-        return 4 * ULP * len(fold_function(function).places)
+        return 4 * ULP * len(as_sum(function).places)
 
     def engine(self) -> str:
         """Name the file that runs."""
@@ -64,9 +98,9 @@ class RankLibModel(LinearTarget):
             raise FileNotFoundError(f"the option jar of ranklib must be RankLib's jar file, got {self.jar!r}")
         return [find_program("java", "RankLib"), "-cp", str(Path(self.jar).resolve()), "ciir.umass.edu.eval.Evaluator"]
 
-    def run(self, folded: Folded, text: str, columns: Any) -> Floats:
+    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
         """Return the scores that RankLib gives to documents."""
-        numbers = (folded.places + 1).tolist()
+        numbers = (given.places + 1).tolist()
         lines = [
             "0 qid:1 " + " ".join(f"{number}:{value!r}" for number, value in zip(numbers, row, strict=True))
             for row in columns.tolist()
@@ -78,3 +112,18 @@ class RankLibModel(LinearTarget):
             run_program([*self._command(), *files], folder=folder)
             scores = Path(folder, "scores.txt").read_text(encoding="utf-8").split("\n")
         return np.array([float(line.split("\t")[2]) for line in scores if line])
+
+
+def _xml(tree: FloatTree) -> str:
+    """Return the root of a tree; RankLib goes left if a value is not above the threshold."""
+
+    def split(threshold: float, up: list[str], above: list[str]) -> list[str]:
+        sides = [line for side, node in (("left", up), ("right", above)) for line in _inside(node, f' pos="{side}"')]
+        return [f"<feature> {tree.place + 1} </feature>", f"<threshold> {threshold!r} </threshold>", *sides]
+
+    root = tree.nested(lambda value: [f"<output> {value!r} </output>"], split)
+    return "".join(f"\t{line}\n" for line in _inside(root, ""))
+
+
+def _inside(node: list[str], side: str) -> list[str]:
+    return [f"\t<split{side}>", *(f"\t\t{line}" for line in node), "\t</split>"]

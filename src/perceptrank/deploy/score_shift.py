@@ -9,12 +9,17 @@ import numpy as np
 
 from perceptrank.deploy.folding import fold_function
 from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.deploy.trees import FloatTrees
 from perceptrank.io.sources import format_of, open_sources
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
 
 SHIFT_FEATURE = "perceptrank_shift"
 _ULP = float(np.finfo(np.float32).eps)
+_BY_FEATURE = (
+    f"as the weight of the feature {SHIFT_FEATURE!r}, which must be 1 for all documents (part=features has it)"
+)
+_IN_LEAVES = "in the leaves of the first tree"
 _NAMED = 3  # features that an error names
 
 
@@ -31,7 +36,7 @@ NO_SHIFT = Shift(0.0, "")
 def given_shift(value: float) -> Shift:
     """Return the shift of a number."""
     rounded = float(np.float32(value))
-    return Shift(rounded, _promise(rounded, f"documents that scored {-rounded:g} or more")) if rounded else NO_SHIFT
+    return Shift(rounded, _promise(rounded, _such(rounded))) if rounded else NO_SHIFT
 
 
 def make_shift(
@@ -81,6 +86,37 @@ def make_shift(
     return _enough(least, size, len(weights), what)
 
 
+def make_tree_shift(given: Any, target: str, model: Any, function: RankingFunction, trees: FloatTrees) -> Shift:
+    """Return a shift that makes scores 0 or more, of a model as trees, by their leaves.
+
+    Parameters
+    ----------
+    given : Shift, "auto", path, stream
+        How much, or for which documents: all, those of a file, or of a stream.
+    target : str
+        Name of the target, for messages.
+    model : learner
+        What is exported.
+    function : RankingFunction
+        What it ranks by.
+    trees : FloatTrees
+        The same as trees.
+    """
+    if isinstance(given, Shift):
+        return given._replace(promise=_promise(given.value, _such(given.value), _IN_LEAVES)) if given.value else given
+    if isinstance(given, str) and given == "auto":
+        least = math.fsum(min(tree.leaves) for tree in trees.trees)
+        return _enough(least, trees.size, len(trees.trees), "all documents", _IN_LEAVES)
+    least, documents = math.inf, 0
+    for block in as_blocks(_opened(given, target, len(function.names)), required=True):
+        for part in block.blocks():
+            aligned = function.aligned(part)
+            scores = model.scores(aligned.with_features(aligned.X.astype(np.float64)))
+            least, documents = min(least, float(np.min(scores)) - trees.dropped), documents + part.n_documents
+    what = f"the {documents:,} documents of {os.fspath(given) if _is_path(given) else 'the stream'}"
+    return _enough(least, trees.size, len(trees.trees), what, _IN_LEAVES)
+
+
 def _opened(given: Any, target: str, n_features: int) -> Blocks:
     if _is_path(given):
         letor: dict[str, Any] = {"n_features": n_features} if format_of(given) == "letor" else {}
@@ -94,7 +130,7 @@ def _is_path(given: Any) -> bool:
     return isinstance(given, (str, os.PathLike))
 
 
-def _enough(least: float, size: float, n: int, what: str) -> Shift:
+def _enough(least: float, size: float, n: int, what: str, how: str = _BY_FEATURE) -> Shift:
     """Return a shift for a least score; what is rounded in float32 has a size."""
     error = 4 * _ULP * (n + 1)
     if least - error * size >= 0.0:
@@ -106,11 +142,13 @@ def _enough(least: float, size: float, n: int, what: str) -> Shift:
         rounded = np.nextafter(rounded, np.float32(np.inf))
     if not np.isfinite(rounded):
         raise ValueError(f"float32 cannot hold a shift of {value:g}: scale the features")
-    return Shift(float(rounded), _promise(float(rounded), what))
+    return Shift(float(rounded), _promise(float(rounded), what, how))
 
 
-def _promise(value: float, what: str) -> str:
-    return (
-        f"{value:g} is added to every score, as the weight of the feature {SHIFT_FEATURE!r}, which must be 1 for all "
-        f"documents (part=features has it): {what} score 0 or more, others may not"
-    )
+def _such(value: float) -> str:
+    return f"documents that scored {-value:g} or more"
+
+
+def _promise(value: float, what: str, how: str = _BY_FEATURE) -> str:
+    others = "" if what == "all documents" else ", others may not"
+    return f"{value:g} is added to every score, {how}: {what} score 0 or more{others}"

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from perceptrank.deploy.additive import Additive, Curve
 from perceptrank.deploy.folding import Folded, Term
 from perceptrank.deploy.programs import find_program, run_program
-from perceptrank.deploy.target import LinearTarget, choice
+from perceptrank.deploy.target import SumTarget, choice
 from perceptrank.kernels.arrays import Floats
 
 DIALECTS = ("duckdb", "postgresql")
@@ -17,10 +18,11 @@ _NEAR = 50  # terms that are added one after the other
 # Of PostgreSQL: bytes of a name before it is cut off, and double precision columns that fit into a row of 8 kB.
 LONGEST_NAME = 63
 MOST_COLUMNS = 1000
+LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SqlQuery(LinearTarget):
+class SqlQuery(SumTarget):
     """A query that adds a column of scores to a table of documents with a column per feature.
 
     Numbers are cast from text to double precision, since a decimal number would be computed with as a decimal.
@@ -42,11 +44,18 @@ class SqlQuery(LinearTarget):
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
         """Return the query."""
-        self._check_names([*(term.name for term in folded.terms()), self.score])
+        return self._written(folded)
+
+    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
+        """Return the query of a model of bins: a CASE for each feature."""
+        return self._written(additive)
+
+    def _written(self, given: Folded | Additive) -> tuple[str, list[str]]:
+        self._check_names([*given.used, self.score])
         notes = ["a document's score is NULL if one of its features is"]
-        if folded.is_sparse:
+        if given.is_sparse:
             notes = ["a feature that is NULL counts as 0, as those that are absent did in learning"]
-        return self._statement(folded, self._table()), notes
+        return self._statement(given, self._table()), notes
 
     def _table(self) -> str:
         return ".".join(map(quoted, self.table.split(".")))
@@ -78,23 +87,50 @@ class SqlQuery(LinearTarget):
                 "features have a weight: export to 'python', 'javascript' or 'onnx', or to sql with dialect='duckdb'"
             )
 
-    def _statement(self, folded: Folded, table: str) -> str:
-        terms = [self._term(term, folded.is_sparse) for term in folded.terms()]
-        if folded.bias:
-            terms.append(self._number(folded.bias))
+    def _statement(self, given: Folded | Additive, table: str) -> str:
+        if isinstance(given, Additive):
+            kind, terms = "a sum of functions of features", [self._case(curve, given) for curve in given.curves]
+        else:
+            kind, terms = "a linear model", [self._term(term, given.is_sparse) for term in given.terms()]
+        if given.bias:
+            terms.append(self._number(given.bias))
         total = _sum(terms)
         return (
-            f"-- Scores of documents: a linear model ({folded.algorithm}) that perceptrank has exported, for "
+            f"-- Scores of documents: {kind} ({given.algorithm}) that perceptrank has exported, for "
             f"{self.dialect}.\nSELECT *, {total} AS {quoted(self.score)}\nFROM {table}\n"
         )
 
+    def _column(self, name: str, *, is_sparse: bool) -> str:
+        column = f"CAST({quoted(name)} AS {_DOUBLE[self.dialect]})"
+        return f"COALESCE({column}, {self._number(0.0)})" if is_sparse else column
+
     def _term(self, term: Term, is_sparse: bool) -> str:
-        column = f"CAST({quoted(term.name)} AS {_DOUBLE[self.dialect]})"
-        if is_sparse:
-            column = f"COALESCE({column}, {self._number(0.0)})"
+        column = self._column(term.name, is_sparse=is_sparse)
         if term.offset:
             column = f"({column} - {self._number(term.offset)})"
         return f"{self._number(term.weight)} * {column}"
+
+    def _case(self, curve: Curve, additive: Additive) -> str:
+        """Return what a feature adds. NULL, NaN and infinity are below no edge in either database, and stay so."""
+        value = self._column(curve.name, is_sparse=False)
+        for mean, inverse in curve.before:
+            value = f"(({value} - {self._number(mean)}) * {self._number(inverse)})"
+        heights = [self._number(height) for height in curve.heights]
+        if not additive.has_steps:
+            heights = [
+                heights[0],
+                *(self._line(value, curve, place) for place in range(len(curve.edges) - 1)),
+                heights[-1],
+            ]
+        edges = [*map(self._number, curve.edges), self._number(LARGEST)]
+        cases = [f"    WHEN {value} <= {edge} THEN {height}" for edge, height in zip(edges, heights, strict=True)]
+        return "\n".join(["CASE", *cases, f"    ELSE {value}", "  END"])
+
+    def _line(self, value: str, curve: Curve, place: int) -> str:
+        low, high = curve.edges[place : place + 2]
+        start, end = curve.heights[place : place + 2]
+        share = f"({value} - {self._number(low)}) / {self._number(high - low)}"
+        return f"{self._number(start)} + {self._number(end - start)} * ({share})"
 
     def _number(self, value: float) -> str:
         return f"CAST('{value!r}' AS {_DOUBLE[self.dialect]})"
@@ -105,9 +141,9 @@ class SqlQuery(LinearTarget):
             return f"DuckDB {_duckdb().__version__}"
         return f"PostgreSQL {self._psql('SHOW server_version;').strip()}"
 
-    def run(self, folded: Folded, text: str, columns: Any) -> Floats:
+    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
         """Return the scores that the database gives to documents, which are put into a temporary table."""
-        names = [term.name for term in folded.terms()]
+        names = given.used
         place = "place"
         while place.lower() in {name.lower() for name in [*names, self.score]}:
             place += "_"

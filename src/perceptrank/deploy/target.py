@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from perceptrank.deploy.folding import Folded, fold_function
+from perceptrank.deploy.additive import Additive, as_sum
+from perceptrank.deploy.folding import Folded
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.io.atomic import replaced_file
 from perceptrank.kernels.arrays import Floats, Ints
@@ -108,31 +109,34 @@ class Target(ABC):
         return [one.name for one in fields(cls)]
 
 
-class LinearTarget(Target):
-    """A target that takes weights of raw features."""
+class SumTarget(Target):
+    """A target that takes a sum over raw features: of weights times features, or of functions of single features."""
 
     def export(self, function: RankingFunction) -> Export:
         """Return a model in the form of this target; raise if it cannot be expressed."""
-        folded = fold_function(function)
-        content, notes = self.write(folded)
-        left_out = len(folded.names) - len(folded.places)
-        if left_out:
-            said = f"{left_out} of {len(folded.names)} features have no weight and are left out"
-            notes = [said, *notes]
-        return Export(self.name, content.encode(), (*folded.notes, *notes))
+        given = as_sum(function)
+        if isinstance(given, Additive):
+            content, notes = self.write_curves(given)
+        else:
+            content, notes = self.write(given)
+        return Export(self.name, content.encode(), (*given.notes, *given.left_out(), *notes))
 
     @abstractmethod
     def write(self, folded: Folded) -> tuple[str, list[str]]:
         """Return the file, and what must be known to use it; raise if the model cannot be expressed."""
 
+    @abstractmethod
+    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
+        """Return the file of a model of bins, and what must be known to use it; raise if it cannot be expressed."""
+
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
         """Return the scores that the engine gives to documents."""
-        folded = fold_function(function)
-        return self.run(folded, export.text, folded.columns(X))
+        given = as_sum(function)
+        return self.run(given, export.text, given.columns(X))
 
     @abstractmethod
-    def run(self, folded: Folded, text: str, columns: Any) -> Floats:
-        """Return the scores that the engine gives to documents, by the columns of features that have a weight."""
+    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
+        """Return the scores that the engine gives to documents, by the columns of the features in use."""
 
 
 def choice(target: str, option: str, value: Any, choices: tuple[str, ...]) -> None:

@@ -1,5 +1,6 @@
 """A rank profile of Vespa."""
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from perceptrank.deploy.additive import Additive, Curve
 from perceptrank.deploy.java_harness import run_harness, version_of
 from perceptrank.deploy.missing_values import Filled, FillingTarget, Input
 from perceptrank.deploy.target import choice
+from perceptrank.deploy.trees import balanced
 from perceptrank.kernels.arrays import Floats
 
 PHASES = ("first", "second")
@@ -30,7 +33,7 @@ _FUNCTION = re.compile(r"function (\w+)\(\) \{\n +expression: (.+)\n")
 _FILLED = re.compile(rf"if \(isNan\((.+)\) == 1, (-?{_NUMBER}), \1\)")
 
 _PROFILE = """\
-# A linear model ({algorithm}) that perceptrank has exported, in double precision.
+# {kind} ({algorithm}) that perceptrank has exported, in double precision.
 rank-profile {name} inherits {inherits} {{
 
     # The features: change what computes one where it is made otherwise, and keep the name of its function.
@@ -92,15 +95,38 @@ class VespaProfile(FillingTarget):
         terms, functions = [], []
         for one, (_, weight, offset) in zip(filled.inputs, filled.folded.terms(), strict=True):
             function = f"{'missing' if one.is_indicator else 'feature'}_{words[one.name]}"
-            functions.append(
-                f"    function {function}() {{\n        expression: {self._expression(one, words)}\n    }}\n"
-            )
+            functions.append(_function(function, self._expression(one, words)))
             value = f"({function} {'-' if offset > 0.0 else '+'} {abs(offset)!r})" if offset else function
             terms.append((weight, f" * {value}"))
         if filled.folded.bias:
             terms.append((filled.folded.bias, ""))
-        text = _PROFILE.format(
-            algorithm=filled.folded.algorithm,
+        text = self._profile("A linear model", filled.folded.algorithm, functions, terms)
+        return text, [*notes, *self._notes(takes_missing=filled.takes_missing)]
+
+    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
+        """Return the rank profile of a model of bins: a function for each feature, and one of what it adds."""
+        words, notes = self._words(additive.used)
+        terms, functions = [], []
+        for curve in additive.curves:
+            word = words[curve.name]
+            value = f"feature_{word}"
+            functions.append(_function(value, self._reference(curve.name, words)))
+            for mean, inverse in curve.before:
+                value = f"(({value} - ({mean!r})) * {inverse!r})"
+            if curve.before:
+                functions.append(_function(f"scaled_{word}", value))
+                value = f"scaled_{word}"
+            functions.append(_function(f"curve_{word}", _conditions(curve, value, has_steps=additive.has_steps)))
+            terms.append((1.0, f" * curve_{word}"))
+        if additive.bias:
+            terms.append((additive.bias, ""))
+        text = self._profile("A sum of functions of features", additive.algorithm, functions, terms)
+        return text, [*notes, *self._notes(takes_missing=False)]
+
+    def _profile(self, kind: str, algorithm: str, functions: list[str], terms: list[tuple[float, str]]) -> str:
+        return _PROFILE.format(
+            kind=kind,
+            algorithm=algorithm,
             name=self.profile_name,
             inherits=self.inherits,
             functions="".join(functions),
@@ -108,7 +134,6 @@ class VespaProfile(FillingTarget):
             count="" if self.rerank_count is None else f"        rerank-count: {self.rerank_count}\n",
             terms="\n".join(f"            {line}" for line in _signed(terms)),
         )
-        return text, [*notes, *self._notes(filled)]
 
     def _words(self, names: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
         """Return a word of Vespa's for each feature, no two of which differ in case only."""
@@ -143,14 +168,14 @@ class VespaProfile(FillingTarget):
             return f"isNan({value})"
         return value if one.fill is None else f"if (isNan({value}) == 1, {one.fill!r}, {value})"
 
-    def _notes(self, filled: Filled) -> list[str]:
+    def _notes(self, *, takes_missing: bool) -> list[str]:
         notes = []
         if self.source == "attribute":
             notes.append(
                 "a draft: each feature is the attribute of its name, of type double (one of type float has 7 digits); "
                 "change the functions of those that are made otherwise"
             )
-        if filled.takes_missing:
+        if takes_missing:
             notes.append("a feature without value (NaN in Vespa) counts as what the model takes for a missing one")
         else:
             notes.append("a document that has no value for a feature (NaN in Vespa) is ranked last")
@@ -164,20 +189,22 @@ class VespaProfile(FillingTarget):
         """Name the version of Vespa."""
         return f"Vespa {version_of(harness, 'searchlib')}, its ranking expressions in Java"
 
-    def ask(self, harness: str, filled: Filled, text: str, columns: Any) -> Floats:
+    def ask(self, harness: str, names: tuple[str, ...], text: str, columns: Any) -> Floats:
         """Return the scores that Vespa gives to documents, by a schema that has an attribute per feature."""
-        words, _ = self._words(filled.names)
+        words, _ = self._words(names)
         fields = "".join(f"field {word} type double {{\n indexing: attribute\n }}\n" for word in words.values())
         parents = "" if self.inherits == "default" else f"rank-profile {self.inherits} {{}}\n"
         schema = f"schema documents {{\ndocument documents {{\n{fields}}}\n{parents}{text}}}\n"
-        references = [self._reference(name, words) for name in filled.names]
+        references = [self._reference(name, words) for name in names]
         return run_harness(harness, {"schema.sd": schema}, references, columns, missing="NaN")
 
-    def emulate(self, filled: Filled, text: str, columns: Any) -> Floats:
+    def emulate(self, names: tuple[str, ...], text: str, columns: Any) -> Floats:
         """Return the scores that the rank profile means: its functions and terms are read from it."""
-        words, _ = self._words(filled.names)
-        given = {self._reference(name, words): columns[:, j] for j, name in enumerate(filled.names)}
-        values = {name: _computed(expression, given) for name, expression in _FUNCTION.findall(text)}
+        words, _ = self._words(names)
+        given = {self._reference(name, words): columns[:, j] for j, name in enumerate(names)}
+        values: dict[str, Any] = {}
+        for name, expression in _FUNCTION.findall(text):
+            values[name] = _computed(expression, given, values)
         scores: Floats = np.zeros(len(columns))
         for sign, weight, shifted, way, offset, plain in _read_terms(text):
             product: Any = float(sign + weight)
@@ -205,11 +232,55 @@ def _read_terms(text: str) -> Iterator[tuple[str, ...]]:
         yield tuple(part or "" for part in found.groups())
 
 
-def _computed(expression: str, given: dict[str, Any]) -> Any:
+def _function(name: str, expression: str) -> str:
+    return f"    function {name}() {{\n        expression: {expression}\n    }}\n"
+
+
+def _conditions(curve: Curve, value: str, *, has_steps: bool) -> str:
+    """Return what a feature adds, by bisection of its edges; NaN stays NaN, which is above every edge."""
+    leaves = [repr(height) for height in curve.heights]
+    if not has_steps:
+        leaves = [leaves[0], *(_line(curve, value, place) for place in range(len(curve.edges) - 1)), leaves[-1]]
+    inner = balanced(curve.edges, leaves, lambda edge, up, above: f"if ({value} <= {edge!r}, {up}, {above})")
+    return f"if (isNan({value}) == 1, {value}, {inner})"
+
+
+def _line(curve: Curve, value: str, place: int) -> str:
+    low, high = curve.edges[place : place + 2]
+    start, end = curve.heights[place : place + 2]
+    return f"{start!r} + ({end - start!r}) * (({value} - ({low!r})) / {high - low!r})"
+
+
+def _computed(expression: str, given: dict[str, Any], made: dict[str, Any]) -> Any:
+    """Return the value of a function, by rank features and the functions before it."""
     filled = _FILLED.fullmatch(expression)
     if filled is not None:
         value = given[filled[1]]
         return np.where(np.isnan(value), float(filled[2]), value)
     if expression.startswith("isNan("):
         return np.isnan(given[expression[len("isNan(") : -1]]).astype(np.float64)
-    return given[expression]
+    if expression in given:
+        return given[expression]
+    return _evaluated(ast.parse(expression.replace("if (", "choose("), mode="eval").body, made)
+
+
+def _evaluated(node: ast.expr, made: dict[str, Any]) -> Any:
+    """Return the value of an expression of numbers, functions, and conditions."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return made[name]
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return -_evaluated(inner, made)
+        case ast.BinOp(left=left, op=how, right=right):
+            operation = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}[type(how)]
+            return operation(_evaluated(left, made), _evaluated(right, made))
+        case ast.Compare(left=left, ops=[how], comparators=[right]):
+            one, other = _evaluated(left, made), _evaluated(right, made)
+            return one == other if isinstance(how, ast.Eq) else one <= other
+        case ast.Call(func=ast.Name(id="isNan"), args=[inner]):
+            return np.isnan(_evaluated(inner, made))
+        case ast.Call(func=ast.Name(id="choose"), args=[condition, one_way, other_way]):
+            return np.where(_evaluated(condition, made), _evaluated(one_way, made), _evaluated(other_way, made))
+    raise ValueError(f"the rank profile has an expression that cannot be read: {ast.unparse(node)!r}")

@@ -82,12 +82,18 @@ class FourierFeatures(RandomFeatures):
 
     def _take(self, median: MedianDistance, n_inputs: int) -> None:
         """Set the width by a median; keep that if the width moves on."""
-        self.n_inputs, self.width_ = n_inputs, (self.relative_width * median.value) or 1.0
+        width = self.relative_width * median.value if median.value else 1.0
+        if not 0.0 < width < math.inf:
+            raise ValueError(
+                f"{self.name} cannot have a width of {self.relative_width:g} times the median distance of documents, "
+                f"{median.value:g}: scale the features first, or give width"
+            )
+        self.n_inputs, self.width_ = n_inputs, width
         self.frozen = median.n_documents >= self.after
         self._median = None if self.frozen else median
 
     def _write_random(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        scale = self.norm_for(X.shape[1]) / math.sqrt(self.n_features // 2)
+        scale = self.factor_in(X.dtype, self.norm_for(X.shape[1]) / math.sqrt(self.n_features // 2))
         for width, start, stop in self._spans(X, offsets, learning=learning):
             with np.errstate(over="ignore"):
                 factor = X.dtype.type(1.0 / (2.0 * math.pi) / width)
@@ -95,7 +101,7 @@ class FourierFeatures(RandomFeatures):
                 raise ValueError(
                     f"{self.name} cannot divide {X.dtype} features by a width of {width:g}: scale the features first"
                 )
-            self._write_waves(X[start:stop], factor, X.dtype.type(scale), outputs[start:stop], first)
+            self._write_waves(X[start:stop], factor, scale, outputs[start:stop], first)
 
     @abstractmethod
     def _write_waves(self, X: Features, factor: Any, scale: Any, outputs: Features, first: int) -> None:

@@ -73,8 +73,16 @@ class MedianDistance:
 
 
 def distances(X: Features) -> Floats:
-    """Return the Euclidean distances of all pairs of rows, in the order of the first row, then of the second."""
+    """Return the Euclidean distances of all pairs of rows, in the order of the first row, then of the second.
+
+    Gaps are divided by a power of 2 of their size, which changes no bit but keeps the squares of very small ones.
+    """
     rows = X.astype(np.float64)
+    found = []
     with np.errstate(over="ignore", invalid="ignore"):
-        found = [np.sqrt(np.square(rows[i + 1 :] - rows[i]).sum(axis=1)) for i in range(len(rows) - 1)]
+        for i in range(len(rows) - 1):
+            gaps = rows[i + 1 :] - rows[i]
+            power = np.minimum(np.frexp(np.abs(gaps).max(axis=1))[1], 0)
+            lengths = np.sqrt(np.square(np.ldexp(gaps, -power[:, None])).sum(axis=1))
+            found.append(np.ldexp(lengths, power))
     return np.concatenate(found) if found else np.zeros(0)

@@ -39,6 +39,17 @@ class RandomFeatures(WritingTransform):
             return self.norm
         return _SHARE * math.sqrt(n_features) if self.beside else 1.0
 
+    def factor_in(self, dtype: Any, factor: float) -> Any:
+        """Return what random features are multiplied by, in the precision of features; raise if it cannot hold that."""
+        with np.errstate(over="ignore"):
+            held = np.dtype(dtype).type(factor)
+        if not np.finfo(dtype).tiny <= held < math.inf:
+            raise ValueError(
+                f"{self.name} cannot multiply {np.dtype(dtype)} features by {factor:g}: take another norm than "
+                f"{self.norm!r}"
+            )
+        return held
+
     def sparse_form(self) -> Transform:
         """Raise `TypeError`: random features are dense."""
         raise TypeError(

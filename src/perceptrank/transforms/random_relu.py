@@ -81,12 +81,17 @@ class RandomRelu(RandomFeatures):
         return self.norm_for(n_features) * math.sqrt(2.0 / self.n_features)
 
     def _write_random(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        n_features, number = X.shape[1], np.dtype(X.dtype).type
+        n_features = X.shape[1]
+        factor = self.factor_in(X.dtype, self.factor_for(n_features) / math.sqrt(n_features))
         panels = self.directions(n_features).panels(X.dtype)
         tiles: Features = aligned((N_TILES, n_features + 1, ROWS), X.dtype)
-        tiles[:, -1] = self.bias * self.factor_for(n_features)
+        with np.errstate(over="ignore"):
+            tiles[:, -1] = self.bias * self.factor_for(n_features)
+        if not math.isfinite(tiles[0, -1, 0]):
+            raise ValueError(
+                f"{self.name} cannot add a bias of {self.bias:g} to {X.dtype} features: take a smaller one"
+            )
         products: Features = aligned((ROWS, panel_width(X.dtype)), X.dtype)
-        factor: Any = number(self.factor_for(n_features) / math.sqrt(n_features))
         relu_pass(read_only(X), factor, panels, self.n_features, outputs, first, tiles, products)
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:

@@ -1,0 +1,196 @@
+"""Models of bins as sums of functions of single raw features."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from perceptrank.deploy.folding import Folded, fold_function, linear_form, refusal
+from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.deploy.thresholds import RISING, raw_thresholds
+from perceptrank.kernels.arrays import Floats
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.transforms.bins import Bins
+from perceptrank.transforms.transform import Transform
+
+
+class Curve(NamedTuple):
+    """The part of the score that a feature adds, as a function of it.
+
+    Attributes
+    ----------
+    name, place : str, int
+        The feature, and its column.
+    before : tuple of (mean, inverse)
+        What becomes of the feature first, one after the other: (x - mean) * inverse. None for steps.
+    edges : tuple of float
+        In rising order.
+    heights : tuple of float
+        Of steps, one more than edges: up to and including the first edge, from there to the second, ..., above the
+        last. Of lines, one at each edge, beyond which the function is constant.
+    """
+
+    name: str
+    place: int
+    before: tuple[tuple[float, float], ...]
+    edges: tuple[float, ...]
+    heights: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Additive:
+    """A model as a sum of piecewise constant, or of piecewise linear functions of raw features, and a constant.
+
+    Attributes
+    ----------
+    algorithm : str
+        The learner's name.
+    curves : tuple of Curve
+        Of the features that change the score.
+    has_steps : bool
+        True if they are piecewise constant, False if piecewise linear.
+    bias : float
+        The constant.
+    n_features : int
+        Number of all features.
+    are_edges_data : bool
+        True if edges are values that features of documents had, as no statistics have changed since they were found.
+    notes : tuple of str
+        What must be known of the features.
+    """
+
+    algorithm: str
+    curves: tuple[Curve, ...]
+    has_steps: bool
+    bias: float
+    n_features: int
+    are_edges_data: bool
+    notes: tuple[str, ...]
+
+    is_sparse: ClassVar[bool] = False  # bins take dense features only, of which none may be absent
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of the features that change the score."""
+        return tuple(curve.name for curve in self.curves)
+
+    @property
+    def places(self) -> Any:
+        """Columns of these features."""
+        return np.array([curve.place for curve in self.curves])
+
+    def columns(self, X: AnyFeatures) -> Any:
+        """Return the columns of these features, dense and in double precision."""
+        dense = X.toarray() if isinstance(X, SparseFeatures) else X
+        return np.asarray(dense, np.float64)[:, self.places]
+
+    def left_out(self) -> list[str]:
+        """Say how many features change no score."""
+        n = self.n_features - len(self.curves)
+        return [f"{n} of {self.n_features} features change no score and are left out"] if n else []
+
+
+def as_sum(function: RankingFunction) -> Folded | Additive:
+    """Return a model as a sum over raw features: of functions of them, if there are bins, or of products."""
+    return read_additive(function) or fold_function(function)
+
+
+def read_additive(function: RankingFunction) -> Additive | None:
+    """Return a model of bins as a sum of functions of features; None if it has no bins.
+
+    Before the bins there may be transforms that rise with each feature (those that are linear, if bins are hats), and
+    after them linear ones; raise if there are others.
+    """
+    places = [place for place, one in enumerate(function.transforms) if type(one) is Bins]
+    if not places:
+        return None
+    bins = function.transforms[places[0]]
+    assert isinstance(bins, Bins)
+    before, after = function.transforms[: places[0]], function.transforms[places[0] + 1 :]
+    n, n_each = len(function.names), bins.n_outputs(1)
+    has_steps = bins.kind != "hat"
+    for transform in before:
+        if type(transform) not in RISING:
+            raise refusal(transform, function)
+        if not has_steps and linear_form(transform, n) is None:
+            raise ValueError(
+                f"{function.algorithm} ranks by hats of features after {transform!r}, which are not linear between "
+                "edges: export to 'onnx', or learn again with kind='one-hot' or 'thermometer' of the bins"
+            )
+    outputs = tuple(map(str, range(n * n_each)))
+    folded = fold_function(replace(function, names=outputs, is_named=True, transforms=after))
+    weights = folded.weights.reshape(n, n_each)
+    make = _steps if has_steps else _lines
+    curves, bias = [], folded.constant
+    for place, curve in enumerate(make(function.names, bins, before, weights)):
+        if len(curve.heights) > 1:
+            curves.append(curve._replace(place=place))
+        else:
+            bias += curve.heights[0]
+    if not curves:
+        raise ValueError("no feature changes the score of a document: there is nothing to export")
+    notes = [*function.notes(), *folded.notes]
+    if not bins.frozen or any(one.learns and not getattr(one, "frozen", False) for one in before):
+        notes.append("edges of bins are those that the model has now: export it again when it has learned on")
+    return Additive(
+        function.algorithm,
+        tuple(curves),
+        has_steps,
+        bias,
+        n,
+        not any(one.learns for one in before),
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+def _steps(names: tuple[str, ...], bins: Bins, before: list[Transform], weights: Floats) -> list[Curve]:
+    levels = weights
+    if bins.kind == "thermometer":
+        levels = np.concatenate([np.zeros((len(weights), 1)), np.cumsum(weights, axis=1)], axis=1)
+    thresholds = raw_thresholds(before, bins.edges)
+    curves = []
+    for name, edges, own in zip(names, thresholds.tolist(), levels.tolist(), strict=True):
+        below = sum(edge == -np.inf for edge in edges)  # of which every document is above
+        kept: list[float] = []
+        heights = [own[below]]
+        for place, edge in enumerate(edges[below:], below + 1):
+            if edge == np.inf:
+                break
+            if kept and kept[-1] == edge:  # above equal edges are documents of the bin after the last of them
+                heights[-1] = own[place]
+            else:
+                kept.append(edge)
+                heights.append(own[place])
+        curves.append(_merged(Curve(name, 0, (), tuple(kept), tuple(heights))))
+    return curves
+
+
+def _merged(curve: Curve) -> Curve:
+    """Return steps without edges at which there is no step."""
+    edges, heights = [], [curve.heights[0]]
+    for edge, height in zip(curve.edges, curve.heights[1:], strict=True):
+        if height != heights[-1]:
+            edges.append(edge)
+            heights.append(height)
+    return curve._replace(edges=tuple(edges), heights=tuple(heights))
+
+
+def _lines(names: tuple[str, ...], bins: Bins, before: list[Transform], weights: Floats) -> list[Curve]:
+    n = len(names)
+    forms = [form for form in (linear_form(transform, n) for transform in before) if form is not None]
+    curves = []
+    for j, name in enumerate(names):
+        edges, firsts = np.unique(bins.edges[j], return_index=True)
+        heights = weights[j, firsts]
+        own = tuple((float(mean[j]), float(inverse[j])) for mean, inverse in forms)
+        if not np.isfinite(np.diff(edges)).all() or not np.isfinite(np.diff(heights)).all():
+            raise ValueError(f"edges of feature {name!r} are further apart than double precision holds: scale it")
+        if any(inverse == 0.0 for _, inverse in own):  # a constant feature
+            value = 0.0
+            for mean, inverse in own:
+                value = (value - mean) * inverse
+            heights = np.interp([value], edges, heights)
+        elif (heights == heights[0]).all():
+            heights = heights[:1]
+        curves.append(Curve(name, 0, own, tuple(edges.tolist()), tuple(heights.tolist())))
+    return curves

@@ -1,0 +1,91 @@
+"""Raw thresholds: values at which functions of raw features that rise cross the edges of bins."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from perceptrank.deploy.folding import linear_form
+from perceptrank.kernels.arrays import Floats
+from perceptrank.transforms.clip import Clip
+from perceptrank.transforms.running import RunningStandardizer
+from perceptrank.transforms.running_spread import RunningSpread
+from perceptrank.transforms.signed_log import SignedLog
+from perceptrank.transforms.transform import Transform
+
+RISING = (Clip, RunningSpread, RunningStandardizer, SignedLog)
+_BITS = 64
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def raw_thresholds(transforms: list[Transform], edges: Floats) -> Floats:
+    """Return raw thresholds of edges that features have after some of the `RISING` transforms.
+
+    The transformed feature is above an edge if and only if the raw one is above the threshold, which is the largest
+    number of double precision that is not: so no document changes its bin by rounding. It is found by bisection.
+
+    Parameters
+    ----------
+    transforms : list of Transform
+        What features go through, one after the other.
+    edges : array of shape (features, edges)
+        Edges of the transformed features.
+
+    Returns
+    -------
+    array of shape (features, edges)
+        Infinite where no finite number is above the edge, minus infinite where all are.
+
+    >>> raw_thresholds([Clip(2.0)], np.array([[-3.0, 1.0, 2.0]]))
+    array([[-inf,   1.,  inf]])
+    """
+    if not transforms:
+        return edges.copy()
+    return last_not_above(lambda X: _transformed(transforms, X), edges.T).T
+
+
+def last_not_above(rising: Callable[[Floats], Floats], edges: Floats) -> Floats:
+    """Return for each edge the largest number at which a function that rises is not above it."""
+    low, high = np.full(edges.shape, -_LARGEST), np.full(edges.shape, _LARGEST)
+    always, never = rising(low) > edges, rising(high) <= edges
+    lows, highs = _numbered(low), _numbered(high)
+    for _ in range(_BITS):
+        middles = (lows >> 1) + (highs >> 1) + (lows & highs & 1)
+        above = rising(_number(middles)) > edges
+        lows, highs = np.where(above, lows, middles), np.where(above, middles, highs)
+    found: Floats = np.where(always, -np.inf, np.where(never, np.inf, _number(lows)))
+    return found
+
+
+def _numbered(values: Floats) -> Any:
+    """Return whole numbers in the same order as numbers of double precision, neighbours of which are neighbours."""
+    bits = values.view(np.int64)
+    return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
+
+
+def _number(numbers: Any) -> Floats:
+    bits = np.where(numbers < 0, numbers ^ np.int64(2**63 - 1), numbers)
+    values: Floats = bits.view(np.float64)
+    return values
+
+
+def _transformed(transforms: list[Transform], X: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        for transform in transforms:
+            X = _after(transform, X)
+    return X
+
+
+def _after(transform: Transform, X: Floats) -> Floats:
+    """Return what a transform makes of features in double precision, to the bit, whatever their size."""
+    if isinstance(transform, Clip):
+        return np.clip(X, -transform.limit, transform.limit)
+    if isinstance(transform, RunningSpread) and transform.count:
+        deviation = transform.deviation
+        return np.where(deviation > 0.0, X / np.where(deviation > 0.0, deviation, 1.0), 0.0)
+    form = linear_form(transform, X.shape[1])
+    if form is not None:
+        mean, inverse = form
+        return np.where(inverse > 0.0, (X - mean) * inverse, 0.0)
+    made = transform.apply(X, np.array([0, len(X)]))
+    return np.asarray(made, np.float64)
