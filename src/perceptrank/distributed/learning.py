@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple
 
 from perceptrank.distributed.checkpoints import Checkpoint
-from perceptrank.distributed.executors import Executor, InProcess, Outcome, Task
+from perceptrank.distributed.executors import Executor, Outcome, Task, executor_of
 from perceptrank.distributed.mixing import MIXED_BY, MixedBy, Ranker, check_mixable, mixed
 from perceptrank.distributed.shards import Shard, as_shards
 from perceptrank.evaluation.trace import Trace
@@ -133,7 +133,7 @@ def learn(
     if timeout is not None:
         check_positive("timeout", timeout)
     recorded = tuple([ranker._own_measure()] if measures is None else parse_all(measures))
-    executor = _executor(client, timeout)
+    executor = executor_of(client, timeout)
     found = _shards(parts, shards, assume_grouped, options)
     kept: list[list[Trace]] = []
     kept_in = None
@@ -180,19 +180,6 @@ def _run_epoch(
         if progress is not None:
             progress(Progress(epoch, epochs, len(outcomes), len(shards), outcome.means))
     return [outcomes[number] for number in range(len(shards))]
-
-
-def _executor(client: Any, timeout: float | None) -> Executor:
-    if client is None:
-        return InProcess()
-    if hasattr(client, "map") and hasattr(client, "submit"):
-        from perceptrank.distributed.dask_executor import DaskExecutor
-
-        return DaskExecutor(client, timeout)
-    if hasattr(client, "map"):
-        executor: Executor = client
-        return executor
-    raise TypeError(f"client must be a distributed.Client, an Executor or None, got {type(client).__name__}")
 
 
 def _shards(parts: Any, shards: int | None, assume_grouped: bool, options: dict[str, Any]) -> list[Shard]:

@@ -147,7 +147,7 @@ def as_shards(parts: Any, shards: int | None = None, options: dict[str, Any] | N
     return made
 
 
-def shard_error(number: int, name: str, where: str, error: BaseException) -> ShardError:
-    """Return the error of a shard, with what the worker said."""
+def shard_error(of: str, number: int, name: str, where: str, error: BaseException) -> ShardError:
+    """Return the error of a shard, or of whatever the work is done with, with what the worker said."""
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return ShardError(number, f"shard {number} ({name}) failed{where}: {said}")
+    return ShardError(number, f"{of} {number} ({name}) failed{where}: {said}")
