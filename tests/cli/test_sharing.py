@@ -53,14 +53,14 @@ def test_what_is_refused(run, files, options, message):
 def test_files_are_learned_on_local_processes(run, files, tmp_path):
     pytest.importorskip("distributed")
     model, trace, folder = tmp_path / "model.json", tmp_path / "trace.npz", tmp_path / "epochs"
-    options = ["--workers", 1, "--epochs", 2, "--save", model, "--trace", trace, "--keep-epochs", folder]
+    options = ["--workers", 1, "--epochs", 2, "--shards", 5, "--save", model, "--trace", trace, "--keep-epochs", folder]
     result = run("learn", *files, "--dask", *options, "--record", "ap", "--json")
-    expected, _ = pr.distributed.learn(pr.ListwisePerceptron(), files, epochs=2, measures="ap")
+    expected, _ = pr.distributed.learn(pr.ListwisePerceptron(), files, epochs=2, measures="ap", shards=5)
     assert pr.load(model).as_document() == expected.as_document()
     assert pr.load(folder / "model.json").as_document() == expected.as_document()
     assert len(pr.Trace.load(trace)) == 120
     rows = json.loads(result.stdout)["rows"]
-    assert [(row["epoch"], row["shards"], row["queries"]) for row in rows] == [(1, 3, 60), (2, 3, 60)]
+    assert [(row["epoch"], row["shards"], row["queries"]) for row in rows] == [(1, 5, 60), (2, 5, 60)]
     assert "dashboard of the cluster: http" in result.stderr
 
 

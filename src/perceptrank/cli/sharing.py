@@ -136,6 +136,7 @@ def learn_from_shards(
     check_files(reading)
     check_mixable(learner)
     first, start = learner.n_queries, time.perf_counter()
+    options = reading.options() | ({"names": learner._needed_names} if learner._needed_names else {})
     epochs = sharing.epochs or 5
     with sharing.client() as client, ProgressBar("learning") as bar:
 
@@ -154,7 +155,7 @@ def learn_from_shards(
             shards=sharing.shards,
             checkpoint=sharing.folder,
             progress=tell,
-            **reading.options(),
+            **options,
         )
     whole = pr.Trace.concatenate(one for epoch in learned.traces for one in epoch)
     if trace is not None:

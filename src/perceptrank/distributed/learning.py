@@ -96,7 +96,9 @@ def learn(
     mixed_by : "queries", "updates" or "uniform"
         Weights of shards in the mean: in proportion to their queries, to their updates, or equal.
     shards : int, optional
-        Join neighbouring files or streams to so many shards; partitions of a DataFrame after the shuffle.
+        Make so many shards of files or streams: neighbours are joined if there are more of them; if there are fewer,
+        stores, plain LETOR text and streams in memory are split between queries. Number of partitions of a DataFrame
+        after the shuffle.
     checkpoint : path, optional
         Folder to keep the ranker in after each epoch. If it has that of the same run, learning goes on from there: the
         result is that of a run that never stopped.
