@@ -4,6 +4,7 @@ python benchmarks/scaling.py quality [--shards 1 2 8 64 1000]
 python benchmarks/scaling.py speed [--gigabytes 2.1] [--folder /tmp]
 python benchmarks/scaling.py bytes
 python benchmarks/scaling.py kills [--runs 30]
+python benchmarks/scaling.py others [--gigabytes 0.4] [--timeout 120]
 
 Times are ratios of one run, best of several, which take turns. Data of `quality` are MQ2008 (`real_streams.FOLDER`) and
 a simulated stream, dealt to shards query by query; what is measured is NDCG@10 on queries that were never learned from.
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cluster_rankers import others
 from ratios import best_of
 from real_streams import FOLDER
 
@@ -166,19 +168,22 @@ def _with_a_kill(client: Any, parts: list[pr.QueryStream], rng: np.random.Genera
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["quality", "speed", "bytes", "kills"])
+    parser.add_argument("what", choices=["quality", "speed", "bytes", "kills", "others"])
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 8, 64, 1000])
-    parser.add_argument("--gigabytes", type=float, default=2.1)
+    parser.add_argument("--gigabytes", type=float, help="2.1, or 0.4 beside others")
     parser.add_argument("--folder")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--timeout", type=float, default=120.0)
     given = parser.parse_args()
     if given.what == "quality":
         quality(given.shards)
     elif given.what == "speed":
-        speed(given.gigabytes, given.folder, given.repeats)
+        speed(given.gigabytes or 2.1, given.folder, given.repeats)
     elif given.what == "bytes":
         bytes_moved()
+    elif given.what == "others":
+        others(given.gigabytes or 0.4, given.folder, given.timeout, [0.3, 0.7])
     else:
         kills(given.runs)
 

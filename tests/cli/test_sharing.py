@@ -1,11 +1,13 @@
-"""`learn --dask`: the options, and a run on processes of this machine."""
+"""`learn --dask` and `compare --dask`: the options, and runs on processes of this machine."""
 
+import contextlib
 import json
 
 import pytest
 
 import perceptrank as pr
 from perceptrank.cli.sharing import with_address
+from perceptrank.learners.registry import unregister
 
 
 @pytest.mark.parametrize(
@@ -51,12 +53,47 @@ def test_what_is_refused(run, files, options, message):
 def test_files_are_learned_on_local_processes(run, files, tmp_path):
     pytest.importorskip("distributed")
     model, trace, folder = tmp_path / "model.json", tmp_path / "trace.npz", tmp_path / "epochs"
-    options = ["--workers", 1, "--epochs", 2, "--save", model, "--trace", trace, "--keep-epochs", folder]
+    options = ["--workers", 1, "--epochs", 2, "--shards", 5, "--save", model, "--trace", trace, "--keep-epochs", folder]
     result = run("learn", *files, "--dask", *options, "--record", "ap", "--json")
-    expected, _ = pr.distributed.learn(pr.ListwisePerceptron(), files, epochs=2, measures="ap")
+    expected, _ = pr.distributed.learn(pr.ListwisePerceptron(), files, epochs=2, measures="ap", shards=5)
     assert pr.load(model).as_document() == expected.as_document()
     assert pr.load(folder / "model.json").as_document() == expected.as_document()
     assert len(pr.Trace.load(trace)) == 120
     rows = json.loads(result.stdout)["rows"]
-    assert [(row["epoch"], row["shards"], row["queries"]) for row in rows] == [(1, 3, 60), (2, 3, 60)]
+    assert [(row["epoch"], row["shards"], row["queries"]) for row in rows] == [(1, 5, 60), (2, 5, 60)]
     assert "dashboard of the cluster: http" in result.stderr
+
+
+PLUGIN = """
+import perceptrank as pr
+
+class Means(pr.NumpyLearner):
+    algorithm = "means"
+    def update(self, scores, X, relevance):
+        return relevance / max(relevance.sum(), 1) - 1 / len(relevance)
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    path = tmp_path / "means.py"
+    path.write_text(PLUGIN)
+    yield path
+    with contextlib.suppress(ValueError):
+        unregister("means")
+
+
+@pytest.mark.filterwarnings("default")
+def test_learners_are_compared_on_local_processes(run, files, plugin):
+    """Also those of plugins, whose content workers are given: they have not loaded the file."""
+    pytest.importorskip("distributed")
+    options = ["--algorithm", "slam", "--algorithm", "means", "--learning-rate", "0.1,1", "--record", "ap", "--json"]
+    here = json.loads(run("--plugin", plugin, "compare", *files, *options).stdout)
+    there = json.loads(run("--plugin", plugin, "compare", *files, *options, "--dask", "--workers", 1).stdout)
+    assert there["rows"] == here["rows"]
+    assert {row["name"] for row in there["rows"]} == {"slam 0.1", "slam 1", "means 0.1", "means 1"}
+
+
+def test_what_compare_refuses(run, files):
+    assert "--workers can only be given with --dask" in run("compare", *files, "--workers", 2, code=1).output
+    assert "standard input cannot be one" in run("compare", "-", "--dask", code=1).output

@@ -5,6 +5,7 @@ import pytest
 
 import perceptrank as pr
 from perceptrank.distributed import InProcess, ShardError, learn, mix
+from perceptrank.learners.registry import from_document
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_an_epoch_is_a_pass_from_the_common_state_and_a_mixture(stream, kind):
     parts = shards_of(stream, 3)
     common, traces = kind(), []
     for _ in range(3):
-        apart = [pr.learners.registry.from_document(common.as_document()) for _ in parts]
+        apart = [from_document(common.as_document()) for _ in parts]
         traces.append([one.learn(part) for one, part in zip(apart, parts, strict=True)])
         common = mix(common, apart)
     ranker = kind()

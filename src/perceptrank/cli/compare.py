@@ -13,6 +13,7 @@ from perceptrank.cli.making import has_setting, kinds_of, make_learner, parse_ra
 from perceptrank.cli.options import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
+from perceptrank.cli.sharing import Cluster, check_files
 from perceptrank.cli.streams import complain
 from perceptrank.cli.tables import console, interval, is_wide, make_table, plain, show
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from perceptrank.evaluation.trace import Trace
     from perceptrank.learners.learner import Learner
+    from perceptrank.measures import Measure
 
 _REFRESH_SECONDS = 0.25
 
@@ -40,14 +42,18 @@ def compare(
     plot: MeansPlot = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.")] = 0,
     reading: Reading,
+    cluster: Cluster,
     as_json: AsJson = False,
 ) -> None:
     """Compare learners and learning rates in one pass, and say which differences are significant.
+
+    With --dask, each learner is one task of a cluster, which reads the files; the results are the same.
 
     Example: perceptrank compare train.txt.gz --algorithm slam --algorithm listwise --learning-rate 1e-4:1:9
     """
     from perceptrank.measures import parse_all
 
+    cluster.check()
     if plot is not None:
         from perceptrank.evaluation.plots import check_drawable
 
@@ -56,10 +62,11 @@ def compare(
     learners = _learners(algorithm or ["all"], rates, settings.given())
     recorded = parse_all(record or DEFAULT_RECORD)
     start = time.perf_counter()
-    shown = _LiveTable(list(learners), str(recorded[0]), start)
-    with ProgressBar("comparing") as bar, shown:
-        blocks = reading.blocks(_nothing if shown.is_live else bar)
-        result = pr.compare(learners, blocks, recorded, n_threads=reading.n_threads, on_block=shown, on_error="drop")
+    result = (
+        _compared(learners, recorded, reading, start)
+        if cluster.dask is None
+        else _compared_on(cluster, learners, recorded, reading)
+    )
     for name, reason in result.dropped.items():
         complain(f"warning: {name} did not come to the end: {reason}")
     if plot is not None:
@@ -87,6 +94,25 @@ def compare(
     show(rows, title=title, as_json=as_json, extra=extra, shown=shown_rows)
     if not as_json:
         print("behind: the best mean minus this one; significant: all of its interval is above 0.")
+
+
+def _compared(
+    learners: "dict[str, Learner]", recorded: "list[Measure]", reading: Reading, start: float
+) -> "pr.Comparison":
+    shown = _LiveTable(list(learners), str(recorded[0]), start)
+    with ProgressBar("comparing") as bar, shown:
+        blocks = reading.blocks(_nothing if shown.is_live else bar)
+        return pr.compare(learners, blocks, recorded, n_threads=reading.n_threads, on_block=shown, on_error="drop")
+
+
+def _compared_on(
+    cluster: Cluster, learners: "dict[str, Learner]", recorded: "list[Measure]", reading: Reading
+) -> "pr.Comparison":
+    from perceptrank.distributed.comparing import compare as compare_on
+
+    check_files(reading)
+    with cluster.client() as client, ProgressBar("comparing") as bar:
+        return compare_on(learners, reading.files, recorded, client, on_error="drop", progress=bar, **reading.options())
 
 
 def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -> "dict[str, Learner]":

@@ -1,4 +1,4 @@
-"""The command `learn` on a Dask cluster."""
+"""Commands on a Dask cluster."""
 
 import re
 import time
@@ -37,34 +37,26 @@ def with_address(arguments: list[str]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sharing:
-    """Options of learning from shards."""
+class Cluster:
+    """Options of a cluster."""
 
     dask: Annotated[
         str | None,
         typer.Option(
             metavar="[ADDRESS]",
-            help="Learn from the files side by side, each a shard, on the Dask cluster at this address, as "
-            "tcp://host:8786; without one, on processes of this machine.",
+            help="Work on the Dask cluster at this address, as tcp://host:8786; without one, on processes of this "
+            "machine. Workers read files under the same names.",
         ),
     ] = None
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes of a local Dask cluster; by default one per processor.")
     ] = None
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over all shards, with --dask; 5 by default.")] = None
-    shards: Annotated[int | None, typer.Option(min=1, help="Join files to so many shards, with --dask.")] = None
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--keep-epochs",
-            help="Folder to keep the model in after each epoch, with --dask; the same command goes on from there.",
-        ),
-    ] = None
 
     def check(self) -> None:
         """Raise if options are given that apply to a cluster only."""
-        given: dict[str, Any] = {"--workers": self.workers, "--epochs": self.epochs, "--shards": self.shards}
-        given["--keep-epochs"] = self.folder
+        self._check({"--workers": self.workers})
+
+    def _check(self, given: dict[str, Any]) -> None:
         found = [name for name, value in given.items() if value is not None]
         if self.dask is None and found:
             raise ValueError(f"{', '.join(found)} can only be given with --dask")
@@ -81,7 +73,7 @@ class Sharing:
         if self.dask != LOCAL:
             try:
                 client = distributed.Client(self.dask, timeout=30)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 raise OSError(f"there is no Dask scheduler at {self.dask}: {error}") from None
             with client:
                 complain(f"dashboard of the cluster: {client.dashboard_link}")
@@ -92,6 +84,39 @@ class Sharing:
         with local_cluster(self.workers) as cluster, distributed.Client(cluster) as client:
             complain(f"dashboard of the cluster: {client.dashboard_link}")
             yield client
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharing(Cluster):
+    """Options of learning from shards."""
+
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over all shards, with --dask; 5 by default.")] = None
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Make so many shards of the files, with --dask: neighbours are joined, stores and text are split. By "
+            "default each file is one.",
+        ),
+    ] = None
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--keep-epochs",
+            help="Folder to keep the model in after each epoch, with --dask; the same command goes on from there.",
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Raise if options are given that apply to a cluster only."""
+        given = {"--workers": self.workers, "--epochs": self.epochs, "--shards": self.shards}
+        self._check(given | {"--keep-epochs": self.folder})
+
+
+def check_files(reading: Reading) -> None:
+    """Raise if there is something that workers cannot read."""
+    if "-" in reading.files:
+        raise ValueError("the files are read by every worker: standard input cannot be one")
 
 
 def learn_from_shards(
@@ -108,10 +133,10 @@ def learn_from_shards(
     from perceptrank.distributed.learning import learn
     from perceptrank.distributed.mixing import check_mixable
 
-    if "-" in reading.files:
-        raise ValueError("shards are files, which every worker reads: standard input cannot be one")
+    check_files(reading)
     check_mixable(learner)
     first, start = learner.n_queries, time.perf_counter()
+    options = reading.options() | ({"names": learner._needed_names} if learner._needed_names else {})
     epochs = sharing.epochs or 5
     with sharing.client() as client, ProgressBar("learning") as bar:
 
@@ -130,7 +155,7 @@ def learn_from_shards(
             shards=sharing.shards,
             checkpoint=sharing.folder,
             progress=tell,
-            **reading.options(),
+            **options,
         )
     whole = pr.Trace.concatenate(one for epoch in learned.traces for one in epoch)
     if trace is not None:

@@ -5,6 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "comparing": ["compare"],
         "dask_executor": ["local_cluster"],
         "errors": ["ClusterError", "ShardError"],
         "executors": ["Executor", "InProcess"],

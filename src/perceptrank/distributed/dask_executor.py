@@ -12,14 +12,14 @@ from typing import Any
 
 from perceptrank.distributed.dask_parts import DelayedShard
 from perceptrank.distributed.errors import ClusterError, ShardError
-from perceptrank.distributed.executors import Outcome, Task
-from perceptrank.distributed.shards import Shard, shard_error
+from perceptrank.distributed.executors import Result, Work
+from perceptrank.distributed.packing import pack, unpack
+from perceptrank.distributed.shards import shard_error
 
 try:
     import dask
     from dask import delayed
     from distributed import KilledWorker, LocalCluster, get_worker
-    from distributed.protocol.pickle import dumps, loads
 except ImportError as error:
     raise ImportError(f"learning with Dask needs the extra dask: pip install 'perceptrank[dask]' ({error})") from None
 
@@ -52,7 +52,7 @@ class DaskExecutor:
 
     The common state travels inside each task, rather than as data of a worker, so that no worker's loss can take it
     along. Tasks and shards travel as bytes, which the task itself unpacks: a worker that cannot (a class of a module
-    that it has not) answers with an error, while one whose messages cannot be read leaves the cluster.
+    that it has not got) answers with an error, while one whose messages cannot be read leaves the cluster.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class DaskExecutor:
     def __init__(self, client: Any, timeout: float | None = None) -> None:
         self.client, self.timeout = client, timeout
 
-    def map(self, task: Task, shards: Sequence[Shard]) -> Iterator[tuple[int, Outcome]]:
+    def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
         """Yield the number and outcome of each shard as it is done."""
         futures = self._submit(task, shards)
         done: queue.Queue[Any] = queue.Queue()
@@ -74,9 +74,9 @@ class DaskExecutor:
             for future in futures:
                 future.add_done_callback(done.put)
             while pending:
-                future = self._next(done, lambda: self._late(pending, shards))
+                future = self._next(done, lambda: self._late(task.of, pending, shards))
                 number = numbers[future.key]
-                outcome = self._result(number, future, shards)
+                outcome: Result = self._result(f"{task.of} {number} ({shards[number].name})", number, future)
                 del pending[number]
                 futures[number] = None  # so that workers forget the outcome
                 yield number, outcome
@@ -127,33 +127,31 @@ class DaskExecutor:
             return False
         return all(getattr(getattr(one, "status", None), "value", None) in _ENDED for one in keepers.values())
 
-    def _submit(self, task: Task, shards: Sequence[Shard]) -> list[Any]:
-        common = dumps(task)
+    def _submit(self, task: Work[Any], shards: Sequence[Any]) -> list[Any]:
+        common, of = pack(task), task.of
         if not all(isinstance(shard, DelayedShard) for shard in shards):
             return [
-                self.client.submit(run_on_worker, common, dumps(shard), shard.name, number, pure=False)
+                self.client.submit(run_on_worker, common, pack(shard), of, number, shard.name, pure=False)
                 for number, shard in enumerate(shards)
             ]
         calls = [
-            delayed(run_part, pure=False)(common, dumps(shard.converter), shard.name, number, shard.part)
+            delayed(run_part, pure=False)(common, pack(shard.converter), of, number, shard.name, shard.part)
             for number, shard in enumerate(shards)
-            if isinstance(shard, DelayedShard)
         ]
         futures: list[Any] = self.client.compute(calls)
         return futures
 
-    def _result(self, number: int, future: Any, shards: Sequence[Shard]) -> Outcome:
-        name, status = shards[number].name, future.status
+    def _result(self, what: str, number: int, future: Any) -> Any:
+        status = future.status
         if status == "finished":
             try:
-                outcome: Outcome = future.result()
-                return outcome
+                return future.result()
             except (CancelledError, AsyncCancelledError, OSError):
                 status = "lost"
         if status != "error":
             raise ShardError(
                 number,
-                f"shard {number} ({name}) is {status}: the scheduler was restarted or closed; checkpoint= keeps "
+                f"{what} is {status}: the scheduler was restarted or closed; checkpoint= keeps "
                 "what was learned in the epochs before, and the same call goes on from there",
             )
         error = future.exception()
@@ -162,23 +160,23 @@ class DaskExecutor:
         if isinstance(error, KilledWorker):
             raise ShardError(
                 number,
-                f"shard {number} ({name}) was given up: the workers that had it were lost, one after the other; "
+                f"{what} was given up: the workers that had it were lost, one after the other; "
                 f"perhaps they had too little memory ({error})",
             ) from None
-        raise shard_error(number, name, "", error) from error
+        raise ShardError(number, f"{what} failed: {type(error).__name__}: {error}") from error
 
-    def _late(self, pending: dict[int, Any], shards: Sequence[Shard]) -> TimeoutError:
+    def _late(self, of: str, pending: dict[int, Any], shards: Sequence[Any]) -> TimeoutError:
         places: dict[str, Any] = {}
         with suppress(Exception):
             places = self.client.sync(self.client.scheduler.processing, callback_timeout=_ANSWERS)
         where = {str(key): address for address, keys in places.items() for key in keys}
         shown = [
-            f"shard {number} ({shards[number].name}) " + (f"on {where[future.key]}" if future.key in where else "waits")
+            f"{of} {number} ({shards[number].name}) " + (f"on {where[future.key]}" if future.key in where else "waits")
             for number, future in list(pending.items())[:_SHOWN]
         ]
         more = f" and {len(pending) - _SHOWN} more" if len(pending) > _SHOWN else ""
         return TimeoutError(
-            f"no shard was finished for {self.timeout:g} seconds; not done: {', '.join(shown)}{more}. What was "
+            f"no {of} was finished for {self.timeout:g} seconds; not done: {', '.join(shown)}{more}. What was "
             "learned in the epochs before is kept"
         )
 
@@ -186,32 +184,21 @@ class DaskExecutor:
         return f"DaskExecutor({self.client!r})"
 
 
-def run_on_worker(task: bytes, shard: bytes, name: str, number: int) -> Outcome:
+def run_on_worker(task: bytes, shard: bytes, of: str, number: int, name: str) -> Any:
     """Learn a shard on a worker."""
-    return _run(lambda: unpack(task).run(unpack(shard)), name, number)
+    return _run(lambda: unpack(task).run(unpack(shard)), of, number, name)
 
 
-def run_part(task: bytes, converter: bytes, name: str, number: int, part: Any) -> Outcome:
+def run_part(task: bytes, converter: bytes, of: str, number: int, name: str, part: Any) -> Any:
     """Learn a shard on a worker which Dask has made there."""
-    return _run(lambda: unpack(task).run(DelayedShard(part, unpack(converter), name)), name, number)
+    return _run(lambda: unpack(task).run(DelayedShard(part, unpack(converter), name)), of, number, name)
 
 
-def unpack(packed: bytes) -> Any:
-    """Return what was packed; raise, with advice, if this worker has not got its classes."""
-    try:
-        return loads(packed)
-    except (ImportError, AttributeError) as error:
-        raise type(error)(
-            f"{error}: the worker must be able to import all classes of rankers, transforms and streams; install "
-            "the package there, or define them in the main program"
-        ) from None
-
-
-def _run(task: Callable[[], Outcome], name: str, number: int) -> Outcome:
+def _run(task: Callable[[], Any], of: str, number: int, name: str) -> Any:
     try:
         return task()
     except Exception as error:
-        failed = shard_error(number, name, f" on {get_worker().address}", error)
+        failed = shard_error(of, number, name, f" on {get_worker().address}", error)
         failed.add_note("".join(traceback.format_exception(error)))
     # Not in the handler: Dask sends errors with all that they came from, which the client may have no classes for.
     raise failed

@@ -4,6 +4,8 @@
 class ShardError(RuntimeError):
     """A shard could not be learned: its number and data, the worker's address and the worker's message.
 
+    The traceback on the worker is a note of the error. In a comparison it is about a learner in place of a shard.
+
     What was learned in the epochs before is in the ranker, and in the checkpoint if there is one.
 
     Attributes

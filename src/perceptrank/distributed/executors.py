@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from perceptrank.distributed.shards import Shard, shard_error
 from perceptrank.distributed.statistics import hold, release
@@ -12,6 +12,24 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.state import State
 from perceptrank.measures import Measure
 from perceptrank.stream.blocks import as_blocks
+
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class Work(Protocol[Result_co]):
+    """What is done with each of several things, which have names, and gives the same wherever it is done.
+
+    Attributes
+    ----------
+    of : str
+        What the things are, in messages.
+    """
+
+    of: ClassVar[str]
+
+    def run(self, thing: Any, /) -> Result_co:
+        """Return the outcome for one of them."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +47,8 @@ class Task:
     traces : bool
         True if what was recorded of each query is sent back.
     """
+
+    of: ClassVar[str] = "shard"
 
     ranker: Learner
     measures: tuple[Measure, ...]
@@ -60,12 +80,12 @@ class Outcome:
 
 
 class Executor(Protocol):
-    """An engine that learns shards, wherever and in whichever order.
+    """An engine that learns shards, or whatever work there is, wherever and in whichever order.
 
     It may learn a shard several times, if workers are lost: the outcome is the same, to the bit.
     """
 
-    def map(self, task: Task, shards: Sequence[Shard]) -> Iterator[tuple[int, Outcome]]:
+    def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
         """Yield the number and outcome of each shard as it is done; raise `ShardError` if one fails."""
 
 
@@ -76,14 +96,28 @@ class InProcess:
     InProcess()
     """
 
-    def map(self, task: Task, shards: Sequence[Shard]) -> Iterator[tuple[int, Outcome]]:
+    def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
         """Yield the number and outcome of each shard, in their order."""
         for number, shard in enumerate(shards):
             try:
                 outcome = task.run(shard)
             except Exception as error:
-                raise shard_error(number, shard.name, "", error) from error
+                raise shard_error(task.of, number, shard.name, "", error) from error
             yield number, outcome
 
     def __repr__(self) -> str:
         return "InProcess()"
+
+
+def executor_of(client: Any, timeout: float | None) -> Executor:
+    """Return the engine of a client of Dask, an engine as it is, or this process."""
+    if client is None:
+        return InProcess()
+    if hasattr(client, "map") and hasattr(client, "submit"):
+        from perceptrank.distributed.dask_executor import DaskExecutor
+
+        return DaskExecutor(client, timeout)
+    if hasattr(client, "map"):
+        executor: Executor = client
+        return executor
+    raise TypeError(f"client must be a distributed.Client, an Executor or None, got {type(client).__name__}")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple
 
 from perceptrank.distributed.checkpoints import Checkpoint
-from perceptrank.distributed.executors import Executor, InProcess, Outcome, Task
+from perceptrank.distributed.executors import Executor, Outcome, Task, executor_of
 from perceptrank.distributed.mixing import MIXED_BY, MixedBy, Ranker, check_mixable, mixed
 from perceptrank.distributed.shards import Shard, as_shards
 from perceptrank.evaluation.trace import Trace
@@ -96,7 +96,9 @@ def learn(
     mixed_by : "queries", "updates" or "uniform"
         Weights of shards in the mean: in proportion to their queries, to their updates, or equal.
     shards : int, optional
-        Join neighbouring files or streams to so many shards; partitions of a DataFrame after the shuffle.
+        Make so many shards of files or streams: neighbours are joined if there are more of them; if there are fewer,
+        stores, plain LETOR text and streams in memory are split between queries. Number of partitions of a DataFrame
+        after the shuffle.
     checkpoint : path, optional
         Folder to keep the ranker in after each epoch. If it has that of the same run, learning goes on from there: the
         result is that of a run that never stopped.
@@ -133,7 +135,7 @@ def learn(
     if timeout is not None:
         check_positive("timeout", timeout)
     recorded = tuple([ranker._own_measure()] if measures is None else parse_all(measures))
-    executor = _executor(client, timeout)
+    executor = executor_of(client, timeout)
     found = _shards(parts, shards, assume_grouped, options)
     kept: list[list[Trace]] = []
     kept_in = None
@@ -180,19 +182,6 @@ def _run_epoch(
         if progress is not None:
             progress(Progress(epoch, epochs, len(outcomes), len(shards), outcome.means))
     return [outcomes[number] for number in range(len(shards))]
-
-
-def _executor(client: Any, timeout: float | None) -> Executor:
-    if client is None:
-        return InProcess()
-    if hasattr(client, "map") and hasattr(client, "submit"):
-        from perceptrank.distributed.dask_executor import DaskExecutor
-
-        return DaskExecutor(client, timeout)
-    if hasattr(client, "map"):
-        executor: Executor = client
-        return executor
-    raise TypeError(f"client must be a distributed.Client, an Executor or None, got {type(client).__name__}")
 
 
 def _shards(parts: Any, shards: int | None, assume_grouped: bool, options: dict[str, Any]) -> list[Shard]:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from perceptrank.distributed.errors import ShardError
+from perceptrank.distributed.splitting import as_asked, pieces_of, split_file, split_stream
 from perceptrank.io.paths import find_files
 from perceptrank.io.sources import open_sources
 from perceptrank.io.store_manifest import is_store
-from perceptrank.stream.blocks import Blocks
+from perceptrank.stream.blocks import Blocks, Scan, as_blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import check_positive_whole
 
@@ -51,7 +52,13 @@ class FileShard:
 
     def blocks(self) -> Blocks:
         """Open the files."""
-        return open_sources(list(self.paths), **dict(self.options))
+        options = dict(self.options)
+        found = open_sources(list(self.paths), **options)
+        if options.get("sparse") is None and not options.get("names"):
+            return found
+        wholes = as_blocks(found)
+        parts = wholes if isinstance(found, Scan) else (part for whole in wholes for part in whole.blocks())
+        return (as_asked(part, options) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -77,28 +84,42 @@ class StreamShard:
         return self.stream
 
 
-def file_shards(paths: Sequence[Any], shards: int | None, options: dict[str, Any]) -> list[FileShard]:
+def file_shards(paths: Sequence[Any], shards: int | None, options: dict[str, Any]) -> list[Shard]:
     """Deal files to shards in their order: one each, or as evenly as their sizes allow to so many shards."""
     found = [path for given in paths for path in _files(given)]
     options_ = tuple(sorted(options.items()))
-    if shards is None or shards >= len(found):
+    if shards is not None and shards > len(found):
+        pieces = pieces_of([_size(path) for path in found], shards)
+        return [
+            shard
+            for path, n in zip(found, pieces, strict=True)
+            for shard in ([FileShard((path,), options_)] if n == 1 else split_file(path, n, options_))
+        ]
+    if shards is None or shards == len(found):
         return [FileShard((path,), options_) for path in found]
     groups = _dealt([_size(path) for path in found], shards)
     return [FileShard(tuple(found[first:last]), options_) for first, last in groups]
 
 
 def stream_shards(streams: Iterable[Blocks], shards: int | None) -> list[StreamShard]:
-    """Make a shard of each stream, or lists of them of so many."""
+    """Make a shard of each stream, or so many: of lists of them, or of parts of them."""
     found = list(streams)
     for stream in found:
         if not isinstance(stream, QueryStream) and iter(stream) is stream:
             raise TypeError("streams of several epochs must be re-iterable: a QueryStream, a Scan or a list")
-    if shards is None or shards >= len(found):
+    if shards is None or shards == len(found):
         return [StreamShard(stream, number) for number, stream in enumerate(found)]
-    if not all(isinstance(stream, QueryStream) for stream in found):
-        raise TypeError("only streams in memory can be joined to fewer shards: give as many streams as shards")
-    groups = _dealt([stream.n_documents for stream in found if isinstance(stream, QueryStream)], shards)
-    return [StreamShard(found[first:last], number) for number, (first, last) in enumerate(groups)]  # type: ignore[arg-type]
+    known = [stream for stream in found if isinstance(stream, QueryStream)]
+    if len(known) < len(found):
+        raise TypeError("only streams in memory can be joined or split to other shards: give as many as shards")
+    sizes = [stream.n_documents for stream in known]
+    dealt: list[Blocks]
+    if shards < len(found):
+        dealt = [known[first:last] for first, last in _dealt(sizes, shards)]
+    else:
+        pieces = zip(known, pieces_of(sizes, shards), strict=True)
+        dealt = [part for stream, n in pieces for part in ([stream] if n == 1 else split_stream(stream, n))]
+    return [StreamShard(stream, number) for number, stream in enumerate(dealt)]
 
 
 def _dealt(sizes: Sequence[int], n: int) -> list[tuple[int, int]]:
@@ -147,7 +168,7 @@ def as_shards(parts: Any, shards: int | None = None, options: dict[str, Any] | N
     return made
 
 
-def shard_error(number: int, name: str, where: str, error: BaseException) -> ShardError:
-    """Return the error of a shard, with what the worker said."""
+def shard_error(of: str, number: int, name: str, where: str, error: BaseException) -> ShardError:
+    """Return the error of a shard, or of whatever the work is done with, with what the worker said."""
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return ShardError(number, f"shard {number} ({name}) failed{where}: {said}")
+    return ShardError(number, f"{of} {number} ({name}) failed{where}: {said}")

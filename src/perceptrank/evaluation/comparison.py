@@ -221,7 +221,7 @@ def compare(
     >>> [standing.name for standing in result.standings()]
     ['listwise', 'slam']
     """
-    named = _named(learners)
+    named = named_learners(learners)
     recorded = parse_all(measures)
     if not recorded:
         raise ValueError("measures must name at least one measure, got none")
@@ -276,7 +276,8 @@ def compare(
     return Comparison({name: Trace.concatenate(traces) for name, traces in parts.items()}, dropped)
 
 
-def _named(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]) -> dict[str, OnlineRanker]:
+def named_learners(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]) -> dict[str, OnlineRanker]:
+    """Return learners by name; raise if there are none, one is something else, or was given twice."""
     if isinstance(learners, OnlineRanker):
         raise TypeError("learners must be a list or a dict of learners, got one learner")
     named = dict(learners) if isinstance(learners, Mapping) else numbered_names(learners)

@@ -13,6 +13,7 @@ import pkgutil
 import re
 import sys
 import warnings
+from dataclasses import dataclass
 from functools import cache
 from importlib.abc import Loader
 from pathlib import Path
@@ -28,7 +29,18 @@ from perceptrank.learners.parameters import Parameter
 ENTRY_POINTS = "perceptrank.learners"
 Kind = TypeVar("Kind", bound=type[Learner])
 
+
+@dataclass(frozen=True)
+class Plugin:
+    """A file that was loaded: the name of its module, its own, and what was in it."""
+
+    module: str
+    file_name: str
+    source: bytes
+
+
 _registered: dict[str, type[Learner]] = {}
+_plugins: dict[str, Plugin] = {}
 _DAMAGE = (
     AttributeError,
     IndexError,
@@ -122,11 +134,35 @@ def load_file(path: str | os.PathLike[str]) -> list[type[Learner]]:
     # Files of the same name in two folders are two modules; a file that is loaded twice is one.
     digest = hashlib.sha256(os.fsencode(resolved)).hexdigest()[:8]
     name = f"perceptrank_plugin_{re.sub(r'[^0-9A-Za-z_]', '_', source.stem)}_{digest}"
-    spec = importlib.util.spec_from_file_location(name, resolved)
+    return _load(Plugin(name, source.name, source.read_bytes()), resolved, source)
+
+
+def load_plugin(plugin: Plugin, path: Path) -> list[type[Learner]]:
+    """Load what another process has loaded, from a file with the same content, as a module of the same name.
+
+    Learners of other plugins that have the name of one of its own give way to it.
+    """
+    others = {name: kind for name, kind in _registered.items() if kind.__module__ in _plugins}
+    for name in others:
+        del _registered[name]
+    try:
+        return _load(plugin, path, Path(plugin.file_name))
+    finally:
+        _registered.update({name: kind for name, kind in others.items() if name not in _registered})
+
+
+def plugins() -> list[Plugin]:
+    """Return the files that were loaded, in their order, as other processes need them."""
+    return list(_plugins.values())
+
+
+def _load(plugin: Plugin, path: Path, source: Path) -> list[type[Learner]]:
+    name = plugin.module
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ValueError(f"plugin {source} must be a Python file, *.py")
     module = importlib.util.module_from_spec(spec)
-    before = dict(_registered)
+    before, module_before = dict(_registered), sys.modules.get(name)
     sys.modules[name] = module
     try:
         _run(source, spec.loader, module)
@@ -138,9 +174,12 @@ def load_file(path: str | os.PathLike[str]) -> list[type[Learner]]:
             raise ValueError(f"plugin {source} defines no learner: a subclass of Learner with an algorithm name")
     except BaseException:
         sys.modules.pop(name, None)
+        if module_before is not None:
+            sys.modules[name] = module_before
         _registered.clear()
         _registered.update(before)
         raise
+    _plugins[name] = plugin
     return found
 
 

@@ -1,0 +1,168 @@
+"""Compare learners on a cluster: each learns the whole stream on one worker, as it would alone."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from perceptrank.distributed.executors import executor_of
+from perceptrank.distributed.shards import Shard, StreamShard, file_shards
+from perceptrank.evaluation.comparison import Comparison, named_learners
+from perceptrank.evaluation.trace import Trace
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.state import State
+from perceptrank.measures import Measure, MeasureLike, parse_all
+from perceptrank.stream.blocks import Blocks, as_blocks, check_repeatable
+from perceptrank.stream.query_stream import BLOCK_BYTES
+from perceptrank.stream.validation import check_choice, check_positive
+
+_KINDS: tuple[type[Exception], ...] = (MemoryError, ArithmeticError, ValueError)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A learner and its name."""
+
+    name: str
+    learner: Learner
+
+
+class Compared(NamedTuple):
+    """State of a learner after the stream, or before the block that it failed with, and what was recorded."""
+
+    state: State
+    trace: Trace | None
+    failure: tuple[int, str] | None = None
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The work: one pass of a learner over the whole stream."""
+
+    of: ClassVar[str] = "learner"
+
+    source: Shard
+    measures: tuple[Measure, ...]
+
+    def run(self, entry: Entry) -> Compared:
+        """Learn from a copy of the learner; its own failures are part of the outcome, those of the data are raised."""
+        learner, traces = deepcopy(entry.learner), []
+        for whole in as_blocks(self.source.blocks(), required=True):
+            for block in whole.blocks(BLOCK_BYTES):
+                try:
+                    traces.append(learner.learn(block, self.measures))
+                except _KINDS as error:
+                    kind = next(number for number, one in enumerate(_KINDS) if isinstance(error, one))
+                    return Compared(learner._state, None, (kind, str(error)))
+        return Compared(learner._state, Trace.concatenate(traces))
+
+
+def compare(
+    learners: Mapping[str, Learner] | Iterable[Learner],
+    stream: Any,
+    measures: Iterable[MeasureLike] | MeasureLike = "ndcg@10",
+    client: Any = None,
+    *,
+    on_error: Literal["raise", "drop"] = "raise",
+    timeout: float | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    **options: Any,
+) -> Comparison:
+    """Train several learners on a stream, each on one worker of a cluster, and compare them.
+
+    The results are those of `perceptrank.compare`, to the bit, on one worker and on many, and if workers are lost: a
+    learner of a lost worker begins again. Learners continue from their current state, and end in the state that each
+    would have reached alone. Those that were done have learned, whatever error ends the others.
+
+    Parameters
+    ----------
+    learners : sequence of learners, or mapping of names to learners
+        As for `perceptrank.compare`.
+    stream : files or stream
+        One file or several (LETOR text, Parquet, stores, tables), which workers read under these names, one after the
+        other, once for each learner. Or a `QueryStream`, or a list of them, which is sent to the worker of each
+        learner: write it to a store that workers can read if it is large.
+    measures : str, Measure, or several
+        Measures to record for every ranking, before it is learned from.
+    client : distributed.Client, Executor or None
+        Where to learn. None is this process.
+    on_error : {"raise", "drop"}
+        Treatment of a learner that fails, as for `perceptrank.compare`.
+    timeout : float, optional
+        Seconds after which to give up if no learner was done meanwhile.
+    progress : callable, optional
+        Called with the number of learners that are done, and of all.
+    **options
+        Options for files, as for `learn`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is invalid, or all learners fail.
+    ArithmeticError, MemoryError, ValueError
+        If a learner fails and `on_error` is "raise"; the message names the learner.
+    ShardError
+        If the stream cannot be read, with the learner, the worker and its message.
+    TimeoutError
+        If no learner was done for `timeout` seconds.
+
+    >>> import perceptrank as pr
+    >>> stream = pr.separable(200).stream
+    >>> result = compare([pr.ListwisePerceptron(), pr.SlamPerceptron()], stream)
+    >>> result.standings() == pr.compare([pr.ListwisePerceptron(), pr.SlamPerceptron()], stream).standings()
+    True
+    """
+    named: dict[str, Any] = named_learners(learners)
+    for name, learner in named.items():
+        if not isinstance(learner, Learner):
+            raise TypeError(f"learners must be learners of perceptrank, got {type(learner).__name__} for {name!r}")
+    recorded = tuple(parse_all(measures))
+    if not recorded:
+        raise ValueError("measures must name at least one measure, got none")
+    check_choice("on_error", on_error, ("raise", "drop"))
+    if timeout is not None:
+        check_positive("timeout", timeout)
+    entries = [Entry(name, learner) for name, learner in named.items()]
+    before = [entry.learner._state for entry in entries]
+    found: dict[int, Compared] = {}
+    for number, outcome in executor_of(client, timeout).map(Pass(_source(stream, options), recorded), entries):
+        found[number] = outcome
+        _take(entries[number], before[number], outcome.state)
+        if outcome.failure is not None and on_error == "raise":
+            kind, problem = outcome.failure
+            raise _KINDS[kind](f"{entries[number].name}: {problem}")
+        if progress is not None:
+            progress(len(found), len(entries))
+    traces, dropped = {}, {}
+    for number, entry in enumerate(entries):
+        failure, trace = found[number].failure, found[number].trace
+        if failure is not None:
+            dropped[entry.name] = failure[1]
+        elif trace is not None:
+            traces[entry.name] = trace
+    if not traces:
+        name, reason = next(iter(dropped.items()))
+        raise ValueError(f"all learners failed; {name}: {reason}")
+    return Comparison(traces, dropped)
+
+
+def _take(entry: Entry, before: State, after: State) -> None:
+    with entry.learner._lock:
+        if entry.learner._state is not before:
+            raise RuntimeError(f"{entry.name} has learned something else meanwhile: compare copies of learners")
+        entry.learner._state = after
+
+
+def _source(stream: Any, options: dict[str, Any]) -> Shard:
+    """Return the whole stream as one shard."""
+    if hasattr(stream, "__dask_graph__"):
+        raise TypeError("learners are compared on one order of queries: write the Dask collection to files first")
+    given: Any = [stream] if isinstance(stream, (str, os.PathLike)) else stream
+    if isinstance(given, (list, tuple)) and given and all(isinstance(one, (str, os.PathLike)) for one in given):
+        return file_shards(given, 1, options)[0]
+    if options:
+        raise TypeError(f"{', '.join(options)} apply to files only")
+    blocks: Blocks = given
+    check_repeatable(blocks)
+    return StreamShard(blocks, 0)
