@@ -573,6 +573,7 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
     7.5
     """
     chosen = parse_learnable(measure)
+    check_choice("version", version, ("sharp", "paper"))
     alone = isinstance(chosen, NDCG) and chosen.cutoff == 1
     per_round = 1.0 if alone else 0.5 if isinstance(chosen, AP) else 1 - 1 / math.log2(3)
     return n_rounds(radius, margin, version) * per_round
