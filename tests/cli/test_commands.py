@@ -571,7 +571,7 @@ def test_bound_on_a_separable_stream(run, tmp_path):
     assert [row["name"] for row in result["rows"]] == ["slam 0.1", "slam 1", "minimax", "listwise"]
     for row in result["rows"]:
         assert row["holds"]
-        assert row["loss"] <= row["S"] <= row["a posteriori"]
+        assert row["loss"] <= row["loss at most"] <= row["S"] <= row["a posteriori"]
         assert row["from the steps"] <= row["a priori"]
     slam = pr.SlamPerceptron(learning_rate=1.0)
     losses = slam.learn(stream, "ndcg@10").losses("ndcg@10").sum()
@@ -625,8 +625,10 @@ def test_the_adversary_shows_bounds_and_separator(run):
     assert row["loss"] <= row["upper bound"]
     assert row["per round"] == pytest.approx(row["loss"] / row["rounds"])
     assert np.linalg.norm(result["separator"]) == pytest.approx(1)
-    (averaged,) = json.loads(run(*words, "--learner", "listwise").stdout)["rows"]
-    assert averaged["upper bound"] == pytest.approx(3 * row["upper bound"] + 2)
+    assert row["upper bound"] == pytest.approx(0.5 * 3 * 4 / 0.3**2, rel=0.05)  # 1 - 1/log2(4) is lost at most
+    assert json.loads(run(*words).stdout)["rows"] == [row]  # by the current weights, unless told
+    (averaged,) = json.loads(run(*words, "--learner", "listwise", "--set", "average=true").stdout)["rows"]
+    assert averaged["upper bound"] == pytest.approx(2 * 3 * row["upper bound"] + 2)
     assert averaged["loss"] <= averaged["upper bound"]
     for name in ("listnet", "perceptron"):
         assert json.loads(run(*words, "--algorithm", name).stdout)["rows"][0]["upper bound"] is None
@@ -636,6 +638,26 @@ def test_the_adversary_shows_bounds_and_separator(run):
     run("adversary", "--radius", 1e-170, "--margin", 1e-171, "--algorithm", "slam")
     (transformed,) = json.loads(run(*words, "--set", "transform=query-rank").stdout)["rows"]
     assert transformed["upper bound"] is None  # it is about other features
+
+
+@pytest.mark.parametrize("m", [2, 5])
+def test_the_adversary_reaches_the_bound(run, m):
+    words = ["adversary", "--version", "exact", "--documents", m, "--margin", 0.5, "--json"]
+    for name in ("minimax", "listwise"):
+        more = ["--set", "relative_margin=0"] if name == "listwise" else []
+        (row,) = json.loads(run(*words, "--algorithm", name, "--record", "ap", *more).stdout)["rows"]
+        assert row["loss"] == pytest.approx(row["upper bound"]) == pytest.approx(16 * (1 - 1 / m))
+
+
+def test_the_adversary_of_margins(run):
+    words = ["adversary", "--version", "margin", "--margin", 0.1, "--measure", "ndcg@1", "--json"]
+    (row,) = json.loads(run(*words, "--set", "violators=uniform").stdout)["rows"]
+    assert row["loss"] == row["lost"] == row["outranked"] > 0.94 * row["upper bound"]
+    assert row["upper bound"] == pytest.approx(300)
+    (row,) = json.loads(run(*words, "--set", "violators=top").stdout)["rows"]
+    assert 0.98 * 112.5 < row["loss"] <= row["upper bound"] == pytest.approx(112.5)
+    assert "about listwise" in run(*words, "--algorithm", "slam", code=1).stderr
+    assert "features as they are" in run(*words, "--set", "transform=query-rank", code=1).stderr
 
 
 def test_all_learners_are_compared_as_far_as_settings_suit_them(run, tmp_path):

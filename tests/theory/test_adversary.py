@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import perceptrank as pr
-from perceptrank.theory import n_rounds, play
+from perceptrank.theory import bounds, n_rounds, play
 
 
 @pytest.mark.parametrize("algorithm", sorted(pr.algorithms()))
@@ -71,3 +71,95 @@ def test_numbers_of_rounds():
 def test_bad_input(wrong, message):
     with pytest.raises(ValueError, match=message):
         play(pr.MinimaxPerceptron(), **wrong)
+
+
+# The version "exact", and the price of a margin
+
+
+@pytest.mark.parametrize("measure", ["ndcg", "ap"])
+@pytest.mark.parametrize("m", [2, 3, 7, 20])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pr.MinimaxPerceptron("ndcg"),
+        lambda: pr.SlamPerceptron("ndcg", learning_rate=10.0),
+        lambda: pr.ListwisePerceptron(relative_margin=0, average=False, transforms=None),
+        lambda: pr.ListwisePerceptron(violators="top", relative_margin=0.5, average=False, transforms=None),
+    ],
+)
+def test_the_bound_is_exact_for_learners_in_the_span_of_what_they_saw(measure, m, make):
+    learner = make()
+    game = play(learner, radius=2.0, margin=0.5, n_documents=m, version="exact", measure=measure)
+    share = bounds.largest_share(measure, m)
+    assert game.trace.losses(measure).sum() == pytest.approx(game.lower_bound) == pytest.approx(64 * share)
+    assert share * learner.guarantee(radius=2.0, margin=game.margin) == pytest.approx(game.lower_bound)
+    assert game.margin == pytest.approx(0.5)
+    assert pr.theory.margin(game.stream, tolerance=1e-9).upper == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("algorithm", sorted(pr.algorithms()))
+def test_every_learner_of_the_package_is_in_the_span(algorithm):
+    learner = pr.algorithms()[algorithm]()
+    if "transforms" in learner.parameter_names:
+        learner.set_params(transforms=None)
+    if algorithm == "tournament":
+        learner = pr.Tournament([pr.ListwisePerceptron(transforms=None), pr.OnlineRidge()])
+    game = play(learner, margin=0.5, n_documents=4, version="exact")
+    assert game.trace.losses("ndcg").sum() >= game.lower_bound - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("violators", "rho", "m", "least"),
+    [
+        ("top", 0.0, 2, 0.98),
+        ("top", 0.5, 2, 0.98),
+        ("top", 1.0, 2, 0.98),
+        ("top", 3.0, 2, 0.98),
+        ("uniform", 1.0, 100, 0.96),
+        ("uniform", 3.0, 300, 0.96),
+        ("places", 1.0, 1000, 0.9),
+    ],
+)
+def test_the_price_of_a_margin_is_paid(violators, rho, m, least):
+    """What outranked documents weigh, in sum over rounds, reaches the bound; in NDCG@1 that is what is lost."""
+    measure = "ap" if violators == "places" else "ndcg@1"
+    costly = pr.theory.costly_stream(violators, relative_margin=rho, margin=0.08, n_documents=m, measure="ndcg@1")
+    learner = pr.ListwisePerceptron(measure, violators=violators, relative_margin=rho, average=False, transforms=None)
+    trace = learner.learn(costly.stream, ["ndcg@1", measure])
+    assert trace.losses("ndcg@1").sum() == (trace.losses(measure) > 0).sum() == costly.n_lost
+    bound = learner.guarantee(diameter=pr.theory.diameter(costly.stream), margin=costly.margin)
+    assert least * bound <= costly.n_lost <= bound * (1 + 1e-9)
+    gaps = [float(query.X[-1] @ costly.separator - (query.X[:-1] @ costly.separator).max()) for query in costly.stream]
+    assert gaps == pytest.approx([0.08] * len(gaps))
+    assert pr.theory.diameter(costly.stream) == pytest.approx(1)
+
+
+def test_without_the_split_the_price_is_more():
+    """The smaller constant of "top" does not hold for the other two."""
+    top = pr.theory.bounds.listwise(diameter=1.0, violators="top", margin=0.1)
+    for violators in ("uniform", "places"):
+        assert pr.theory.costly_stream(violators, margin=0.1).n_lost > 2 * top
+
+
+def test_a_costly_stream_in_ap():
+    """Several documents outrank the relevant one, for a loss of more than 1/2 a round."""
+    costly = pr.theory.costly_stream("places", margin=0.1, n_documents=1000, measure="ap")
+    learner = pr.ListwisePerceptron("ap", average=False, transforms=None)
+    losses = learner.learn(costly.stream, "ap").losses("ap")
+    assert losses.sum() > 1.9 * 100
+    assert losses.min() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"margin": 1.0}, "smaller than 1"),
+        ({"n_documents": 1}, "at least 2"),
+        ({"violators": "all"}, "violators must be one of"),
+        ({"relative_margin": -1}, "relative_margin"),
+        ({"margin": 1e-5}, "GB of memory"),
+    ],
+)
+def test_bad_input_of_costly_streams(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        pr.theory.costly_stream(**wrong)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import twins
+from support.bounding import comparators, diameter, named
 from support.learners import at_weights
 from support.strategies import EITHER_PRECISION, separable_streams, streams
 
@@ -15,20 +16,6 @@ from perceptrank.theory import bounds
 
 MEASURES = st.sampled_from([("ndcg", None), ("ndcg", 2), ("ndcg", 10), ("ap", None)])
 SLACK = 1 + 1e-9
-
-
-def named(name, k):
-    return f"{name}@{k}" if k else name
-
-
-def diameter(stream, name):
-    """The largest distance between two documents of a query with different grades."""
-    largest = 0.0
-    for query in stream:
-        grades = twins.judged(query.relevance, name)
-        apart = np.linalg.norm(query.X[:, None].astype(float) - query.X[None, :], axis=2)
-        largest = max(largest, apart[np.not_equal.outer(grades, grades)].max(initial=0.0))
-    return largest
 
 
 def radius(stream):
@@ -102,13 +89,18 @@ def test_worked_examples():
     assert bounds.minimax(radius=1, margin=0.1) == pytest.approx(400)
     assert bounds.listwise(diameter=2, relative_margin=0, margin=0.1) == pytest.approx(400)
     assert bounds.listwise(diameter=2, margin=0.1) == pytest.approx(1200)
-    assert bounds.slam(diameter=2, learning_rate=0.1, margin=0.1) == pytest.approx(2400)
+    assert bounds.listwise(diameter=2, violators="top", margin=0.1) == pytest.approx(450)
+    assert bounds.slam(diameter=2, learning_rate=0.1, margin=0.1) == pytest.approx(24**2 / 80 / 0.01)
+    assert bounds.slam(diameter=2, learning_rate=0.5, margin=0.1) == pytest.approx(400)
     assert bounds.lower(radius=1, margin=0.1, measure="ap") == pytest.approx(399 / 2)
     assert bounds.lower(radius=1, margin=0.1) == pytest.approx(399 * (1 - 1 / np.log2(3)))
     assert bounds.lower(radius=1, margin=0.1, measure="ap", version="paper") == pytest.approx(99 / 2)
-    assert bounds.minimax(radius=1, comparator=(2, 9)) == pytest.approx(9 + 2 * np.sqrt(4 * 9) + 4 * 4)
-    wide = bounds.slam(diameter=2, learning_rate=1, surrogate_margin=3, comparator=(6, 12))
-    assert wide == pytest.approx(12 + 6 * np.sqrt(10 * 12) + 36 * 10)
+    assert bounds.minimax(radius=1, comparator=(2, 9)) == pytest.approx(9 + 8 + np.sqrt(16 * 9 + 64))
+    wide = bounds.listwise(diameter=2, learning_rate=1, surrogate_margin=3, comparator=(6, 12))
+    assert wide == pytest.approx(12 + 180 + np.sqrt(360 * 12 + 180**2))
+    for rate, expected in ((2, 12 + 72 + np.sqrt(144 * 12 + 72**2)), (1, (4 + 6) / 6 * (12 + 36 * 10 / 4))):
+        found = bounds.slam(diameter=2, learning_rate=rate, surrogate_margin=3, comparator=(6, 12))
+        assert found == pytest.approx(expected)
 
 
 def play(learner, stream, name, k):
@@ -123,23 +115,16 @@ def play(learner, stream, name, k):
         yield query.X.astype(float), grades, v, loss, mass
 
 
-def comparators(stream, seed):
-    """Some fixed rankers to compare with: good ones and bad ones, short and long."""
-    rng = np.random.default_rng(seed)
-    trained = pr.ListwisePerceptron(transforms=None).fit(stream, n_passes=3).coef_
-    for direction in (trained, rng.normal(size=stream.n_features)):
-        norm = np.linalg.norm(direction)
-        for length in (0.1, 1.0, 10.0):
-            yield direction * (length / norm) if norm > 0 else direction
-
-
 @given(data=separable_streams(), measure=MEASURES, rate=st.sampled_from([1e-3, 0.1, 1.0, 30.0]))
 def test_slam_separable(data, measure, rate):
-    """Ours: sum of RML <= S <= (D^2 + 2 / rate) / gamma^2 for every rate."""
+    """Ours: S <= (D^2 + 2 / rate) / gamma^2 for every rate, and what is lost is within the bound that splits."""
     name, k = measure
     rounds = list(play(pr.SlamPerceptron(named(name, k), learning_rate=rate), data.stream, name, k))
     losses, masses = sum(one[3] for one in rounds), sum(one[4] for one in rounds)
-    bound = bounds.slam(diameter=diameter(data.stream, name), learning_rate=rate, margin=data.margin)
+    given = {"diameter": diameter(data.stream, name), "learning_rate": rate, "margin": data.margin}
+    assert losses <= bounds.slam(**given) * SLACK
+    bound = bounds.listwise(surrogate_margin=1.0, **given)
+    assert bounds.slam(**given) <= bound * SLACK
     assert all(one[3] <= one[4] * SLACK + 1e-12 for one in rounds)
     assert losses <= masses * SLACK + 1e-9
     assert masses <= bound * SLACK
@@ -163,7 +148,7 @@ def test_slam_separable_as_in_the_paper(data, measure):
 
 @given(stream=streams(), measure=MEASURES, seed=st.integers(0, 99))
 def test_slam_noisy_as_in_the_paper(stream, measure, seed):
-    """Sum of RML <= L + U sqrt(C L) + U^2 C at the best rate in hindsight, b / C with L b^2 + U^2 C (b - 1) = 0.
+    """The bound at the best rate in hindsight, b / C with L b^2 + U^2 C (b - 1) = 0.
 
     Weights by index do not depend on the learner, so that L is known before its rate is.
     """
@@ -194,7 +179,7 @@ def test_slam_noisy_as_in_the_paper(stream, measure, seed):
 
 @given(stream=streams(), measure=MEASURES, rate=st.sampled_from([0.01, 0.1, 1.0]), seed=st.integers(0, 99))
 def test_slam_noisy(stream, measure, rate, seed):
-    """S <= L + U sqrt(C L) + U^2 C with C = D^2 + 2 / rate, for every comparator u."""
+    """S <= L + K / 2 + sqrt(K L + K^2 / 4) with K = U^2 (D^2 + 2 / rate), for every comparator u."""
     name, k = measure
     rounds = list(play(pr.SlamPerceptron(named(name, k), learning_rate=rate), stream, name, k))
     masses = sum(one[4] for one in rounds)
@@ -202,7 +187,9 @@ def test_slam_noisy(stream, measure, rate, seed):
     for u in comparators(stream, seed):
         surrogate = sum(twins.slam(X @ u, grades, v, 1.0)[0] for X, grades, v, _, mass in rounds if mass > 0)
         against = float(np.linalg.norm(u)), surrogate
-        assert masses <= bounds.slam(diameter=diameter(stream, name), learning_rate=rate, comparator=against) * SLACK
+        given = {"diameter": diameter(stream, name), "learning_rate": rate, "comparator": against}
+        assert masses <= bounds.listwise(surrogate_margin=1.0, **given) * SLACK
+        assert sum(one[3] for one in rounds) <= bounds.slam(**given) * SLACK + 1e-9
 
 
 @given(data=separable_streams(), measure=MEASURES)
@@ -259,13 +246,15 @@ def test_listwise_separable_with_an_absolute_margin(data, measure, rate, setting
         named(name, k), violators=setting[0], margin=1.0, learning_rate=rate, average=False, transforms=None
     )
     masses = sum(one[4] for one in play(learner, data.stream, name, k))
-    bound = bounds.slam(diameter=diameter(data.stream, name), learning_rate=rate, margin=data.margin)
-    assert masses <= bound * SLACK
+    given = {"diameter": diameter(data.stream, name), "learning_rate": rate, "margin": data.margin}
+    assert masses <= bounds.listwise(surrogate_margin=1.0, **given) * SLACK
+    expected = bounds.listwise(surrogate_margin=1.0, violators=setting[0], **given)
+    assert learner.guarantee(diameter=given["diameter"], margin=data.margin) == expected
 
 
 @given(stream=streams(), measure=MEASURES, setting=LISTWISE, seed=st.integers(0, 99))
 def test_listwise_noisy(stream, measure, setting, seed):
-    """S <= L + sqrt(1 + 2 rho) D U sqrt(L) + (1 + 2 rho) D^2 U^2 for every comparator u."""
+    """S <= L + K / 2 + sqrt(K L + K^2 / 4) with K = (1 + 2 rho) D^2 U^2, for every comparator u."""
     name, k = measure
     violators, rho = setting
     learner = pr.ListwisePerceptron(
@@ -311,7 +300,7 @@ def test_perceptron_separable(data):
 
 @given(stream=streams(), seed=st.integers(0, 99))
 def test_perceptron_noisy(stream, seed):
-    """M <= L + R U sqrt(L) + R^2 U^2, L the hinge losses of u on mistake rounds."""
+    """M <= L + K / 2 + sqrt(K L + K^2 / 4), K = R^2 U^2, L the hinge losses of u on mistake rounds."""
     classifier = pr.Perceptron()
     labels = np.where(stream.relevance > 0, 1, -1)
     X = stream.X.astype(float)

@@ -83,8 +83,9 @@ def test_the_loss_is_bounded_against_every_function(rule, budget, stream, seed, 
         rho = 0.0 if rule == "minimax" else relative_margin
         C = 2 * (1 + 2 * rho)
         if budget is None:
-            assert moved <= (L + U * np.sqrt(C * L) + U**2 * C) * SLACK + 1e-9
-            assert learner.guarantee(comparator=(U, L)) == pytest.approx(L + U * np.sqrt(C * L) + U**2 * C)
+            bound = L + U**2 * C / 2 + U * np.sqrt(C * L + U**2 * C**2 / 4)
+            assert moved <= bound * SLACK + 1e-9
+            assert learner.guarantee(comparator=(U, L)) == pytest.approx(bound)
         else:
             state = learner._state
             assert state.spent <= 15 / 32 * moved * SLACK + 1e-9

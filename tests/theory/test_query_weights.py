@@ -49,7 +49,7 @@ def weighted(stream, kind, seed):
 @examples(5)
 @given(stream=streams(), make=LEARNERS, kind=KINDS, seed=SEEDS, length=st.sampled_from([0.1, 1.0, 10.0]))
 def test_the_weighted_bound_against_every_ranker(stream, make, kind, seed, length):
-    """Sum of c RML <= S <= L + U sqrt(C L) + U² C, C = max c · factor D² + offset, L the weighted surrogates of u."""
+    """Sum of c RML <= S <= L + K/2 + √(K L + K²/4), K = U² C, C = max c · factor D² + offset, L weighted as well."""
     stream, learner = weighted(stream, kind, seed), make()
     measure = getattr(learner, "measure", "ndcg")
     lost = learner.learn(stream, measure).cumulative_loss(measure)[-1]
@@ -64,13 +64,17 @@ def test_the_weighted_bound_against_every_ranker(stream, make, kind, seed, lengt
         assert certificate.holds, str(certificate)
         assert lost <= S * SLACK + 1e-9
         C = stream.weights.max() * learner.theorem.factor * D**2 + learner.theorem.offset
-        bound = loss + against.norm * np.sqrt(C * loss) + against.norm**2 * C
+        K = against.norm**2 * C
+        bound = loss + K / 2 + np.sqrt(K * loss + K**2 / 4)
         assert bound * SLACK + 1e-9 >= S
         used = stream.weights[stream.weights > 0].max()
+        moved = learner.theorem.of_moved.bound(comparator=against, diameter=D, radius=D / 2, largest_weight=used)
+        assert moved == pytest.approx(bound, rel=1e-9)
         promised = learner.guarantee(comparator=against, diameter=D, largest_weight=used)
-        assert promised == pytest.approx(bound, rel=1e-9)
+        assert lost <= promised * SLACK + 1e-9
+        assert promised <= moved * SLACK
         a_priori = next(one for one in certificate.promises if one.name == "a priori")
-        assert a_priori.bound <= promised * SLACK
+        assert a_priori.bound <= moved * SLACK
 
 
 @examples(3)
@@ -90,8 +94,11 @@ def test_the_weighted_bound_on_separable_streams(data, make, kind, seed, start):
     bound = C / data.margin**2 + 2 * start / (learner.learning_rate * data.margin)
     assert lost <= certificate.mass * SLACK + 1e-9
     assert certificate.mass <= bound * SLACK
-    promised = learner.guarantee(margin=data.margin, diameter=D, largest_weight=stream.weights.max())
-    assert promised == pytest.approx(bound, rel=1e-6)
+    given = {"margin": data.margin, "diameter": D, "largest_weight": stream.weights.max()}
+    moved = learner.theorem.of_moved.bound(start=start / learner.learning_rate, **given)
+    assert moved == pytest.approx(bound, rel=1e-6)
+    assert lost <= learner.guarantee(**given) * SLACK + 1e-9
+    assert learner.guarantee(**given) <= moved * SLACK
 
 
 @given(data=separable_streams(), factor=st.sampled_from([2.0**-9, 2.0**6]))

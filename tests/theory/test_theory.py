@@ -369,7 +369,7 @@ LEARNERS = st.sampled_from(
         lambda measure: pr.SlamPerceptron(measure, learning_rate=0.01),
         lambda measure: pr.SlamPerceptron(measure, learning_rate=1.0, margin=3.0, class_order="mean"),
         lambda measure: pr.MinimaxPerceptron(measure, learning_rate=0.3),
-        pr.ListwisePerceptron,
+        lambda measure: pr.ListwisePerceptron(measure, transforms=None),
         lambda measure: pr.ListwisePerceptron(
             measure, relative_margin=0, learning_rate=2.0, violators="top", transforms=None
         ),
@@ -398,7 +398,19 @@ def test_certificates_on_separable_streams(data, make, measure):
     if learner.theorem.surrogate != "level-pair":  # whose proof counts a pair once for each level between its documents
         assert after**2 <= steps * certificate.mass * SLACK + 1e-12  # |w|^2 <= rate^2 C S, the heart of the proof
     assert steps <= before * SLACK
-    assert before == learner.guarantee(diameter=diameter, margin=data.margin)
+    promised = learner.guarantee(diameter=diameter, margin=data.margin)
+    assert promised <= before * SLACK
+    if not learner.theorem.splits:
+        assert before == promised
+    assert losses <= certificate.loss_bound * SLACK + 1e-9
+    assert certificate.loss_bound <= min(certificate.mass, promised) * SLACK
+    m = int(np.diff(data.stream.offsets).max())
+    shorter = learner.certificate(margin=data.margin, diameter=diameter, n_documents=m).loss_bound
+    assert losses <= shorter * SLACK + 1e-9
+    assert shorter == pytest.approx(bounds.largest_share(measure, m) * certificate.loss_bound)
+    assert learner.guarantee(diameter=diameter, margin=data.margin, n_documents=m) == pytest.approx(
+        bounds.largest_share(measure, m) * promised
+    )
     assert certificate.norm == np.linalg.norm(learner.weights)
 
 
@@ -416,7 +428,9 @@ def test_certificates_of_safe_averaging(data, violators, measure):
     assert certificate.current_loss <= certificate.mass * SLACK + 1e-9
     promised = learner.guarantee(diameter=diameter, margin=data.margin)
     assert averaging.bound <= promised * SLACK
-    assert promised == pytest.approx(3 * before.bound + 2)
+    assert promised <= 3 * before.bound + 2 + 1e-9
+    if violators != "top":
+        assert promised == pytest.approx(3 * before.bound + 2)
 
 
 @given(
@@ -433,6 +447,7 @@ def test_certificates_on_noisy_streams(stream, make, measure, seed, length):
     certificate = learner.certificate(comparator=against, radius=pr.theory.radius(stream))
     assert certificate.holds
     assert losses <= certificate.mass * SLACK + 1e-9
+    assert losses <= certificate.loss_bound * SLACK + 1e-9
 
 
 @given(stream=streams(max_queries=5, max_documents=6), make=LEARNERS, measure=NAMES)
@@ -560,7 +575,9 @@ def test_guarantees_are_the_bounds():
     assert pr.MinimaxPerceptron().guarantee(radius=3.0, margin=0.5) == bounds.minimax(radius=3.0, margin=0.5)
     for settings, expected in (
         ({"relative_margin": 2}, bounds.listwise(relative_margin=2, **given)),
-        ({"margin": 1.0, "learning_rate": 0.5}, bounds.slam(learning_rate=0.5, **given)),
+        ({"relative_margin": 2, "violators": "top"}, bounds.listwise(relative_margin=2, violators="top", **given)),
+        ({"margin": 1.0, "learning_rate": 0.5}, bounds.listwise(surrogate_margin=1.0, learning_rate=0.5, **given)),
+        ({"margin": 1.0, "learning_rate": 0.5, "violators": "top"}, bounds.slam(learning_rate=0.5, **given)),
         ({"margin": 0}, bounds.listwise(relative_margin=0, **given)),
     ):
         assert pr.ListwisePerceptron(average=False, **settings, transforms=None).guarantee(**given) == expected

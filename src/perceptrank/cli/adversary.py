@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 
 class Version(StrEnum):
-    """Number of rounds of the adversary."""
+    """The adversary's game."""
 
     sharp = "sharp"
     paper = "paper"
+    exact = "exact"
+    margin = "margin"
 
 
 def adversary(
@@ -33,8 +35,16 @@ def adversary(
     ] = None,
     radius: Annotated[float, typer.Option(help="Norm of every document.")] = 1.0,
     margin: Annotated[float, typer.Option(help="Margin that the stream is to have.")] = 0.1,
-    n_documents: Annotated[int, typer.Option("--documents", min=2, help="Documents of a query.")] = 3,
-    version: Annotated[Version, typer.Option(help="How many rounds: 4R²/γ² or the paper's R²/γ².")] = Version.sharp,
+    n_documents: Annotated[
+        int | None, typer.Option("--documents", min=2, help="Documents of a query, 3 if not given.")
+    ] = None,
+    version: Annotated[
+        Version,
+        typer.Option(
+            help="sharp: 4R²/γ² rounds that any learner loses; paper: R²/γ²; exact: as many as the bound allows, lost as "
+            "badly as can be; margin: where a margin costs listwise the most."
+        ),
+    ] = Version.sharp,
     rounds: Annotated[int | None, typer.Option(min=1, help="Play fewer rounds.")] = None,
     budget: Annotated[
         int | None,
@@ -46,6 +56,8 @@ def adversary(
     as_json: AsJson = False,
 ) -> None:
     """Play the lower-bound game: an adversary that any learner loses to in every round.
+
+    Learners rank by their current weights, which the theorems are about, unless told with --set average=true.
 
     Example: perceptrank adversary --algorithm slam --radius 1 --margin 0.05
     """
@@ -59,7 +71,13 @@ def adversary(
             settings.setdefault("budget", budget)
         _play_budget(algorithm, make_learner(algorithm, settings), budget, rounds, radius, record, as_json)
         return
+    if has_setting(algorithm, "average"):
+        settings.setdefault("average", False)  # the theorems are about the current weights
     learner = make_learner(algorithm, settings)
+    if version is Version.margin:
+        _play_margin(algorithm, learner, margin, n_documents, as_json)
+        return
+    n_documents = n_documents or 3
     game = pr.theory.play(
         learner,
         radius=radius,
@@ -78,7 +96,7 @@ def adversary(
         "loss": float(losses.sum()),
         "per round": float(losses.mean()),
         "lower bound": game.lower_bound,
-        "upper bound": _upper_bound(learner, radius, game.margin),
+        "upper bound": _upper_bound(learner, radius, game.margin, name, n_documents),
         "margin": game.margin,
     }
     title = f"1 - {name} against the adversary, radius {radius:g}, margin {margin:g}, {version.value} version"
@@ -120,10 +138,53 @@ def _play_budget(
         print(f"the mean of all {budget + 1:,} features ranks all {budget + 1:,} queries with that margin: {outcome}")
 
 
-def _upper_bound(learner: "Learner", radius: float, margin: float) -> float | None:
-    """Return what the learner's theorem allows, if it has one on the rankings that it shows, of features as sent."""
+def _play_margin(algorithm: str, learner: "Learner", margin: float, n_documents: int | None, as_json: bool) -> None:
+    """Let a listwise perceptron learn the stream on which its margin costs it the most."""
+    if not isinstance(learner, pr.ListwisePerceptron) or learner.margin is not None or learner.average:
+        raise ValueError("--version margin is about listwise with a relative margin, ranking by its current weights")
+    if learner.transforms_:
+        raise ValueError("--version margin is about features as they are: leave --transform out")
+    rho = float(learner.relative_margin or 0.0)
+    costly = pr.theory.costly_stream(
+        learner.violators,
+        relative_margin=rho,
+        margin=margin,
+        n_documents=n_documents,
+        measure=learner.measure,
+    )
+    name = str(pr.parse(learner.measure))
+    trace = learner.learn(costly.stream, name)
+    losses = trace.losses(name)
+    bound = learner.guarantee(diameter=costly.diameter, margin=costly.margin)
+    row = {
+        "algorithm": algorithm,
+        "violators": learner.violators,
+        "relative margin": rho,
+        "rounds": len(losses),
+        "lost": int((losses != 0).sum()),
+        "loss": float(losses.sum()),
+        "outranked": float(costly.n_lost),
+        "upper bound": bound,
+        "reached": costly.n_lost / bound,
+    }
+    title = f"1 - {name} where a margin costs the most, diameter 1, margin {margin:g}"
+    extra = {"margin": margin, "measure": name, "violators": learner.violators, "losses": losses.tolist()}
+    show([row], title=title, as_json=as_json, extra=extra)
+    if not as_json:
+        print(
+            "outranked: weight of outranked documents, which the theorem bounds; reached: its part of the upper bound"
+        )
+
+
+def _upper_bound(learner: "Learner", radius: float, margin: float, measure: str, n_documents: int) -> float | None:
+    """Return what the learner's theorem allows, if it has one on the rankings that it shows, of features as sent.
+
+    All queries have one relevant document, whose weight is 1 whatever measure is learned: so what is lost in another
+    measure, which is recorded, is the share of that.
+    """
     if learner.transforms_:  # their radius and margin are others
         return None
     if learner.theorem.surrogate is None or (learner.average and not learner.theorem.extra):
         return None
-    return learner.guarantee(radius=radius, margin=margin)
+    share = 1.0 if learner.theorem.extra else pr.theory.bounds.largest_share(measure, n_documents)
+    return share * learner.guarantee(radius=radius, margin=margin)

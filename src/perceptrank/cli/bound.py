@@ -154,7 +154,7 @@ class _Facts:
 
     def row(self, name: str, learner: "Learner", loss: float) -> dict[str, Any]:
         """A learner's loss and promises."""
-        given: dict[str, Any] = {"diameter": self.diameter, "radius": self.radius}
+        given: dict[str, Any] = {"diameter": self.diameter, "radius": self.radius, "n_documents": self.longest}
         if self.best.separable:
             certificate = learner.certificate(margin=self.best.lower, **given)
         else:
@@ -167,7 +167,8 @@ class _Facts:
             "loss": loss,
             "S": certificate.mass,
             **promised,
-            "holds": certificate.holds and loss <= certificate.mass * (1 + 1e-9) + 1e-9,
+            "loss at most": certificate.loss_bound,
+            "holds": certificate.holds and loss <= certificate.loss_bound * (1 + 1e-9) + 1e-9,
         }
 
     def as_plain(self) -> dict[str, Any]:
@@ -206,7 +207,8 @@ class _Facts:
                 f"Algorithm 2 at its rate: {as_text(self._paper(), _BOUND)}. What any learner can be made to lose on "
                 f"some stream of this radius and margin: {as_text(self._lower(), _BOUND)}.\n"
                 "S: weight moved, at least the loss. a posteriori: |w| / (rate margin). from the steps: the longest "
-                "step per weight in place of D. a priori: the theorem."
+                "step per weight in place of D. a priori: the theorem, about S. loss at most: the theorem about the "
+                f"loss, or S if that is less, for queries of up to {self.longest:,} documents."
             )
         verdict = "not separable" if self.best.separable is False else "not found to be separable"
         proof = f": {len(self.best.shares)} pairs combine to a vector of length {self.best.upper:.2g}"

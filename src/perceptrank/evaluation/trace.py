@@ -19,7 +19,7 @@ from perceptrank.io.npy_file import read_vector
 from perceptrank.kernels.arrays import Floats
 from perceptrank.measures import Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.frames import make_frame
-from perceptrank.stream.validation import Setting, check_positive_whole
+from perceptrank.stream.validation import ParameterError, Setting, as_number, check_positive_whole
 
 _MASSES = "masses"
 _WEIGHTS = "weights"
@@ -143,6 +143,51 @@ class Trace:
         """Return the sum of the losses so far, times the queries' weights, after every round; the theorems bound it."""
         losses = self.losses(measure)
         return np.cumsum(losses if self.weights is None else self.weights * losses)
+
+    def risk_bound(self, confidence: float = 0.95, measure: MeasureLike | None = None) -> float:
+        """Bound the expected loss on new queries of the rankers that were used, on average over the rounds.
+
+        Let the queries be drawn independently from one distribution. The ranker of each round was made before its query
+        was seen, so the loss of the round is an unbiased estimate of that ranker's risk, its expected loss on a new
+        query. With probability at least `confidence`, the mean of these risks is at most the mean loss plus
+        sqrt(ln(1 / (1 - confidence)) / (2 T)), T being the number of rounds (Hoeffding and Azuma's inequality), for any
+        learner whatever. So it is a bound on the risk of a ranker that is drawn from those of all rounds; the last one,
+        or their mean, may be better, and is not covered. `evaluate` on queries that were held out is the way to judge a
+        single ranker.
+
+        Queries that the measure leaves out are not counted, and it is the risk on those that it does not. Weights of
+        queries must not depend on what is drawn: with them, 1 / T is the sum of their squares, divided by the square of
+        their sum.
+
+        Parameters
+        ----------
+        confidence : float between 0 and 1
+            Chance that the bound holds.
+        measure : str or Measure, optional
+            The loss is 1 minus this, which must have been recorded; by default the first that was.
+
+        Returns
+        -------
+        float
+            At most 1; NaN if the measure left out all queries.
+
+        >>> from perceptrank import separable, ListwisePerceptron
+        >>> trace = ListwisePerceptron().learn(separable(2000, seed=1).stream)
+        >>> round(1 - trace.mean("ndcg"), 4), round(trace.risk_bound(0.95), 4)
+        (0.0014, 0.0288)
+        """
+        if not 0.0 < (chance := as_number(confidence)) < 1.0:
+            raise ParameterError("confidence", "must be a number between 0 and 1", confidence)
+        if measure is None and not self._values:
+            raise ValueError("no measure was recorded")
+        values = self.values(next(iter(self._values)) if measure is None else measure)
+        weights = np.ones(len(values)) if self.weights is None else self.weights
+        counted = ~np.isnan(values) & (weights > 0)
+        if not counted.any():
+            return float("nan")
+        shares = weights[counted] / weights[counted].sum()
+        deviation = np.sqrt(np.log(1 / (1 - chance)) / 2 * (shares @ shares))
+        return float(min(1.0, shares @ (1 - values[counted]) + deviation))
 
     def to_frame(self, library: str = "pandas") -> Any:
         """Convert to a data frame with one row per round: `round` (from 1), the measures by name, and `mass`.

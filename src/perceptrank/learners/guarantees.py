@@ -51,6 +51,7 @@ class Guaranteed:
         margin: float | None = None,
         comparator: AnyComparator | None = None,
         largest_weight: float = 1.0,
+        n_documents: int | None = None,
     ) -> float:
         """Return the upper bound on the loss by the learner's theorem, see `perceptrank.theory.Theorem`.
 
@@ -71,6 +72,9 @@ class Guaranteed:
         largest_weight : float, positive
             Largest weight of a query; the bound is then that of the sum of losses times weights, and so must be the
             comparator's loss.
+        n_documents : int, optional
+            Most documents of a query, if known: the bound is then smaller, as one ranking of m documents loses at most
+            1 - 1 / m in AP and 1 - 1 / log2(1 + m) in NDCG (without a cut-off before m).
         """
         self._check_comparator(comparator)
         start, product = self._start_beside(comparator)
@@ -82,7 +86,19 @@ class Guaranteed:
             start=start,
             product=product,
             largest_weight=largest_weight,
+            share=self._largest_share(n_documents),
         )
+
+    def _largest_share(self, n_documents: int | None) -> float:
+        """Return the largest part of the weight of outranked documents that is lost, of queries of so many."""
+        if n_documents is None:
+            return 1.0
+        measure = getattr(self, "measure", None)
+        if measure is None:
+            raise ValueError(
+                f"{self.algorithm} learns no ranking measure: its bound is on mistakes; leave n_documents out"
+            )
+        return bounds.largest_share(measure, n_documents)
 
     def certificate(
         self,
@@ -91,6 +107,7 @@ class Guaranteed:
         comparator: AnyComparator | None = None,
         diameter: float | None = None,
         radius: float | None = None,
+        n_documents: int | None = None,
     ) -> Certificate:
         """Return the bounds on the loss so far, beside its observed value.
 
@@ -101,11 +118,11 @@ class Guaranteed:
         - safe averaging: the loss of the rankings used, against those by the mean and by the current weights, for
           `ListwisePerceptron` with `average`.
 
-        S, the weight moved in all rounds, is at least the cumulative loss of rankings by the current weights. The
-        bounds apply to transformed features, and to settings that have not changed since learning began. If queries
-        have weights, S, the losses and the longest step are weighted, and a comparator's loss must be. If shards were
-        learned side by side (`perceptrank.distributed`), S and the losses of each count by its weight in the mixture,
-        and so must a comparator's loss: Theorem D.
+        S, the weight moved in all rounds, is at least the cumulative loss of rankings by the current weights; the least
+        of S and what the theorem says about that loss is `loss_bound`. The bounds apply to transformed features, and to
+        settings that have not changed since learning began. If queries have weights, S, the losses and the longest step
+        are weighted, and a comparator's loss must be. If shards were learned side by side (`perceptrank.distributed`),
+        S and the losses of each count by its weight in the mixture, and so must a comparator's loss: Theorem D.
 
         Parameters
         ----------
@@ -115,20 +132,24 @@ class Guaranteed:
             Norm and cumulative surrogate of some fixed ranker.
         diameter, radius : float, optional
             Those of the stream.
+        n_documents : int, optional
+            Most documents of a query, see `guarantee`; for `loss_bound`.
         """
         self._check_comparator(comparator)
-        state, promised = self._learned(), self._own_theorem().of_current
+        share = self._largest_share(n_documents)
+        state, promised, current_of = self._learned(), self._own_theorem().of_moved, self._own_theorem().of_current
         weights, tally = state.weights, state.tally
         rate = float(getattr(self, "learning_rate", 1.0))
         mass, norm = float(tally[MASS]), float(np.linalg.norm(weights))
         reach = float(np.sqrt(tally[LARGEST_REACH]))
-        suffix = "/ margin²" if margin is not None else "as C in L + U √(C L) + U² C"
+        suffix = "/ margin²" if margin is not None else "as C in L + K/2 + √(K L + K²/4), K = U² C"
         if self._starts_somewhere():
             suffix = "as C in Theorem S"
         formula = f"{promised.formula} {suffix}"
         start, product = self._start_beside(comparator)
         given: Any = {"margin": margin, "comparator": comparator, "start": start, "product": product}
         steps = Promise("from the steps", formula, promised.bound(diameter=reach, radius=reach, **given), mass)
+        lost = [mass, current_of.bound(diameter=reach, radius=reach, **given)]
         first = self._first_weights(state, len(weights))
         way, shown = (norm, "|w|") if first is None else (float(np.linalg.norm(weights - first)), "|w - w₁|")
         if comparator is None:
@@ -144,6 +165,7 @@ class Guaranteed:
             size = "R²" if promised.size == "radius" else "D²"
             shown = f"{formula}, {largest:g} {size} being {size}" if weighted else formula
             promises.append(Promise("a priori", shown, bound, mass))
+            lost.append(current_of.bound(diameter=diameter, radius=radius, **given))
         mean, current, used = (float(tally[place]) for place in (MEAN_LOSS, CURRENT_LOSS, USED_LOSS))
         if self.theorem.extra:
             formula = "min(3 current + 2, (3 mean + 1) / 2)"
@@ -166,6 +188,7 @@ class Guaranteed:
             current,
             used,
             int(tally[MIXINGS]),
+            share * min(lost),
         )
 
     @abstractmethod

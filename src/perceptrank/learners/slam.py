@@ -69,8 +69,9 @@ class SlamPerceptron(CompiledLearner):
     is not the margin ahead of all lower grades moves against the best-scored of these, by its weight in the measure.
     Rankings depend on margin / learning_rate alone: scaling both scales w.
 
-    Cumulative loss on a stream that a unit vector ranks with margin gamma: at most (D^2 + 2 margin / learning_rate) /
-    gamma^2, D the largest distance between two differently graded documents of a query.
+    Cumulative loss on a stream that a unit vector ranks with margin gamma, with D the largest distance between two
+    differently graded documents of a query and a = 2 margin / learning_rate: at most D^2 / gamma^2 if a <= D^2, else
+    (D^2 + a)^2 / (4 a gamma^2).
 
     Parameters
     ----------

@@ -4,6 +4,11 @@ Query t has the documents R e_{t+1}, −R e_{t+1}, and R e_1 as often as wanted.
 second one is relevant, else the first one. A relevant document is never on top, so every round costs at least 1/2 in
 1 − AP and 1 − 1/log2(3) in 1 − NDCG. Yet the stream is separable: w_1 = −γ/(2R), w_{t+1} = ±γ/(2R) has margin γ, and
 norm at most 1 for up to 4R²/γ² − 1 rounds.
+
+The version "exact" is one for learners whose weights are combinations of documents that they have seen. Query t has
+m − 1 documents −R e_t, and then R e_t, the only relevant one. To such a learner all documents of a new direction are
+alike, and in the worst order of ties, which the order of the input is, the relevant one comes last: 1 − 1/m is lost in
+AP, 1 − 1/log2(1 + m) in NDCG, in each of 4R²/γ² rounds. That is what Theorem B allows, to the last digit.
 """
 
 from typing import NamedTuple, Protocol
@@ -46,7 +51,7 @@ class Game(NamedTuple):
     margin : float
         Its margin, at least the requested one.
     lower_bound : float
-        The loss that any learner has at least.
+        The loss that any learner has at least; in the version "exact", one in the span of what it saw.
     """
 
     trace: Trace
@@ -57,7 +62,7 @@ class Game(NamedTuple):
 
 
 def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
-    """Return the largest number of rounds with a given margin: ⌊4R²/γ²⌋ − 1, or the paper's ⌊R²/γ²⌋ − 1.
+    """Return the largest number of rounds with a given margin: ⌊4R²/γ²⌋ − 1, the paper's ⌊R²/γ²⌋ − 1, or ⌊4R²/γ²⌋.
 
     Parameters
     ----------
@@ -65,17 +70,17 @@ def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
         Norm R of every document.
     margin : float, positive
         Margin γ of the stream.
-    version : {"sharp", "paper"}
-        The first formula or the second.
+    version : {"sharp", "paper", "exact"}
+        The first formula, the second or the third.
 
     >>> n_rounds(1.0, 0.1), n_rounds(1.0, 0.1, "paper")
     (399, 99)
     """
-    check_choice("version", version, ("sharp", "paper"))
+    check_choice("version", version, ("sharp", "paper", "exact"))
     ratio = check_positive("radius", radius) / check_positive("margin", margin)
-    squared = (4 if version == "sharp" else 1) * ratio**2
+    squared = (1 if version == "paper" else 4) * ratio**2
     # The ratio of, say, 1.0 and 0.1 may fall short of the whole number it stands for.
-    rounds = int(np.floor(squared * (1 + 1e-12))) - 1
+    rounds = int(np.floor(squared * (1 + 1e-12))) - (version != "exact")
     if rounds < 1:
         raise ValueError(f"margin {margin} is too large for radius {radius}: there is no round to play")
     return rounds
@@ -96,13 +101,13 @@ def play(
     Parameters
     ----------
     ranker : learner
-        It must accept documents with one feature more than there are rounds.
+        It must accept documents with one feature more than there are rounds (as many, in the version "exact").
     radius, margin : float
         Norm R of every document, and margin γ of the stream.
     n_documents : int
         Number of documents of a query, at least 2.
-    version : {"sharp", "paper"}
-        Number of rounds, see `n_rounds`.
+    version : {"sharp", "paper", "exact"}
+        Number of rounds, see `n_rounds`; "exact" is the game against learners in the span of what they saw.
     rounds : int, optional
         A smaller number of rounds.
     measure : str or Measure
@@ -120,7 +125,8 @@ def play(
     if check_positive_whole("n_documents", n_documents) < 2:
         raise ParameterError("n_documents", "must be at least 2", n_documents)
     recorded = parse(measure)
-    n_features = rounds + 1
+    exact = version == "exact"
+    n_features = rounds if exact else rounds + 1
     if 8 * n_documents * rounds * n_features > _MOST_BYTES:
         raise ValueError(
             f"{rounds} rounds need {n_features} features, {8e-9 * n_documents * rounds * n_features:.0f} GB of memory; "
@@ -130,19 +136,24 @@ def play(
     relevance = np.zeros((rounds, n_documents))
     scores = np.empty((rounds, n_documents))
     masses = np.zeros(rounds)
-    separator = np.full(n_features, -margin / (2 * radius))
+    separator = np.full(n_features, margin / (2 * radius) * (1 if exact else -1))
     for t in range(rounds):
-        X[t, 0, t + 1], X[t, 1, t + 1], X[t, 2:, 0] = radius, -radius, radius
+        if exact:
+            X[t, :-1, t], X[t, -1, t] = -radius, radius
+        else:
+            X[t, 0, t + 1], X[t, 1, t + 1], X[t, 2:, 0] = radius, -radius, radius
         order = np.asarray(ranker.rank(X[t]))
         if order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(n_documents)):
             raise ValueError(f"rank must return each of the {n_documents} row numbers once, got {order!r}")
         scores[t, order] = -np.arange(n_documents)
-        chosen = 1 if order[0] == 0 else 0
+        chosen = n_documents - 1 if exact else 1 if order[0] == 0 else 0
         relevance[t, chosen] = 1
-        separator[t + 1] *= 1 if chosen == 1 else -1
+        if not exact:
+            separator[t + 1] *= 1 if chosen == 1 else -1
         masses[t] = bool(ranker.learn_one(X[t], relevance[t]))
     stream = QueryStream.from_arrays(X.reshape(-1, n_features), relevance.ravel(), group=np.full(rounds, n_documents))
     values = recorded.per_query(scores.ravel(), stream.relevance, stream.offsets, 0)
     norm = float(np.linalg.norm(separator))
-    least = 1 - recorded([0.0, 1.0], [1.0, 0.0])
+    last = n_documents if exact else 2  # the best place that the relevant document can have
+    least = 1 - recorded(-np.arange(float(last)), np.arange(last) == last - 1)
     return Game(Trace({recorded: values}, masses), stream, separator / norm, margin / norm, rounds * least)

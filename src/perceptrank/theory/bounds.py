@@ -2,29 +2,41 @@
 
 Every upper bound takes the quantities of its constant C and either `margin`, the gamma of a separable stream, or
 `comparator`, the pair (U, L); see `perceptrank.theory.Theorem`. `perceptrank.theory.margin` and `comparator` compute
-these, `diameter` and `radius` distances and norms.
+these, `diameter` and `radius` distances and norms. Bounds on the loss in a measure hold for queries of any length; if
+none has more than m documents, `largest_share` times as much is lost.
 """
 
 import math
 
+import numpy as np
+
 from perceptrank.measures import AP, NDCG, MeasureLike
-from perceptrank.stream.validation import ParameterError, check_not_negative, check_positive, check_positive_whole
+from perceptrank.stream.validation import (
+    ParameterError,
+    check_choice,
+    check_not_negative,
+    check_positive,
+    check_positive_whole,
+)
 from perceptrank.theory import theorems
 from perceptrank.theory.adversary import n_rounds
 from perceptrank.theory.surrogates import parse_learnable
-from perceptrank.theory.theorem import AnyComparator, Comparator, from_constant
+from perceptrank.theory.theorem import AnyComparator, Comparator, Theorem, largest_lost, norm_and_loss
 from perceptrank.theory.theorems import HEAD_START, MEAN_FACTOR
 from perceptrank.theory.weight_ratio import weight_ratio
 
 __all__ = [
     "Comparator",
+    "averaged_risk",
     "hedge",
+    "largest_share",
     "leader",
     "listwise",
     "lower",
     "minimax",
     "parameter_mixing",
     "perceptron",
+    "prank",
     "random_budget",
     "random_features",
     "ridge",
@@ -89,7 +101,8 @@ def slam_as_in_the_paper(
     """
     check_positive_whole("n_documents", n_documents)
     constant = n_documents * minimax(radius=radius, margin=1) * check_positive("weight_ratio", weight_ratio)
-    return from_constant(constant, margin, comparator)
+    promised = Theorem("", "4 m R² v_max", "4 m R² v_max", constant)
+    return promised.bound(diameter=1.0, margin=margin, comparator=comparator)
 
 
 def slam(
@@ -100,9 +113,11 @@ def slam(
     margin: float | None = None,
     comparator: AnyComparator | None = None,
 ) -> float:
-    """Bound the cumulative loss of Algorithm 2 at any rate: C = D^2 + 2 surrogate_margin / learning_rate.
+    """Bound the cumulative loss of Algorithm 2 at any rate, with C = D^2 + 2 surrogate_margin / learning_rate.
 
-    The bound is independent of the number of documents, the cut-off and the grades.
+    The bound is independent of the number of documents, the cut-off and the grades. With K = U^2 D^2 and a = 2
+    surrogate_margin / learning_rate: L + K / 2 + sqrt(K L + K^2 / 4) if a <= D^2 sqrt(1 + 4 L / K), else
+    C / a (L + U^2 C / 4). On a separable stream, D^2 / gamma^2 if a <= D^2, else C^2 / (4 a gamma^2).
 
     Parameters
     ----------
@@ -118,8 +133,8 @@ def slam(
         Norm and cumulative surrogate of a fixed ranker; the surrogate is SLAM with margin 1, summed
         over the rounds with a loss.
 
-    >>> slam(diameter=2, learning_rate=0.5, margin=1)
-    8.0
+    >>> slam(diameter=2, learning_rate=0.5, margin=1), slam(diameter=2, learning_rate=0.125, margin=1)
+    (4.0, 6.25)
     """
     check_positive("surrogate_margin", surrogate_margin)
     promised = theorems.slam(check_positive("learning_rate", learning_rate), surrogate_margin)
@@ -150,12 +165,17 @@ def listwise(
     *,
     diameter: float,
     relative_margin: float = 1.0,
+    violators: str = "places",
+    surrogate_margin: float | None = None,
+    learning_rate: float = 1.0,
     margin: float | None = None,
     comparator: AnyComparator | None = None,
 ) -> float:
-    """Bound the cumulative loss of the listwise perceptron, last iterate, any violators.
+    """Bound the cumulative loss of the listwise perceptron, last iterate.
 
-    C = (1 + 2 relative_margin) D^2. With an absolute margin the constant is that of `slam`.
+    C = (1 + 2 relative_margin) D^2, or with an absolute margin D^2 + 2 surrogate_margin / learning_rate. With
+    violators="top" the bound is smaller, that of `slam`: a relative margin of at most 1/2 then costs nothing, and one
+    of 1 an eighth.
 
     Parameters
     ----------
@@ -163,6 +183,12 @@ def listwise(
         Largest distance D between two differently graded documents of a query.
     relative_margin : float, not negative
         Margin in units of the mean squared step per weight moved.
+    violators : "places", "uniform" or "top"
+        Those of the learner.
+    surrogate_margin : float, not negative, optional
+        An absolute margin instead.
+    learning_rate : float, positive
+        Factor of every step, which counts with an absolute margin only.
     margin : float, optional
         Margin gamma of a separable stream; give this or `comparator`.
     comparator : Comparator or (U, L), optional
@@ -171,9 +197,39 @@ def listwise(
 
     >>> listwise(diameter=2, relative_margin=0, margin=1)
     4.0
+    >>> listwise(diameter=2, margin=1), listwise(diameter=2, violators="top", margin=1)
+    (12.0, 4.5)
     """
-    promised = theorems.listwise(check_not_negative("relative_margin", relative_margin), "level-pair")
+    check_choice("violators", violators, ("places", "uniform", "top"))
+    splits = violators == "top"
+    promised = theorems.listwise(check_not_negative("relative_margin", relative_margin), "level-pair", splits=splits)
+    if surrogate_margin is not None:
+        check_not_negative("surrogate_margin", surrogate_margin)
+        rate = check_positive("learning_rate", learning_rate)
+        promised = theorems.slam(rate, surrogate_margin, "level-pair", splits=splits)
     return promised.bound(diameter=diameter, margin=margin, comparator=comparator)
+
+
+def largest_share(measure: MeasureLike, n_documents: int) -> float:
+    """Return the largest part of the weight of outranked documents that a ranking can lose: c_m of Lemma 1'.
+
+    1 - 1 / m for AP, 1 - 1 / log2(1 + m) for NDCG, and 1 if there is a cut-off before m. Attained if the only relevant
+    document is ranked last. Times this, every bound on a loss in AP or NDCG holds for queries of at most m documents.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        "ndcg", "ndcg@k" or "ap".
+    n_documents : int
+        m, the most documents of a query.
+
+    >>> largest_share("ap", 2), largest_share("ndcg", 3), largest_share("ndcg@10", 20)
+    (0.5, 0.5, 1.0)
+    """
+    chosen, m = parse_learnable(measure), check_positive_whole("n_documents", n_documents)
+    if chosen.cutoff is not None and chosen.cutoff < m:
+        return 1.0
+    return 1 - 1 / m if isinstance(chosen, AP) else 1 - 1 / math.log2(1 + m)
 
 
 def safe_averaging(mean_loss: float, current_loss: float, *, largest_weight: float | None = None) -> float:
@@ -262,6 +318,7 @@ def parameter_mixing(
     learning_rate: float = 1.0,
     surrogate_margin: float = 1.0,
     relative_margin: float | None = None,
+    violators: str = "places",
     margin: float | None = None,
     comparator: AnyComparator | None = None,
 ) -> float:
@@ -269,7 +326,8 @@ def parameter_mixing(
 
     In each epoch every shard runs one pass from the mean of all shards' weights, and the results are averaged; the
     losses of a shard count by its weight in that mean. Summed over epochs and shards: (D^2 + 2 surrogate_margin /
-    learning_rate) / gamma^2, or with a relative margin rho of the listwise rule (1 + 2 rho) D^2 / gamma^2.
+    learning_rate) / gamma^2, or with a relative margin rho of the listwise rule (1 + 2 rho) D^2 / gamma^2; and less
+    with violators="top", which Algorithm 2 has, see `slam`. The number of shards does not matter.
 
     Parameters
     ----------
@@ -281,6 +339,8 @@ def parameter_mixing(
         Margin of the surrogate.
     relative_margin : float, not negative, optional
         Relative margin of the listwise rule, in place of `surrogate_margin`.
+    violators : "places", "uniform" or "top"
+        Those of the listwise rule; "top" for Algorithm 2.
     margin : float, positive
         Margin gamma of the separable stream; give this or `comparator`.
     comparator : Comparator or (norm, loss), optional
@@ -289,11 +349,15 @@ def parameter_mixing(
     >>> parameter_mixing(diameter=2, learning_rate=1, surrogate_margin=0, margin=0.5)
     16.0
     """
-    check_not_negative("surrogate_margin", surrogate_margin)
-    promised = theorems.slam(check_positive("learning_rate", learning_rate), surrogate_margin)
-    if relative_margin is not None:
-        promised = theorems.listwise(check_not_negative("relative_margin", relative_margin), "level-pair")
-    return promised.bound(diameter=diameter, margin=margin, comparator=comparator)
+    return listwise(
+        diameter=diameter,
+        relative_margin=0.0 if relative_margin is None else relative_margin,
+        violators=violators,
+        surrogate_margin=surrogate_margin if relative_margin is None else None,
+        learning_rate=learning_rate,
+        margin=margin,
+        comparator=comparator,
+    )
 
 
 def leader(*, n_learners: int, best_loss: float, largest_weight: float = 1.0) -> float:
@@ -315,25 +379,115 @@ def leader(*, n_learners: int, best_loss: float, largest_weight: float = 1.0) ->
     return n * check_not_negative("best_loss", best_loss) + (n - 1) * check_positive("largest_weight", largest_weight)
 
 
-def hedge(*, n_learners: int, n_queries: int) -> float:
-    """Bound the expected regret of a tournament with strategy "hedge" against the best of its learners.
+def hedge(
+    *, n_learners: int, n_queries: int | None = None, rate: float | None = None, best_loss: float | None = None
+) -> float:
+    """Bound the expected loss of a tournament with strategy "hedge", or its regret against the best learner.
 
-    sqrt(2 T ln N) + sqrt(ln N / 8): exponential weights with the rate sqrt(8 ln N / t) in round t; N. Cesa-Bianchi and
-    G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3.
+    With the default rate, sqrt(8 ln N / t) in round t, the expected regret: sqrt(2 T ln N) + sqrt(ln N / 8). With a
+    fixed rate, the expected loss: (rate L* + ln N) / (1 - exp(-rate)), which does not grow with T if the best learner
+    stops losing. N. Cesa-Bianchi and G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3 and Section 2.4.
 
     Parameters
     ----------
     n_learners : int
         N.
-    n_queries : int
+    n_queries : int, optional
         T, the number of queries with a value of the measure: those with a relevant document, if others are left out.
-        Weights of queries, at most 1, leave the bound as it is; those of weight 0 are left out.
+        Weights of queries, at most 1, leave the bound as it is; those of weight 0 are left out. Without a fixed rate.
+    rate : float, positive, optional
+        The fixed rate.
+    best_loss : float, not negative, optional
+        L*, the smallest cumulative loss of a learner; with a fixed rate.
 
     >>> round(hedge(n_learners=4, n_queries=1000), 2)
     53.07
+    >>> round(hedge(n_learners=4, rate=1.0, best_loss=10.0), 2)  # (10 + ln 4) / (1 - 1/e)
+    18.01
     """
     log = math.log(check_positive_whole("n_learners", n_learners))
-    return math.sqrt(2 * check_positive_whole("n_queries", n_queries) * log) + math.sqrt(log / 8)
+    if rate is None:
+        if n_queries is None or best_loss is not None:
+            raise ValueError("give n_queries, or rate and best_loss")
+        return math.sqrt(2 * check_positive_whole("n_queries", n_queries) * log) + math.sqrt(log / 8)
+    if best_loss is None or n_queries is not None:
+        raise ValueError("give n_queries, or rate and best_loss")
+    check_not_negative("best_loss", best_loss)
+    return (check_positive("rate", rate) * best_loss + log) / -math.expm1(-rate)
+
+
+def prank(*, n_grades: int, radius: float, margin: float, threshold_margin: float = 0.0) -> float:
+    """Bound the number of wrong thresholds of PRank, at least the sum of distances of predicted and true grades.
+
+    With n = n_grades - 1 thresholds, K = n R^2 + 1 and b = max(K, 2 threshold_margin): (K + b)^2 / (4 b gamma^2), which
+    is K / gamma^2 as long as the margin is at most K / 2. Thresholds that are right, by less than the margin, do not
+    count; together with them, there are at most (K + 2 threshold_margin) / gamma^2.
+
+    Parameters
+    ----------
+    n_grades : int
+        Number of grades, at least 2.
+    radius : float
+        Largest norm R of a document.
+    margin : float, positive
+        gamma: weights and thresholds that together have norm 1 put all documents on the right sides of all thresholds,
+        with this margin.
+    threshold_margin : float, not negative
+        The margin of `MarginPRank`, 0 for `PRank`.
+
+    >>> prank(n_grades=3, radius=1.0, margin=0.5), prank(n_grades=3, radius=1.0, margin=0.5, threshold_margin=4.5)
+    (12.0, 16.0)
+    """
+    if check_positive_whole("n_grades", n_grades) < 2:
+        raise ParameterError("n_grades", "must be at least 2", n_grades)
+    norm, _ = norm_and_loss(margin, None)
+    reach = check_not_negative("radius", radius) * norm
+    price = 2 * check_not_negative("threshold_margin", threshold_margin) * norm * norm
+    with np.errstate(over="ignore"):
+        return largest_lost((n_grades - 1) * reach**2 + norm**2, price, 0.0)
+
+
+def averaged_risk(
+    *,
+    diameter: float,
+    n_queries: int,
+    learning_rate: float = 1.0,
+    surrogate_margin: float,
+    margin: float | None = None,
+    comparator: AnyComparator | None = None,
+) -> float:
+    """Bound the expected loss of the averaged ranker on a new query, if queries are drawn independently: Theorem G.
+
+    For `ListwisePerceptron(violators="top", margin=..., class_order="mean" or "index")`, of which the mean of all
+    iterates after T queries ranks the new one; for AP any class order. With rho = surrogate_margin / (learning_rate
+    D^2), it is (L + rho D^2 U^2 / 2 + S / (2 rho)) / T, where S is the bound on the weight moved; on a separable stream
+    (rho / 2 + 1 + 1 / (2 rho)) D^2 / (gamma^2 T), 2 D^2 / (gamma^2 T) at rho = 1.
+
+    Parameters
+    ----------
+    diameter : float, positive
+        Largest distance D between two differently graded documents of a query.
+    n_queries : int
+        T.
+    learning_rate : float, positive
+        Factor of every step.
+    surrogate_margin : float, positive
+        The margin of the learner.
+    margin : float, optional
+        Margin gamma of a ranker on all queries that may be drawn; give this or `comparator`.
+    comparator : Comparator or (U, L), optional
+        Norm of a fixed ranker, and the expectation of its cumulative SLAM surrogate with margin 1, over T + 1 queries.
+
+    >>> averaged_risk(diameter=2, n_queries=1000, surrogate_margin=4.0, margin=0.5)  # rho = 1: 2 * 16 / 1000
+    0.032
+    """
+    size, delta = check_positive("diameter", diameter), check_positive("surrogate_margin", surrogate_margin)
+    rate = check_positive("learning_rate", learning_rate)
+    norm, loss = norm_and_loss(margin, comparator)
+    moved = theorems.slam(rate, delta, splits=False).bound(diameter=diameter, margin=margin, comparator=comparator)
+    rho = delta / rate / size / size
+    bound = float(loss) + rho / 2 * float(size * norm) ** 2 + moved / (2 * rho)
+    return bound / check_positive_whole("n_queries", n_queries)
 
 
 def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: float, n_doublings: int = 0) -> float:
@@ -419,6 +573,7 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
     7.5
     """
     chosen = parse_learnable(measure)
+    check_choice("version", version, ("sharp", "paper"))
     alone = isinstance(chosen, NDCG) and chosen.cutoff == 1
     per_round = 1.0 if alone else 0.5 if isinstance(chosen, AP) else 1 - 1 / math.log2(3)
     return n_rounds(radius, margin, version) * per_round

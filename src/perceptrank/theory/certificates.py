@@ -69,6 +69,9 @@ class Certificate:
     mixings : int
         How often weights that shards had learned side by side were mixed. S and the losses then count each shard by its
         weight in the mixture, and the inequalities are those of Theorem D.
+    loss_bound : float
+        What rankings by the current weights have lost at most, in the measure that is learned: S, or what the theorem
+        says about that loss if it is less.
     """
 
     algorithm: str
@@ -85,6 +88,7 @@ class Certificate:
     current_loss: float = 0.0
     used_loss: float = 0.0
     mixings: int = 0
+    loss_bound: float = float("inf")
 
     @property
     def holds(self) -> bool:
@@ -99,6 +103,8 @@ class Certificate:
         for one in self.promises:
             verdict = f"{one.used:.1%} used" if one.holds else "BROKEN"
             lines.append(f"  {one.name:<14} {one.quantity} <= {one.formula} = {one.bound:.6g}: {verdict}")
+        if self.loss_bound < self.mass:
+            lines.append(f"  Rankings by the current weights lost at most {self.loss_bound:.6g}.")
         if any(one.quantity == "loss" for one in self.promises):
             now = "the mean of its weights" if self.ranks_with == "mean" else "its current weights"
             lines.append(

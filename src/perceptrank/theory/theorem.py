@@ -1,8 +1,9 @@
 """Theorems as values: a learner's guarantee in words, in symbols and as a number.
 
-The upper bounds have one shape. With a constant C that belongs to the learner and the stream, the learner loses at most
-L + U sqrt(C L) + U^2 C against every ranker u of norm U whose own cumulative surrogate is L. On a stream that a unit
-vector ranks with margin gamma, u = that vector / gamma has L = 0, which leaves C / gamma^2.
+The upper bounds have one shape. With a constant C that belongs to the learner and the stream, and K = U^2 C, a learner
+loses at most L + K / 2 + sqrt(K L + K^2 / 4) against every ranker u of norm U whose own cumulative surrogate is L. On a
+stream that a unit vector ranks with margin gamma, u = that vector / gamma has L = 0, which leaves C / gamma^2. If a
+margin counts for documents only that are not outranked, the bound is smaller: Theorem A', `largest_lost`.
 """
 
 from dataclasses import dataclass, replace
@@ -61,9 +62,12 @@ class Theorem:
         C with the numbers of the learner's settings.
     factor, offset : float
         C = factor * size^2 + offset.
+    splits : bool
+        True if what C has beyond size^2, a margin's part, is moved by documents only that are not outranked: Theorems
+        A' and C' of docs/theory.md. The bound on the loss is then smaller than that on the weight moved.
     multiple, extra : float
-        The loss is at most multiple * (L + U sqrt(C L) + U^2 C) + extra; other than 1 and 0 for safe averaging only.
-        With weights of queries, the largest of them multiplies factor and extra.
+        The loss is at most multiple * the bound above + extra; other than 1 and 0 for safe averaging only. With weights
+        of queries, the largest of them multiplies factor and extra.
     size : "diameter" or "radius"
         D, the largest distance of two differently graded documents of a query (or the bound 2R if D is unknown), or R,
         the largest norm of a document.
@@ -85,6 +89,7 @@ class Theorem:
     formula: str = ""
     factor: float = 0.0
     offset: float = 0.0
+    splits: bool = False
     multiple: float = 1.0
     extra: float = 0.0
     size: str = "diameter"
@@ -101,17 +106,18 @@ class Theorem:
         self, *, diameter: float | None = None, radius: float | None = None, largest_weight: float = 1.0
     ) -> float:
         """Return C for a stream of this diameter or radius, and of queries of at most this weight."""
+        size = self._size_of(diameter, radius)
+        with np.errstate(over="ignore", under="ignore"):
+            largest = np.float64(check_positive("largest_weight", largest_weight))
+            return float(largest * (self.factor * size**2) + self.offset)
+
+    def _size_of(self, diameter: float | None, radius: float | None) -> np.float64:
+        """Return D, or 2R if it is unknown; or R."""
         if self.symbol is None:
             raise ValueError(f"there is no constant to compute in: {self.statement}")
         for name, value in (("diameter", diameter), ("radius", radius)):
             if value is not None:
                 check_not_negative(name, value)
-        with np.errstate(over="ignore", under="ignore"):
-            largest = np.float64(check_positive("largest_weight", largest_weight))
-            return float(largest * (self.factor * self._size_of(diameter, radius) ** 2) + self.offset)
-
-    def _size_of(self, diameter: float | None, radius: float | None) -> np.float64:
-        """Return D, or 2R if it is unknown; or R."""
         if self.size == "radius":
             if radius is None:
                 raise ValueError("give radius, the largest norm of an example")
@@ -130,6 +136,7 @@ class Theorem:
         start: float = 0.0,
         product: float | None = None,
         largest_weight: float = 1.0,
+        share: float = 1.0,
     ) -> float:
         """Return the bound on the learner's loss, given the margin of a separable stream or a comparator.
 
@@ -148,27 +155,46 @@ class Theorem:
             bound is that of the worst.
         largest_weight : float, positive
             Largest weight of a query; the losses of learner and comparator are then weighted sums.
+        share : float
+            Largest part of the weight of outranked documents that a ranking loses, see `bounds.largest_share`.
         """
-        constant = self.constant(diameter=diameter, radius=radius, largest_weight=largest_weight)
-        current = from_constant(constant, margin, comparator, start, product)
-        if margin is not None and start == 0.0 and not 1e-280 < constant < 1e280:
-            with np.errstate(over="ignore", under="ignore"):  # D² may not be a number, but the square of D / margin
-                ratio, gamma = self._size_of(diameter, radius) / margin, np.float64(margin)
-                current = float(largest_weight * (self.factor * ratio**2) + self.offset / gamma / gamma)
-        return self.multiple * current + self.extra * largest_weight
+        size, largest = self._size_of(diameter, radius), check_positive("largest_weight", largest_weight)
+        norm, loss = norm_and_loss(margin, comparator)
+        with np.errstate(over="ignore", under="ignore"):
+            # D and the margin may both be so small, or so large, that their squares are no numbers.
+            reach = size * norm if margin is None else size / np.float64(margin)
+            base, price = largest * reach**2, self.offset * norm * norm
+            if self.splits:
+                price += (self.factor - 1) * base if self.factor > 1 else 0.0  # base may be infinite
+            else:
+                base, price = self.factor * base + price, np.float64(0.0)
+            current = largest_lost(base, price, loss, start * norm, None if product is None else np.float64(product))
+            return float(self.multiple * share * current + self.extra * largest)
 
     @property
     def of_current(self) -> "Theorem":
-        """The bound on the weight moved, which that on the loss of rankings by the current weights is."""
+        """The bound on the loss of rankings by the current weights."""
         return replace(self, multiple=1.0, extra=0.0)
 
+    @property
+    def of_moved(self) -> "Theorem":
+        """The bound on the weight moved, at least the loss of rankings by the current weights."""
+        return replace(self, multiple=1.0, extra=0.0, splits=False)
+
     def separable_formula(self, *, by_radius: bool = False) -> str:
-        """Return the bound on a separable stream, C / γ², in symbols; by_radius, with 4 R² in place of D².
+        """Return the bound on the loss on a separable stream in symbols; by_radius, with 4 R² in place of D².
 
         >>> Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0).separable_formula(by_radius=True)
         '4 R² / γ²'
         """
-        constant = self.formula.replace("D²", "4 R²") if by_radius else self.formula
+        constant = self.formula
+        if self.splits:
+            excess = max(1.0, self.factor - 1)
+            constant = f"{(1 + excess) ** 2 / (4 * excess):g} D²"
+            if self.offset > 0:
+                constant = f"(D² + b)² / 4 b, b = max(D², {self.offset:g}),"
+        constant = constant.replace("1 D²", "D²") if constant == "1 D²" else constant
+        constant = constant.replace("D²", "4 R²") if by_radius else constant
         current = f"{constant} / γ²"
         current = f"({current} + 2 |w₁| / (rate γ))" if self.starts else current
         return f"{self.multiple:g} · {current} + {self.extra:g}" if self.extra else current
@@ -202,44 +228,38 @@ def _learned(measure: Measure) -> tuple[object, ...]:
     return type(measure), measure.cutoff, getattr(measure, "gain", None)
 
 
-def from_constant(
-    constant: float,
-    margin: float | None,
-    comparator: AnyComparator | None,
-    start: float = 0.0,
-    product: float | None = None,
-) -> float:
-    """Return the bound with the constant C; infinite if it overflows.
-
-    The learner starts from weights of norm `start` per learning rate, whose inner product with u is `product`.
-
-    >>> from_constant(4.0, 0.5, None), from_constant(4.0, 0.5, None, start=3.0)
-    (16.0, 28.0)
-    """
+def norm_and_loss(margin: float | None, comparator: AnyComparator | None) -> tuple[np.float64, np.float64]:
+    """Return U and L of a comparator, or of the ranker that has this margin, divided by it."""
     if (margin is None) == (comparator is None):
         raise ValueError("give margin or comparator, one of them")
-    with np.errstate(over="ignore", under="ignore"):
-        if comparator is None:
-            gamma = np.float64(check_positive("margin", margin))
-            if start > 0:
-                return _from_start(np.float64(constant), 1 / gamma, np.float64(0.0), np.float64(start), product)
-            ordinary = 1e-150 < gamma < 1e150
-            return float(constant / gamma**2 if ordinary else (np.sqrt(constant) / gamma) ** 2)
-        if not isinstance(comparator, tuple) or len(comparator) < 2:
-            raise ValueError(f"comparator must be a pair of a norm and a loss, got {comparator!r}")
-        norm, loss = (np.float64(check_not_negative("comparator", one)) for one in comparator[:2])
-        if start > 0:
-            return _from_start(np.float64(constant), norm, loss, np.float64(start), product)
-        reach = norm * np.sqrt(np.float64(constant))
-        return float(loss + reach * np.sqrt(loss) + reach**2)
+    if comparator is None:
+        with np.errstate(over="ignore"):
+            return 1 / np.float64(check_positive("margin", margin)), np.float64(0.0)
+    if not isinstance(comparator, tuple) or len(comparator) < 2:
+        raise ValueError(f"comparator must be a pair of a norm and a loss, got {comparator!r}")
+    norm, loss = (np.float64(check_not_negative("comparator", one)) for one in comparator[:2])
+    return norm, loss
 
 
-def _from_start(
-    constant: np.float64, norm: np.float64, loss: np.float64, start: np.float64, product: float | None
+def largest_lost(
+    base: float, price: float, loss: float, start: float = 0.0, product: float | np.float64 | None = None
 ) -> float:
-    """Return the largest S with S - L + p <= U sqrt(start² + C S), p being the product: Theorem S of docs/theory.md."""
-    along = -norm * start if product is None else np.float64(product)
-    half = norm * norm * constant / 2
-    squared = half * half + norm * norm * (start * start + constant * (loss - along))
-    bound = loss - along + half + np.sqrt(max(squared, np.float64(0.0)))
-    return float(max(bound, np.float64(0.0)) if not np.isnan(bound) else np.inf)
+    """Return the largest M <= S with S - L + p <= sqrt(start² + base S + price (S - M)), infinite if it overflows.
+
+    This is what the proofs of all theorems come down to: S is the weight moved, M the part of it that outranked
+    documents moved, L the comparator's surrogate, base = U² D², price = U² 2 margin / rate, start = U |w₁| / rate, and
+    the product p that of u and w₁ / rate, by default the worst, -start. Without a price M = S.
+
+    >>> largest_lost(16.0, 0.0, 0.0), largest_lost(16.0, 32.0, 0.0), largest_lost(16.0, 0.0, 3.0)
+    (16.0, 18.0, 21.583005244258363)
+    """
+    base, price, start = np.float64(base), np.float64(price), np.float64(start)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        behind = np.float64(loss) - (-start if product is None else np.float64(product))
+        half, inner = base / 2, start * start + base * behind
+        root = np.hypot(half, np.sqrt(inner)) if inner >= 0 else np.sqrt(np.maximum(half * half + inner, 0.0))
+        found = behind + half + root
+        if price > 2 * root:  # more rounds with a margin's updates let more be lost
+            both = base + price
+            found = both / price * (behind + both / 4) + start * start / price
+        return float(np.maximum(found, 0.0)) if not np.isnan(found) else float("inf")

@@ -23,15 +23,20 @@ def perceptron() -> Theorem:
     )
 
 
-def slam(learning_rate: float, margin: float) -> Theorem:
-    """Bound the cumulative loss of Algorithm 2 at any rate."""
+def slam(learning_rate: float, margin: float, surrogate: str = "slam", *, splits: bool = True) -> Theorem:
+    """Bound the cumulative loss of Algorithm 2 at any rate, or of the listwise perceptron with an absolute margin.
+
+    If outranked documents are moved against the best-scored one of a lower grade, the bound splits (Theorem A').
+    """
     return Theorem(
-        "loss ≤ (D² + 2Δ/η)/γ²",
+        "loss ≤ (D² + b)²/(4b γ²), b = max(D², 2Δ/η)" if splits else "loss ≤ (D² + 2Δ/η)/γ²",
         "D² + 2Δ/η",
         f"(D² + {2 * margin:g} / rate)",
         1.0,
         2 * margin / learning_rate,
-        surrogate="slam",
+        splits,
+        surrogate=surrogate,
+        tight=True,
     )
 
 
@@ -40,16 +45,20 @@ def pair_perceptron() -> Theorem:
     return Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0, surrogate="max-pair", tight=True)
 
 
-def listwise(relative_margin: float, surrogate: str) -> Theorem:
-    """Bound the cumulative loss of the listwise perceptron with a relative margin ρ."""
+def listwise(relative_margin: float, surrogate: str, *, splits: bool = False) -> Theorem:
+    """Bound the cumulative loss of the listwise perceptron with a relative margin ρ.
+
+    If outranked documents are moved against the best-scored one of a lower grade, the bound splits (Theorem C').
+    """
     factor = 1 + 2 * relative_margin
     return Theorem(
-        "loss ≤ (1 + 2ρ) D²/γ²",
+        "loss ≤ (1 + b)²/4b D²/γ², b = max(1, 2ρ)" if splits else "loss ≤ (1 + 2ρ) D²/γ²",
         "(1 + 2ρ) D²",
         f"{factor:g} D²",
         factor,
+        splits=splits,
         surrogate=surrogate,
-        tight=relative_margin == 0,
+        tight=True,
     )
 
 
@@ -107,10 +116,12 @@ def forgetron() -> Theorem:
     )
 
 
-def prank() -> Theorem:
-    """Bound the number of violated thresholds of PRank."""
+def prank(margin: float = 0.0) -> Theorem:
+    """Bound the number of thresholds of PRank, with or without a margin, that are wrong; see `bounds.prank`."""
+    bound = "(n R² + 1 + b)²/(4b γ²), b = max(n R² + 1, 2 margin)" if margin else "(n R² + 1)/γ²"
     return Theorem(
-        "thresholds wrong ≤ n (R² + 1)/γ²", assumption="a unit vector and thresholds classify all grades with margin γ"
+        f"thresholds wrong ≤ {bound}",
+        assumption="a unit vector of weights and n thresholds separates grades with margin γ",
     )
 
 
@@ -124,8 +135,13 @@ def leader() -> Theorem:
     return Theorem("leader: loss ≤ N L* + N - 1, L* the best's", assumption="none; losses from 0 to 1")
 
 
-def hedge() -> Theorem:
-    """Bound the expected loss of a tournament with exponential weights; `bounds.hedge` computes the regret."""
+def hedge(rate: float | None = None) -> Theorem:
+    """Bound the expected loss of a tournament with exponential weights; `bounds.hedge` computes it."""
+    if rate is not None:
+        return Theorem(
+            "hedge: expected loss ≤ (η L* + ln N)/(1 - exp(-η)), L* the best's",
+            assumption="none; expectation over the draws",
+        )
     return Theorem(
         "hedge: expected loss ≤ the best's + √(2 T ln N) + √(ln N / 8)", assumption="none; expectation over the draws"
     )

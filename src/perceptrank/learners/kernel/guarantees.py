@@ -68,6 +68,7 @@ class KernelGuarantees(Guaranteed):
         margin: float | None = None,
         comparator: AnyComparator | None = None,
         largest_weight: float = 1.0,
+        n_documents: int | None = None,
     ) -> float:
         """Return the upper bound on the loss by the learner's theorem.
 
@@ -87,13 +88,17 @@ class KernelGuarantees(Guaranteed):
             Norm and cumulative surrogate of some fixed function.
         largest_weight : float
             1, as a kernel perceptron takes no weights of queries.
+        n_documents : int, optional
+            Most documents of a query, if known: the bound is then smaller.
         """
         if largest_weight != 1.0:
             raise ParameterError("largest_weight", "must be 1: kernel takes no weights of queries", largest_weight)
         if diameter is None and radius is None and self.kernel != "polynomial":
             diameter = DIAMETER
         if self.policy == "exact":
-            return super().guarantee(diameter=diameter, radius=radius, margin=margin, comparator=comparator)
+            return super().guarantee(
+                diameter=diameter, radius=radius, margin=margin, comparator=comparator, n_documents=n_documents
+            )
         if self.policy == "forgetron" or self.rule != "minimax":
             raise ValueError(
                 f"kernel with policy={self.policy!r} and rule={self.rule!r} has no theorem of this kind: its bound "
@@ -110,7 +115,7 @@ class KernelGuarantees(Guaranteed):
             comparator=comparator,
         )
         promised = self.theorem
-        return promised.multiple * bound + promised.extra
+        return promised.multiple * self._largest_share(n_documents) * bound + promised.extra
 
     def certificate(
         self,
@@ -119,6 +124,7 @@ class KernelGuarantees(Guaranteed):
         comparator: AnyComparator | None = None,
         diameter: float | None = None,
         radius: float | None = None,
+        n_documents: int | None = None,
     ) -> Certificate:
         """Return the bounds on the loss so far, beside its observed value.
 
@@ -134,6 +140,8 @@ class KernelGuarantees(Guaranteed):
             Norm and cumulative surrogate of some fixed function.
         diameter, radius : float, optional
             Those of the images of documents.
+        n_documents : int, optional
+            Most documents of a query, if known, for `loss_bound`.
         """
         self.theorem.check_comparator(comparator, None)
         state = self._learned()
@@ -154,6 +162,7 @@ class KernelGuarantees(Guaranteed):
             promises = [Promise("from what it spent", "2 L + C U² (1 + s / 2) + Q", bound, mass)]
         else:
             promises = self._exact_promises(norm, reach, mass, size, loss, diameter, radius)
+        lost = self._largest_share(n_documents) * min(mass, *(one.bound for one in promises))
         mean, current, used = (float(tally[place]) for place in (MEAN_LOSS, CURRENT_LOSS, USED_LOSS))
         if self.average:
             formula = "min(3 current + 2, (3 mean + 1) / 2)"
@@ -172,6 +181,7 @@ class KernelGuarantees(Guaranteed):
             mean,
             current,
             used,
+            loss_bound=lost,
         )
 
     def _exact_promises(
@@ -185,7 +195,7 @@ class KernelGuarantees(Guaranteed):
         radius: float | None,
     ) -> list[Promise]:
         promised, against = self.theorem.of_current, (size, loss)
-        formula = f"{promised.formula} as C in L + U √(C L) + U² C"
+        formula = f"{promised.formula} as C in L + K/2 + √(K L + K²/4), K = U² C"
         promises = [
             Promise("a posteriori", "L + U |f|", loss + size * norm, mass),
             Promise("from the steps", formula, promised.bound(diameter=reach, comparator=against), mass),

@@ -1,7 +1,6 @@
 """The listwise perceptron."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,11 +48,12 @@ class ListwisePerceptron(CompiledLearner):
     and only grades of the k best documents are considered; if nothing moves then, there is no update.
 
     Cumulative loss on a stream that a unit vector ranks with margin gamma: at most (1 + 2 relative_margin) D^2 /
-    gamma^2, with D the largest distance between two differently graded documents of a query, independent of the
-    number of documents, of grades and the cut-off, for rankings by the current weights (`average=False`). The mean of
-    all iterates, which the default ranks with, is better on noisy data, and at times far worse: the default ranks by
-    the current weights instead as long as the mean has lost more than twice what they have, plus 1, in the measure
-    that is learned. The loss is then at most 3 times that bound, plus 2, on every such stream (`ranks_with`).
+    gamma^2 (with violators="top", D^2 / gamma^2 up to a relative margin of 1/2, and 9/8 of it at 1), with D the largest
+    distance between two differently graded documents of a query, independent of the number of documents, of grades and
+    the cut-off, for rankings by the current weights (`average=False`). The mean of all iterates, which the default
+    ranks with, is better on noisy data, and at times far worse: the default ranks by the current weights instead as
+    long as the mean has lost more than twice what they have, plus 1, in the measure that is learned. The loss is then
+    at most 3 times that bound, plus 2, on every such stream (`ranks_with`).
 
     Parameters
     ----------
@@ -133,10 +133,11 @@ class ListwisePerceptron(CompiledLearner):
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        surrogate = "level-pair" if self.violators == "places" else "slam"
-        promised = theorems.listwise(0.0 if self.margin is not None else float(self.relative_margin or 0.0), surrogate)
+        surrogate, splits = "level-pair" if self.violators == "places" else "slam", self.violators == "top"
+        relative = 0.0 if self.margin is not None else float(self.relative_margin or 0.0)
+        promised = theorems.listwise(relative, surrogate, splits=splits)
         if self.margin:
-            promised = replace(theorems.slam(float(self.learning_rate), float(self.margin)), surrogate=surrogate)
+            promised = theorems.slam(float(self.learning_rate), float(self.margin), surrogate, splits=splits)
         return self._with_start(theorems.safe_averaging(promised) if self.average else promised)
 
     @property
