@@ -39,6 +39,7 @@ from perceptrank.serve.records import (
     encode,
 )
 from perceptrank.serve.replay import BLOCK, Current, replay
+from perceptrank.serve.scanning import scan
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import (
@@ -188,7 +189,19 @@ class Ranker:
     def rank(self, documents: Sequence[Document]) -> Ranked:
         """Rank documents, and remember them for the answer."""
         current = self.current
-        arranged = arrange(documents, current)
+        return self._ranked(current, arrange(documents, current))
+
+    def rank_body(self, body: bytes) -> tuple[Ranked, bytes] | None:
+        """Rank the documents of a request's body; None if it is not of the usual form, and must be decoded first.
+
+        Returns, with the ranking, an object of the other fields of the body.
+        """
+        current = self.current
+        if (found := scan(body, current)) is None:
+            return None
+        return self._ranked(current, found[0]), found[1]
+
+    def _ranked(self, current: Current, arranged: Arranged) -> Ranked:
         scores = self._scores(current, arranged)
         order = np.argsort(-scores, kind="stable")
         ids = arranged.ids
