@@ -5,9 +5,9 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -16,6 +16,8 @@ import numpy as np
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from perceptrank import __version__
 from perceptrank.deploy.explanation import explain
@@ -24,6 +26,7 @@ from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.learners.registry import restore
 from perceptrank.serve import messages
 from perceptrank.serve.access import Access
+from perceptrank.serve.documents import Document
 from perceptrank.serve.errors import (
     InvalidRequestError,
     NotAllowedError,
@@ -35,16 +38,21 @@ from perceptrank.serve.errors import (
 from perceptrank.serve.metrics import Metrics
 from perceptrank.serve.openapi import describe
 from perceptrank.serve.ranker import Ranked, Ranker
+from perceptrank.serve.scanning import Scanned
 from perceptrank.serve.service import Service
 from perceptrank.serve.submissions import Acknowledgement
 from perceptrank.stream.query_stream import QueryStream
 
 Handler = Callable[[Request], Awaitable[Response]]
 Result = TypeVar("Result")
+WithDocuments = TypeVar("WithDocuments", messages.RankRequest, messages.LearnRequest)
+Options = TypeVar("Options", messages.RankOptions, messages.LearnOptions)
 
 _encode = msgspec.json.Encoder().encode
 _rank_decoder = msgspec.json.Decoder(messages.RankRequest)
+_rank_options_decoder = msgspec.json.Decoder(messages.RankOptions)
 _learn_decoder = msgspec.json.Decoder(messages.LearnRequest)
+_learn_options_decoder = msgspec.json.Decoder(messages.LearnOptions)
 _rollback_decoder = msgspec.json.Decoder(messages.RollbackRequest)
 _promote_decoder = msgspec.json.Decoder(messages.PromoteRequest)
 _feedback_decoder: msgspec.json.Decoder[messages.FeedbackBody] = msgspec.json.Decoder(messages.FeedbackBody)
@@ -70,14 +78,10 @@ def make_app(service: Service, access: Access, limits: Limits | None = None, *, 
     app = FastAPI(title="perceptrank", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     paths = _Paths(service, access, Metrics(service), limits or Limits(), access_log)
     for path, method, scope, handler in paths.all():
-        app.add_api_route(
-            path,
-            paths.guarded(path, scope, handler),
-            methods=[method],
-            response_model=None,
-            response_class=Response,
-            include_in_schema=False,
-        )
+        # A route of Starlette's: handlers read and check bodies themselves, and need nothing of what FastAPI's does.
+        route = Route(path, _Endpoint(paths.guarded(path, scope, handler)), methods=[method], include_in_schema=False)
+        route.methods = {method}
+        app.router.routes.append(route)
     app.openapi = lambda: describe([(path, method, scope) for path, method, scope, _ in paths.all()])  # type: ignore[method-assign]
 
     @app.exception_handler(HTTPException)
@@ -90,6 +94,18 @@ def make_app(service: Service, access: Access, limits: Limits | None = None, *, 
         return _failed(known, dict(error.headers or {}))
 
     return app
+
+
+class _Endpoint:
+    """A handler as the server calls it."""
+
+    def __init__(self, handle: Handler) -> None:
+        self._handle = handle
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        response = await self._handle(Request(scope, receive))
+        await response(scope, receive, send)
 
 
 class _Paths:
@@ -190,8 +206,9 @@ class _Paths:
 
     async def rank(self, request: Request) -> Response:
         """POST /rank."""
-        given = await self._parsed(request, _rank_decoder)
-        ranked = self._ranker(request).rank(given.documents)
+        body, ranker = await self._body(request), self._ranker(request)
+        documents, given = _documents(ranker, body, _rank_decoder, _rank_options_decoder)
+        ranked = ranker.rank(documents)
         contributions = await asyncio.to_thread(_contributions, ranked) if given.contributions else None
         return _json(
             messages.RankResponse(ranked.ranking_id, ranked.order, ranked.scores, ranked.model_version, contributions)
@@ -217,9 +234,9 @@ class _Paths:
         ranker = self._ranker(request)
 
         def submit(content: bytes) -> "Future[Acknowledgement]":
-            one = _decoded(_learn_decoder, content)
+            documents, one = _documents(ranker, content, _learn_decoder, _learn_options_decoder)
             event_id = one.event_id or uuid.uuid4().hex
-            return ranker.learn(one.documents, one.grades, event_id=event_id, weight=one.weight, omit=one.omit_ungraded)
+            return ranker.learn(documents, one.grades, event_id=event_id, weight=one.weight, omit=one.omit_ungraded)
 
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in ("application/x-ndjson", "application/jsonl"):
@@ -318,6 +335,20 @@ def _decoded(decoder: "msgspec.json.Decoder[Result]", body: bytes) -> Result:
         return decoder.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise InvalidRequestError(f"the body is not as described: {error}", "see /openapi.json") from None
+
+
+def _documents(
+    ranker: Ranker,
+    body: bytes,
+    decoder: "msgspec.json.Decoder[WithDocuments]",
+    others: "msgspec.json.Decoder[Options]",
+) -> "tuple[Sequence[Document] | Scanned, WithDocuments | Options]":
+    """Return the documents of a body, and its other fields."""
+    if (scanned := ranker.scan(body)) is not None:
+        with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):  # the decoder of all of it says why
+            return scanned, others.decode(scanned.others)
+    given = _decoded(decoder, body)
+    return given.documents, given
 
 
 def _raised(one: "Future[Acknowledgement] | ServiceError") -> "Future[Acknowledgement]":

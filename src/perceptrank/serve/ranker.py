@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -39,7 +40,7 @@ from perceptrank.serve.records import (
     encode,
 )
 from perceptrank.serve.replay import BLOCK, Current, replay
-from perceptrank.serve.scanning import scan
+from perceptrank.serve.scanning import Scanned, scan
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import (
@@ -186,20 +187,16 @@ class Ranker:
         assert current is not None
         return current
 
-    def rank(self, documents: Sequence[Document]) -> Ranked:
+    def scan(self, body: bytes) -> Scanned | None:
+        """Read the documents of a request's body; None if it is not of the usual form, and must be decoded."""
+        return scan(body, self.current)
+
+    def rank(self, documents: Sequence[Document] | Scanned) -> Ranked:
         """Rank documents, and remember them for the answer."""
+        if isinstance(documents, Scanned):
+            return self._ranked(documents.current, documents.arranged)
         current = self.current
         return self._ranked(current, arrange(documents, current))
-
-    def rank_body(self, body: bytes) -> tuple[Ranked, bytes] | None:
-        """Rank the documents of a request's body; None if it is not of the usual form, and must be decoded first.
-
-        Returns, with the ranking, an object of the other fields of the body.
-        """
-        current = self.current
-        if (found := scan(body, current)) is None:
-            return None
-        return self._ranked(current, found[0]), found[1]
 
     def _ranked(self, current: Current, arranged: Arranged) -> Ranked:
         scores = self._scores(current, arranged)
@@ -259,7 +256,7 @@ class Ranker:
 
     def learn(
         self,
-        documents: Sequence[Document],
+        documents: Sequence[Document] | Scanned,
         grades: Mapping[str, float],
         *,
         event_id: str,
@@ -267,7 +264,8 @@ class Ranker:
         omit: bool = False,
     ) -> "Future[Acknowledgement]":
         """Take a query with its answer."""
-        return self._submit(arrange(documents, self.current), grades, event_id, None, weight, omit)
+        arranged = documents.arranged if isinstance(documents, Scanned) else arrange(documents, self.current)
+        return self._submit(arranged, grades, event_id, None, weight, omit)
 
     def _submit(
         self,
@@ -476,6 +474,7 @@ class Ranker:
         arranged = Arranged(["1", "2"], X, current.names)
         entry = AnswerEntry(0, "", None, arranged.ids, as_bytes(X), as_bytes([1, 0]), 1.0)
         with suppress(ValueError, ServiceError):
+            scan(b'{"documents":[]}', replace(current, n_features=current.n_features or 2))
             self._scores(current, arranged)
             learned = current.after(Row(0, b"", b""), entry)
             self._scores(learned, arranged)
