@@ -195,6 +195,8 @@ class _Paths:
         return _decoded(decoder, await self._body(request))
 
     async def _done(self, future: "Future[Result]") -> Result:
+        if future.done():  # as those are that were logged together with one before
+            return future.result()
         try:
             async with asyncio.timeout(self._limits.answer_seconds):
                 return await asyncio.wrap_future(future)

@@ -4,7 +4,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -74,7 +74,7 @@ class Ranker:
 
     `rank` never waits for learning: a model is replaced as a whole by the one that has learned more. `feedback` and
     `learn` return futures, which are done once the answer is on disk; it is learned right after. All answers are
-    learned by one thread, in the order of the log, so that a replay of the log has the same bits.
+    logged by one thread and learned by another, in the order of the log, so that a replay of the log has the same bits.
 
     Parameters
     ----------
@@ -129,6 +129,9 @@ class Ranker:
         self._queue: SimpleQueue[Answer | ModelRequest | Mark] = SimpleQueue()
         self._closing = threading.Event()
         self._is_closed = False
+        self._logged = self.current.version
+        self._learner = ThreadPoolExecutor(1, f"learner of {folder.name}")
+        self._learning: Future[None] | None = None
         self._saved = max(self._snapshots.versions(), default=-1)
         self._writer = threading.Thread(target=self._write, name=f"log of {folder.name}", daemon=True)
         self._saver = threading.Thread(target=self._save_now_and_then, name=f"snapshots of {folder.name}", daemon=True)
@@ -350,8 +353,7 @@ class Ranker:
                     self._carry_out(item)
                 else:
                     is_last = item.is_last
-                    if self.problem:
-                        self._try_again()
+                    self._try_again()
                     item.future.set_result(None)
             self._attempt(answers)
 
@@ -374,12 +376,15 @@ class Ranker:
         entries: list[Entry] = []
         outcomes: list[tuple[Answer, Acknowledgement | ServiceError]] = []
         new: dict[str, tuple[int, bytes]] = {}
-        current = self.current
-        names, n_features, end = current.names, current.n_features, current.version
+        before = self._log.find_events([one.entry.event_id for one in answers])
+        if self.current.n_features is None:
+            self._finish_learning()
+        # Answers that are being learned from have the features that the model has before.
+        names, n_features, end = self.current.names, self.current.n_features, self._logged
         for one in answers:
             entry = in_order(one, names)
             digest, width = digest_of(entry), entry.X.shape[1]
-            if (used := new.get(entry.event_id) or self._log.find_event(entry.event_id)) is not None:
+            if (used := new.get(entry.event_id) or before.get(entry.event_id)) is not None:
                 outcomes.append((one, repeated(entry, digest, used)))
                 continue
             if n_features is None:
@@ -387,7 +392,7 @@ class Ranker:
                 first = NamesEntry(entry.time, width, None if names is None else list(names))
                 additions.append(Addition(encode(first)))
                 entries.append(first)
-            elif entry.X.shape[1] != n_features or not agree(one.names, names):
+            elif width != n_features or not agree(one.names, names):
                 outcomes.append((one, other_features()))
                 continue
             additions.append(Addition(encode(entry), entry.event_id, digest))
@@ -400,14 +405,31 @@ class Ranker:
                 one.future.set_result(outcome)
             else:
                 one.future.set_exception(outcome)
-        logged = list(zip(rows, entries, strict=True))
-        for place in range(0, len(logged), BLOCK):
-            self._current = self.current.after_all(logged[place : place + BLOCK])
+        if rows:
+            self._logged = rows[-1].sequence
+            self._finish_learning()
+            self._learning = self._learner.submit(self._learn, list(zip(rows, entries, strict=True)))
+
+    def _learn(self, logged: list[tuple[Row, Entry]]) -> None:
+        """Learn what was logged, in a thread of its own: meanwhile, what came next is logged."""
+        try:
+            for place in range(0, len(logged), BLOCK):
+                self._current = self.current.after_all(logged[place : place + BLOCK])
+        except Exception as error:
+            self._fail(error)
+            raise
+
+    def _finish_learning(self) -> None:
+        """Wait until all that was logged is learned; raise if that failed."""
+        learning, self._learning = self._learning, None
+        if learning is not None:
+            learning.result()
 
     def _carry_out(self, item: ModelRequest) -> None:
         try:
             if self.problem:
                 self._catch_up()
+            self._finish_learning()
             model = self.model_of(item.model) if isinstance(item.model, int) else item.model
             self._replace(model, item.reason)
             item.future.set_result(self.current.version)
@@ -420,6 +442,7 @@ class Ranker:
         entry = ModelEntry(time.time_ns(), reason, _text(model).encode())
         (row,) = self._log.append([Addition(encode(entry))])
         self._current = Current.of(model).after(row, entry) if self._current is None else self.current.after(row, entry)
+        self._logged = row.sequence
 
     def _fail(self, error: Exception) -> LearningOffError:
         """Turn learning off until the log can be written again."""
@@ -431,15 +454,21 @@ class Ranker:
 
     def _catch_up(self) -> None:
         """Open the log again, and learn what it has that was not learned; so a commit of unknown outcome is settled."""
+        with suppress(Exception):  # it was said already, or is learned again
+            self._finish_learning()
         self._log.reopen()
         for row in self._log.rows(self.current.version):
             self._current = self.current.after(row, decode(row.record))
+        self._logged = self.current.version
         self._log.check_writable()
         self.problem = ""
 
     def _try_again(self) -> None:
+        """Wait until all is learned, and if something cannot be logged or learned, find out whether it can again."""
         try:
-            self._catch_up()
+            if self.problem:
+                self._catch_up()
+            self._finish_learning()
         except Exception as error:
             self._fail(error)
 
@@ -493,6 +522,7 @@ class Ranker:
         self._put(Mark(future, is_last=True))
         self._closing.set()
         self._writer.join()
+        self._learner.shutdown()
         self._saver.join()
         if self.current.version != self._saved:
             self.save()
