@@ -40,14 +40,16 @@ from perceptrank.serve.openapi import describe
 from perceptrank.serve.ranker import Ranked, Ranker
 from perceptrank.serve.scanning import Scanned
 from perceptrank.serve.service import Service
-from perceptrank.serve.submissions import Acknowledgement
+from perceptrank.serve.submissions import Acknowledgement, Answer
 from perceptrank.stream.query_stream import QueryStream
 
 Handler = Callable[[Request], Awaitable[Response]]
 Result = TypeVar("Result")
+Given = TypeVar("Given")
 WithDocuments = TypeVar("WithDocuments", messages.RankRequest, messages.LearnRequest)
 Options = TypeVar("Options", messages.RankOptions, messages.LearnOptions)
 
+_TURN_SECONDS = 0.0002  # for one of several answers after the other, before others are ranked
 _encode = msgspec.json.Encoder().encode
 _rank_decoder = msgspec.json.Decoder(messages.RankRequest)
 _rank_options_decoder = msgspec.json.Decoder(messages.RankOptions)
@@ -221,49 +223,69 @@ class _Paths:
         given = _decoded(_feedback_decoder, await self._body(request))
         ranker = self._ranker(request)
 
-        def submit(one: messages.FeedbackRequest) -> "Future[Acknowledgement]":
+        def take(one: messages.FeedbackRequest, together: list[Answer] | None = None) -> "Future[Acknowledgement]":
             return ranker.feedback(
-                one.ranking_id, one.grades, event_id=one.event_id, weight=one.weight, omit=one.omit_ungraded
+                one.ranking_id,
+                one.grades,
+                event_id=one.event_id,
+                weight=one.weight,
+                omit=one.omit_ungraded,
+                together=together,
             )
 
         if isinstance(given, messages.FeedbackRequest):
-            return _json(_acknowledged(await self._done(submit(given))))
-        return await self._several([lambda one=one: submit(one) for one in given])  # type: ignore[misc]
+            return _json(_acknowledged(await self._done(take(given))))
+        return await self._several(ranker, take, given)
 
     async def learn(self, request: Request) -> Response:
         """POST /learn: one query, or JSON lines."""
         body = await self._body(request)
         ranker = self._ranker(request)
 
-        def submit(content: bytes) -> "Future[Acknowledgement]":
+        def take(content: bytes, together: list[Answer] | None = None) -> "Future[Acknowledgement]":
             documents, one = _documents(ranker, content, _learn_decoder, _learn_options_decoder)
             event_id = one.event_id or uuid.uuid4().hex
-            return ranker.learn(documents, one.grades, event_id=event_id, weight=one.weight, omit=one.omit_ungraded)
+            return ranker.learn(
+                documents, one.grades, event_id=event_id, weight=one.weight, omit=one.omit_ungraded, together=together
+            )
 
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in ("application/x-ndjson", "application/jsonl"):
-            return _json(_acknowledged(await self._done(submit(body))))
+            return _json(_acknowledged(await self._done(take(body))))
         lines = [line for line in body.splitlines() if line.strip()]
         if not 1 <= len(lines) <= messages.MOST_ANSWERS:
             raise TooLargeError(
                 f"a request may have 1 to {messages.MOST_ANSWERS} lines, got {len(lines)}", "send it in parts"
             )
-        return await self._several([lambda line=line: submit(line) for line in lines])  # type: ignore[misc]
+        return await self._several(ranker, take, lines)
 
-    async def _several(self, submissions: "list[Callable[[], Future[Acknowledgement]]]") -> Response:
-        """Submit all, then wait for all; each has its own result."""
+    async def _several(
+        self,
+        ranker: Ranker,
+        take: "Callable[[Given, list[Answer]], Future[Acknowledgement]]",
+        given: Sequence[Given],
+    ) -> Response:
+        """Submit all, as many together as are logged together, then wait for all; each has its own result."""
         waiting: list[Future[Acknowledgement] | ServiceError] = []
-        for submit in submissions:
+        together: list[Answer] = []
+        start = time.perf_counter()
+        for one in given:
             try:
-                waiting.append(submit())
+                waiting.append(take(one, together))
             except ServiceError as error:
                 waiting.append(error)
-            await asyncio.sleep(0)  # others want to be ranked
+            if len(together) >= ranker.settings.group_answers:
+                ranker.submit(together)
+                together = []
+            if time.perf_counter() - start > _TURN_SECONDS:
+                await asyncio.sleep(0)
+                start = time.perf_counter()
+        ranker.submit(together)
         results: list[Any] = []
         status = 200
-        for one in waiting:
+        for future in waiting:
             try:
-                results.append(_acknowledged(await self._done(_raised(one))))
+                results.append(_acknowledged(await self._done(_raised(future))))
             except ServiceError as error:
                 results.append(error.as_plain())
                 status = 207

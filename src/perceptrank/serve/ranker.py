@@ -238,6 +238,7 @@ class Ranker:
         event_id: str | None = None,
         weight: float = 1.0,
         omit: bool = False,
+        together: list[Answer] | None = None,
     ) -> "Future[Acknowledgement]":
         """Take the answer to a ranking.
 
@@ -253,9 +254,11 @@ class Ranker:
             Weight of the query.
         omit : bool
             Leave out documents without a grade; by default, theirs is 0.
+        together : list of Answer, optional
+            The answer is added to this list, for `submit`, so that several are logged together.
         """
-        arranged = self._rankings.find(ranking_id)
-        return self._submit(arranged, grades, event_id or ranking_id, ranking_id, weight, omit)
+        answer = self._answer(self._rankings.find(ranking_id), grades, event_id or ranking_id, ranking_id, weight, omit)
+        return self._submitted(answer, together)
 
     def learn(
         self,
@@ -265,12 +268,30 @@ class Ranker:
         event_id: str,
         weight: float = 1.0,
         omit: bool = False,
+        together: list[Answer] | None = None,
     ) -> "Future[Acknowledgement]":
         """Take a query with its answer."""
         arranged = documents.arranged if isinstance(documents, Scanned) else arrange(documents, self.current)
-        return self._submit(arranged, grades, event_id, None, weight, omit)
+        return self._submitted(self._answer(arranged, grades, event_id, None, weight, omit), together)
 
-    def _submit(
+    def submit(self, answers: list[Answer]) -> None:
+        """Hand several answers to the log at once; if it is closed, their futures say so."""
+        with self._lock:
+            if not self._is_closed:
+                for one in answers:
+                    self._queue.put(one)
+                return
+        for one in answers:
+            one.future.set_exception(_stopping())
+
+    def _submitted(self, answer: Answer, together: list[Answer] | None) -> "Future[Acknowledgement]":
+        if together is None:
+            self._put(answer)
+        else:
+            together.append(answer)
+        return answer.future
+
+    def _answer(
         self,
         arranged: Arranged,
         grades: Mapping[str, float],
@@ -278,7 +299,7 @@ class Ranker:
         ranking_id: str | None,
         weight: float,
         omit: bool,
-    ) -> "Future[Acknowledgement]":
+    ) -> Answer:
         if not self.current.model.accepts_weights and weight != 1.0:
             raise InvalidRequestError(
                 f"{self.current.model.name} takes no weights of queries, got {weight}", "leave weight out"
@@ -291,14 +312,12 @@ class Ranker:
             raise OverloadedError(
                 f"{self.settings.waiting_answers} answers wait to be logged", "send it again a little later"
             )
-        future: Future[Acknowledgement] = started()
-        self._put(Answer(entry, arranged.names, future))
-        return future
+        return Answer(entry, arranged.names, started())
 
     def _put(self, item: "Answer | ModelRequest | Mark") -> None:
         with self._lock:
             if self._is_closed:
-                raise OverloadedError("the service is stopping", "send it again once it has started")
+                raise _stopping()
             self._is_closed = isinstance(item, Mark) and item.is_last
             self._queue.put(item)
 
@@ -543,6 +562,10 @@ class Ranker:
             "learning": not self.problem,
             "problem": self.problem or self.snapshot_problem,
         }
+
+
+def _stopping() -> OverloadedError:
+    return OverloadedError("the service is stopping", "send it again once it has started")
 
 
 def _text(model: Learner) -> str:
