@@ -1,4 +1,4 @@
-"""Clients to measure servers with: plain sockets and requests that are ready, so that it is the server that takes time."""
+"""Clients to measure servers with: plain sockets, and requests that are ready, so that the server takes the time."""
 
 import http.client
 import socket

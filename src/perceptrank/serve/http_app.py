@@ -77,13 +77,15 @@ def make_app(service: Service, access: Access, limits: Limits | None = None, *, 
         yield
         await asyncio.to_thread(service.close)
 
-    app = FastAPI(title="perceptrank", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app = _App(title="perceptrank", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     paths = _Paths(service, access, Metrics(service), limits or Limits(), access_log)
     for path, method, scope, handler in paths.all():
+        endpoint = _Endpoint(paths.guarded(path, scope, handler))
         # A route of Starlette's: handlers read and check bodies themselves, and need nothing of what FastAPI's does.
-        route = Route(path, _Endpoint(paths.guarded(path, scope, handler)), methods=[method], include_in_schema=False)
+        route = Route(path, endpoint, methods=[method], include_in_schema=False)
         route.methods = {method}
         app.router.routes.append(route)
+        app.endpoints[method, path] = endpoint
     app.openapi = lambda: describe([(path, method, scope) for path, method, scope, _ in paths.all()])  # type: ignore[method-assign]
 
     @app.exception_handler(HTTPException)
@@ -108,6 +110,19 @@ class _Endpoint:
         """Answer a request."""
         response = await self._handle(Request(scope, receive))
         await response(scope, receive, send)
+
+
+class _App(FastAPI):
+    """An application that calls the endpoint of a path without variable parts at once, and routes other requests."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.endpoints: dict[tuple[str, str], _Endpoint] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        endpoint = self.endpoints.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        await (super().__call__ if endpoint is None else endpoint)(scope, receive, send)
 
 
 class _Paths:
