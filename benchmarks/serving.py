@@ -1,150 +1,163 @@
-"""The service against the same server doing nothing, and against bare SQLite; all in ratios of one run.
+"""The service against a server that does nothing, others that rank, and bare SQLite; in ratios of one run.
 
-Run with: python benchmarks/serving.py [--quick | --long] [--json]; --long takes 1,000,000 answers for the memory.
+Run with: python benchmarks/serving.py [--quick] [--only WORD] [--answers N] [--vw FOLDER] [--json]; --only runs the
+parts whose name has the word, --answers says after how many answers memory is measured, and --vw where Vowpal Wabbit's
+Python package is, unpacked, if it is not installed. Contenders take turns; a ratio is the median of those of the turns.
 """
 
-import http.client
 import json
 import multiprocessing
 import os
 import sqlite3
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import ExitStack, closing
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import serving_peers as peers
 from ratios import row, show
+from serving_load import Saturation, http_request, learn_until, read_lines, times
 
 import perceptrank as pr
-from perceptrank.serve.access import Access
 from perceptrank.serve.documents import Document
-from perceptrank.serve.http_app import make_app
 from perceptrank.serve.ranker import Ranker
-from perceptrank.serve.running import listen, run
-from perceptrank.serve.service import Service
 from perceptrank.serve.settings import Settings
 
 M, D = 100, 50
 NAMES = [f"f{j}" for j in range(D)]
+Rows = list[dict[str, object]]
 
 
 def query(seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return rng.normal(size=(M, D)), rng.integers(0, 3, M)
+    return rng.normal(size=(M, D)).round(4), rng.integers(0, 3, M)
 
 
 def body_of(seed: int, *, named: bool) -> bytes:
-    rows = query(seed)[0].round(4).tolist()
+    rows = query(seed)[0].tolist()
     documents = [
         {"id": f"d{i}", "features": dict(zip(NAMES, one, strict=True)) if named else one} for i, one in enumerate(rows)
     ]
     return json.dumps({"documents": documents}).encode()
 
 
-def serve(folder: str, port: Any, constant: bytes) -> None:
-    """Serve a folder, and at /constant what a ranking looks like, after the body was read."""
-    from fastapi import Request, Response
-
-    access = Access(Path(folder))
-    listening = listen("127.0.0.1", 0, access)
-    with Service(folder, settings=Settings(snapshot_seconds=5)) as service:
-        app = make_app(service, access)
-
-        async def same(request: Request) -> Response:
-            await request.body()
-            return Response(constant, media_type="application/json")
-
-        app.add_api_route("/constant", same, methods=["POST"], response_model=None)
-        run(app, listening, lambda: port.put(listening.getsockname()[1]))
+def vw_lines(seed: int) -> bytes:
+    """The same query as examples of Vowpal Wabbit's."""
+    rows = query(seed)[0].tolist()
+    return "".join("| " + " ".join(f"{n}:{v}" for n, v in zip(NAMES, one, strict=True)) + "\n" for one in rows).encode()
 
 
-def times(port: int, path: str, bodies: list[bytes], n: int) -> np.ndarray:
-    """Seconds of requests over one connection."""
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    found = np.empty(n)
-    for i in range(n):
-        start = time.perf_counter()
-        connection.request("POST", path, bodies[i % len(bodies)])
-        connection.getresponse().read()
-        found[i] = time.perf_counter() - start
-    connection.close()
-    return found
-
-
-def side_by_side(first: Callable[[], np.ndarray], second: Callable[[], np.ndarray], turns: int) -> tuple[float, float]:
-    """Shortest median of each, taking turns."""
-    medians = [(float(np.median(first())), float(np.median(second()))) for _ in range(turns)]
-    return min(one for one, _ in medians), min(other for _, other in medians)
-
-
-def ranking(folder: str, n: int, turns: int) -> list[dict[str, object]]:
-    ports: Any = multiprocessing.Queue()
-    with_answer = pr.ListwisePerceptron()
+def begun(port: int) -> bytes:
+    """Let the service learn from a first query, and return what a ranking looks like."""
     X, grades = query(0)
-    with_answer.learn_one(X, grades)
-    scores = dict(zip((f"d{i}" for i in range(M)), with_answer.predict(X).tolist(), strict=True))
-    constant = json.dumps(
-        {"ranking_id": "1-1-0123456789abcdef", "order": list(scores), "scores": scores, "model_version": 3}
-    )
-    process = multiprocessing.Process(target=serve, args=(folder, ports, constant.encode()))
-    process.start()
-    port = ports.get()
-    rows: list[dict[str, object]] = []
-    try:
-        with pr.Client(f"http://127.0.0.1:{port}") as client:
-            named = {f"d{i}": dict(zip(NAMES, one, strict=True)) for i, one in enumerate(X.tolist())}
-            client.learn(named, {f"d{i}": int(one) for i, one in enumerate(grades)}, event_id="first")
-        for what, is_named in (("by name", True), ("as lists", False)):
-            bodies = [body_of(seed, named=is_named) for seed in range(4)]
-            mine, nothing = side_by_side(
-                lambda bodies=bodies: times(port, "/v1/rank", bodies, n),  # type: ignore[misc]
-                lambda bodies=bodies: times(port, "/constant", bodies, n),  # type: ignore[misc]
-                turns,
-            )
-            rows.append(row(f"rank, {M} x {D} {what}: rate against a constant", nothing / mine, ">= 0.5", mine))
-        rows.append(while_learning(port, n))
-    finally:
-        process.terminate()
-        process.join()
+    with pr.Client(f"http://127.0.0.1:{port}") as client:
+        named = {f"d{i}": dict(zip(NAMES, one, strict=True)) for i, one in enumerate(X.tolist())}
+        client.learn(named, {f"d{i}": int(one) for i, one in enumerate(grades)}, event_id="first")
+        return json.dumps(client.rank(named), separators=(",", ":")).encode()
+
+
+def ranking(folder: str, n: int, turns: int, waiting: int) -> Rows:
+    """Requests per second of a server that always has some waiting, against those of others."""
+    lists, named = ([body_of(seed, named=is_named) for seed in range(4)] for is_named in (False, True))
+    with ExitStack() as open_servers:
+        start = open_servers.enter_context
+        mine = start(peers.running(peers.service, folder))
+        response = begun(mine)
+        contenders: dict[str, Saturation] = {}
+
+        def add(name: str, port: int, path: str, bodies: list[bytes]) -> None:
+            contenders[name] = Saturation(port, [http_request(path, one) for one in bodies])
+            start(closing(contenders[name]))
+
+        add("by name", mine, "/v1/rank", named)
+        add("as lists", mine, "/v1/rank", lists)
+        for bare in (False, True):
+            port = start(peers.running(peers.constant, response, bare))
+            add(f"constant by name{' bare' * bare}", port, "/rank", named)
+            add(f"constant as lists{' bare' * bare}", port, "/rank", lists)
+        for lean in (False, True):
+            add(f"lightgbm{' lean' * lean}", start(peers.running(peers.lightgbm, D, lean)), "/rank", lists)
+        if (wheel := _vw()) is not None:
+            port = start(peers.running(peers.vowpal_wabbit, wheel))
+            peers.connected(port)
+            contenders["vw"] = Saturation(port, [vw_lines(seed) for seed in range(4)], read_lines(M), connections=1)
+            start(closing(contenders["vw"]))
+        for one in contenders.values():
+            one.rate(50)
+        # As many rankings wait as may: from then on, their memory is used again, as in a service that has run a while.
+        contenders["as lists"].rate(waiting)
+        rates = {name: np.array([0.0] * turns) for name in contenders}
+        for turn in range(turns):
+            for name, one in contenders.items():
+                rates[name][turn] = one.rate(n)
+    rows = []
+
+    def compare(what: str, one: str, other: str, bar: str) -> None:
+        if other in rates:
+            rows.append(row(what, _median(rates[one] / rates[other]), bar, float(1 / np.median(rates[one]))))
+
+    size = f"rank, {M} x {D}"
+    for how in ("by name", "as lists"):
+        compare(f"{size} {how}: rate against a constant", how, f"constant {how}", ">= 0.5")
+        compare(f"{size} {how}: against a constant of a bare route", how, f"constant {how} bare", "")
+    compare(f"{size} as lists: against FastAPI + LightGBM, 100 trees", "as lists", "lightgbm", "> 1")
+    compare(f"{size} as lists: against the same, as lean as can be", "as lists", "lightgbm lean", "> 1")
+    compare(f"{size} by name: against Vowpal Wabbit's daemon", "by name", "vw", "> 1")
     return rows
 
 
-def while_learning(port: int, n: int) -> dict[str, object]:
-    """p99 / p50 of rank while answers come as fast as the service takes them."""
-    stop = threading.Event()
+def _median(ratios: np.ndarray) -> float:
+    return float(np.median(ratios))
+
+
+def _vw() -> str | None:
+    """Return the folder of Vowpal Wabbit's package, "" if it is installed, None if there is none."""
+    if "--vw" in sys.argv:
+        return sys.argv[sys.argv.index("--vw") + 1]
+    return "" if find_spec("vowpalwabbit") else None
+
+
+def while_learning(folder: str, n: int, turns: int) -> Rows:
+    """p99 / p50 of rank while answers come as fast as the service takes them, from a process of their own."""
     X, grades = query(1)
-    lines = "\n".join(
-        json.dumps(
-            {
-                "documents": [{"id": f"d{i}", "features": one} for i, one in enumerate(X[:20].round(3).tolist())],
-                "grades": {f"d{i}": int(one) for i, one in enumerate(grades[:20])},
-            }
-        )
-        for _ in range(20)
-    ).encode()
+    line = {
+        "documents": [{"id": f"d{i}", "features": one} for i, one in enumerate(X[:20].tolist())],
+        "grades": {f"d{i}": int(one) for i, one in enumerate(grades[:20])},
+    }
+    lines = "\n".join([json.dumps(line)] * 20).encode()
+    bodies = [body_of(seed, named=False) for seed in range(4)]
+    spread, alone, medians, answers = [], [], [], []
+    context = multiprocessing.get_context("spawn")
+    with peers.running(peers.service, folder) as port:
+        begun(port)
+        times(port, "/v1/rank", bodies, 200)
+        for _ in range(turns):
+            p50, p99 = np.quantile(times(port, "/v1/rank", bodies, n), [0.5, 0.99])
+            alone.append(p99 / p50)
+            stop, count = context.Event(), context.Queue()
+            learner = context.Process(target=learn_until, args=(port, lines, stop, count))
+            learner.start()
+            times(port, "/v1/rank", bodies, 200)
+            start = time.perf_counter()
+            p50, p99 = np.quantile(times(port, "/v1/rank", bodies, n), [0.5, 0.99])
+            stop.set()
+            answers.append(count.get() / (time.perf_counter() - start))
+            learner.join()
+            spread.append(p99 / p50)
+            medians.append(p50)
+    return [
+        row("rank while learning: p99 / p50", _median(np.array(spread)), "<= 4", float(np.median(medians))),
+        row("rank alone: p99 / p50", _median(np.array(alone)), "", None),
+    ]
 
-    def learn() -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port)
-        while not stop.is_set():
-            connection.request("POST", "/v1/learn", lines, {"Content-Type": "application/x-ndjson"})
-            connection.getresponse().read()
-        connection.close()
 
-    thread = threading.Thread(target=learn)
-    thread.start()
-    found = times(port, "/v1/rank", [body_of(seed, named=False) for seed in range(4)], 4 * n)
-    stop.set()
-    thread.join()
-    p50, p99 = np.quantile(found, [0.5, 0.99])
-    return row("rank while learning: p99 / p50", float(p99 / p50), "<= 4", float(p50))
-
-
-def feedback(folder: str, n: int, turns: int, group: int = 64) -> dict[str, object]:
+def feedback(folder: str, n: int, turns: int, group: int = 64) -> Rows:
     """Durable answers per second of the engine, against bare SQLite with the same durability, rows and groups."""
     X, grades = query(2)
     X = X[:20]
@@ -156,14 +169,14 @@ def feedback(folder: str, n: int, turns: int, group: int = 64) -> dict[str, obje
     bare.execute("PRAGMA synchronous=FULL")
     bare.execute("CREATE TABLE entries (sequence INTEGER PRIMARY KEY, record BLOB, link BLOB)")
     bare.execute("CREATE TABLE events (event_id TEXT PRIMARY KEY, sequence INTEGER, digest BLOB) WITHOUT ROWID")
-    record, number, best = os.urandom(X.nbytes + 300), 0, [float("inf"), float("inf")]
-    for turn in range(turns):
+    record, number, ratios, seconds = os.urandom(X.nbytes + 300), 0, [], []
+    for turn in range(turns + 1):
         start = time.perf_counter()
         futures: list[Future[Any]] = [ranker.feedback(ranking, given, event_id=f"{turn}-{i}") for i in range(n)]
         for one in futures:
             one.result()
         ranker.flush()
-        best[0] = min(best[0], time.perf_counter() - start)
+        mine = time.perf_counter() - start
         start = time.perf_counter()
         for first in range(0, n, group):
             numbers = range(number, number + min(group, n - first))
@@ -172,46 +185,55 @@ def feedback(folder: str, n: int, turns: int, group: int = 64) -> dict[str, obje
             bare.executemany("INSERT INTO events VALUES (?, ?, ?)", ((f"e{i}", i, record[:16]) for i in numbers))
             bare.execute("COMMIT")
             number += len(numbers)
-        best[1] = min(best[1], time.perf_counter() - start)
+        if turn > 0:  # the first compiles
+            ratios.append((time.perf_counter() - start) / mine)
+            seconds.append(mine / n)
     ranker.close()
     bare.close()
-    return row(
-        f"durable answers, groups of {group}: rate against bare SQLite", best[1] / best[0], ">= 0.5", best[0] / n
-    )
+    what = f"durable answers, groups of {group}: rate against bare SQLite"
+    return [row(what, _median(np.array(ratios)), ">= 0.5", float(np.median(seconds)))]
 
 
-def memory(folder: str, first: int, more: int) -> dict[str, object]:
-    """Resident memory after many answers against that after few."""
+def memory(folder: str, first: int, last: int) -> Rows:
+    """Resident memory after many answers against that after few: ranked, answered and learned, without HTTP.
+
+    Fewer rankings wait than there are answers at first, so that as many of them wait at both times.
+    """
     X, grades = query(3)
     documents = [Document(f"d{i}", one) for i, one in enumerate(X[:5, :10].tolist())]
     given = {f"d{i}": float(one) for i, one in enumerate(grades[:5])}
-    ranker = Ranker(Path(folder) / "memory", settings=Settings(snapshot_seconds=1e9))
-    sizes = []
-    done = 0
-    for stop in (first, first + more):
+    ranker = Ranker(Path(folder) / "memory", settings=Settings(rankings=first // 2))
+    sizes, done, start = [], 0, time.perf_counter()
+    for stop in (first, last):
         while done < stop:
-            futures = [ranker.learn(documents, given, event_id=str(i)) for i in range(done, min(done + 500, stop))]
-            done += len(futures)
+            n = min(500, stop - done)
+            futures = [ranker.feedback(ranker.rank(documents).ranking_id, given) for _ in range(n)]
+            done += n
             for one in futures:
                 one.result()
         ranker.flush()
-        sizes.append(resident())
+        sizes.append(int(Path("/proc/self/statm").read_text().split()[1]))
+    seconds = time.perf_counter() - start
     ranker.close()
-    return row(f"memory after {first + more:,} answers against {first:,}", sizes[1] / sizes[0], "<= 1.1", None)
-
-
-def resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1])
+    return [row(f"memory after {last:,} answers against {first:,}", sizes[1] / sizes[0], "<= 1.1", seconds / last)]
 
 
 def main() -> None:
     quick = "--quick" in sys.argv
-    with tempfile.TemporaryDirectory() as folder:
-        rows = ranking(str(Path(folder) / "service"), 50 if quick else 400, 2 if quick else 5)
-        rows.append(feedback(folder, 500 if quick else 4000, 2 if quick else 5))
-        rows.append(
-            memory(folder, 2000 if quick else 10_000, 990_000 if "--long" in sys.argv else 5000 if quick else 90_000)
-        )
+    turns, n = (3, 100) if quick else (9, 400)
+    last = int(sys.argv[sys.argv.index("--answers") + 1]) if "--answers" in sys.argv else 10_000 if quick else 100_000
+    parts: dict[str, Callable[[str], Rows]] = {
+        "memory": lambda folder: memory(folder, 2000 if quick else 10_000, last),
+        "ranking": lambda folder: ranking(folder, n, turns, 100 if quick else 6500),
+        "latency": lambda folder: while_learning(folder, 3 * n, turns),
+        "feedback": lambda folder: feedback(folder, 5 * n, turns),
+    }
+    wanted = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
+    rows: Rows = []
+    for name, part in parts.items():
+        if wanted in name:
+            with tempfile.TemporaryDirectory() as folder:
+                rows += part(folder)
     show(rows, as_json="--json" in sys.argv)
 
 

@@ -428,7 +428,8 @@ def test_snapshots_are_written_in_the_background_and_the_oldest_removed(tmp_path
         answer(ranker, queries(5, seed=part))
         ranker.flush()
         deadline = time.monotonic() + 20
-        while max(ranker.versions(), default=0) < 2 + 5 * (part + 1) and time.monotonic() < deadline:
+        expected = [2 + 5 * k for k in range(part + 1, 0, -1)][:2]
+        while ranker.versions() != expected and time.monotonic() < deadline:
             time.sleep(0.02)
     assert ranker.versions() == [17, 12]
     ranker.close()

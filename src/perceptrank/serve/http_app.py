@@ -5,9 +5,9 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -16,6 +16,8 @@ import numpy as np
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from perceptrank import __version__
 from perceptrank.deploy.explanation import explain
@@ -24,6 +26,7 @@ from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.learners.registry import restore
 from perceptrank.serve import messages
 from perceptrank.serve.access import Access
+from perceptrank.serve.documents import Document
 from perceptrank.serve.errors import (
     InvalidRequestError,
     NotAllowedError,
@@ -35,16 +38,23 @@ from perceptrank.serve.errors import (
 from perceptrank.serve.metrics import Metrics
 from perceptrank.serve.openapi import describe
 from perceptrank.serve.ranker import Ranked, Ranker
+from perceptrank.serve.scanning import Scanned
 from perceptrank.serve.service import Service
-from perceptrank.serve.submissions import Acknowledgement
+from perceptrank.serve.submissions import Acknowledgement, Answer
 from perceptrank.stream.query_stream import QueryStream
 
 Handler = Callable[[Request], Awaitable[Response]]
 Result = TypeVar("Result")
+Given = TypeVar("Given")
+WithDocuments = TypeVar("WithDocuments", messages.RankRequest, messages.LearnRequest)
+Options = TypeVar("Options", messages.RankOptions, messages.LearnOptions)
 
+_TURN_SECONDS = 0.0002  # for one of several answers after the other, before others are ranked
 _encode = msgspec.json.Encoder().encode
 _rank_decoder = msgspec.json.Decoder(messages.RankRequest)
+_rank_options_decoder = msgspec.json.Decoder(messages.RankOptions)
 _learn_decoder = msgspec.json.Decoder(messages.LearnRequest)
+_learn_options_decoder = msgspec.json.Decoder(messages.LearnOptions)
 _rollback_decoder = msgspec.json.Decoder(messages.RollbackRequest)
 _promote_decoder = msgspec.json.Decoder(messages.PromoteRequest)
 _feedback_decoder: msgspec.json.Decoder[messages.FeedbackBody] = msgspec.json.Decoder(messages.FeedbackBody)
@@ -67,17 +77,15 @@ def make_app(service: Service, access: Access, limits: Limits | None = None, *, 
         yield
         await asyncio.to_thread(service.close)
 
-    app = FastAPI(title="perceptrank", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app = _App(title="perceptrank", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     paths = _Paths(service, access, Metrics(service), limits or Limits(), access_log)
     for path, method, scope, handler in paths.all():
-        app.add_api_route(
-            path,
-            paths.guarded(path, scope, handler),
-            methods=[method],
-            response_model=None,
-            response_class=Response,
-            include_in_schema=False,
-        )
+        endpoint = _Endpoint(paths.guarded(path, scope, handler))
+        # A route of Starlette's: handlers read and check bodies themselves, and need nothing of what FastAPI's does.
+        route = Route(path, endpoint, methods=[method], include_in_schema=False)
+        route.methods = {method}
+        app.router.routes.append(route)
+        app.endpoints[method, path] = endpoint
     app.openapi = lambda: describe([(path, method, scope) for path, method, scope, _ in paths.all()])  # type: ignore[method-assign]
 
     @app.exception_handler(HTTPException)
@@ -90,6 +98,31 @@ def make_app(service: Service, access: Access, limits: Limits | None = None, *, 
         return _failed(known, dict(error.headers or {}))
 
     return app
+
+
+class _Endpoint:
+    """A handler as the server calls it."""
+
+    def __init__(self, handle: Handler) -> None:
+        self._handle = handle
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        response = await self._handle(Request(scope, receive))
+        await response(scope, receive, send)
+
+
+class _App(FastAPI):
+    """An application that calls the endpoint of a path without variable parts at once, and routes other requests."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.endpoints: dict[tuple[str, str], _Endpoint] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        endpoint = self.endpoints.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        await (super().__call__ if endpoint is None else endpoint)(scope, receive, send)
 
 
 class _Paths:
@@ -179,6 +212,8 @@ class _Paths:
         return _decoded(decoder, await self._body(request))
 
     async def _done(self, future: "Future[Result]") -> Result:
+        if future.done():  # as those are that were logged together with one before
+            return future.result()
         try:
             async with asyncio.timeout(self._limits.answer_seconds):
                 return await asyncio.wrap_future(future)
@@ -190,8 +225,9 @@ class _Paths:
 
     async def rank(self, request: Request) -> Response:
         """POST /rank."""
-        given = await self._parsed(request, _rank_decoder)
-        ranked = self._ranker(request).rank(given.documents)
+        body, ranker = await self._body(request), self._ranker(request)
+        documents, given = _documents(ranker, body, _rank_decoder, _rank_options_decoder)
+        ranked = ranker.rank(documents)
         contributions = await asyncio.to_thread(_contributions, ranked) if given.contributions else None
         return _json(
             messages.RankResponse(ranked.ranking_id, ranked.order, ranked.scores, ranked.model_version, contributions)
@@ -202,49 +238,69 @@ class _Paths:
         given = _decoded(_feedback_decoder, await self._body(request))
         ranker = self._ranker(request)
 
-        def submit(one: messages.FeedbackRequest) -> "Future[Acknowledgement]":
+        def take(one: messages.FeedbackRequest, together: list[Answer] | None = None) -> "Future[Acknowledgement]":
             return ranker.feedback(
-                one.ranking_id, one.grades, event_id=one.event_id, weight=one.weight, omit=one.omit_ungraded
+                one.ranking_id,
+                one.grades,
+                event_id=one.event_id,
+                weight=one.weight,
+                omit=one.omit_ungraded,
+                together=together,
             )
 
         if isinstance(given, messages.FeedbackRequest):
-            return _json(_acknowledged(await self._done(submit(given))))
-        return await self._several([lambda one=one: submit(one) for one in given])  # type: ignore[misc]
+            return _json(_acknowledged(await self._done(take(given))))
+        return await self._several(ranker, take, given)
 
     async def learn(self, request: Request) -> Response:
         """POST /learn: one query, or JSON lines."""
         body = await self._body(request)
         ranker = self._ranker(request)
 
-        def submit(content: bytes) -> "Future[Acknowledgement]":
-            one = _decoded(_learn_decoder, content)
+        def take(content: bytes, together: list[Answer] | None = None) -> "Future[Acknowledgement]":
+            documents, one = _documents(ranker, content, _learn_decoder, _learn_options_decoder)
             event_id = one.event_id or uuid.uuid4().hex
-            return ranker.learn(one.documents, one.grades, event_id=event_id, weight=one.weight, omit=one.omit_ungraded)
+            return ranker.learn(
+                documents, one.grades, event_id=event_id, weight=one.weight, omit=one.omit_ungraded, together=together
+            )
 
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in ("application/x-ndjson", "application/jsonl"):
-            return _json(_acknowledged(await self._done(submit(body))))
+            return _json(_acknowledged(await self._done(take(body))))
         lines = [line for line in body.splitlines() if line.strip()]
         if not 1 <= len(lines) <= messages.MOST_ANSWERS:
             raise TooLargeError(
                 f"a request may have 1 to {messages.MOST_ANSWERS} lines, got {len(lines)}", "send it in parts"
             )
-        return await self._several([lambda line=line: submit(line) for line in lines])  # type: ignore[misc]
+        return await self._several(ranker, take, lines)
 
-    async def _several(self, submissions: "list[Callable[[], Future[Acknowledgement]]]") -> Response:
-        """Submit all, then wait for all; each has its own result."""
+    async def _several(
+        self,
+        ranker: Ranker,
+        take: "Callable[[Given, list[Answer]], Future[Acknowledgement]]",
+        given: Sequence[Given],
+    ) -> Response:
+        """Submit all, as many together as are logged together, then wait for all; each has its own result."""
         waiting: list[Future[Acknowledgement] | ServiceError] = []
-        for submit in submissions:
+        together: list[Answer] = []
+        start = time.perf_counter()
+        for one in given:
             try:
-                waiting.append(submit())
+                waiting.append(take(one, together))
             except ServiceError as error:
                 waiting.append(error)
-            await asyncio.sleep(0)  # others want to be ranked
+            if len(together) >= ranker.settings.group_answers:
+                ranker.submit(together)
+                together = []
+            if time.perf_counter() - start > _TURN_SECONDS:
+                await asyncio.sleep(0)
+                start = time.perf_counter()
+        ranker.submit(together)
         results: list[Any] = []
         status = 200
-        for one in waiting:
+        for future in waiting:
             try:
-                results.append(_acknowledged(await self._done(_raised(one))))
+                results.append(_acknowledged(await self._done(_raised(future))))
             except ServiceError as error:
                 results.append(error.as_plain())
                 status = 207
@@ -318,6 +374,20 @@ def _decoded(decoder: "msgspec.json.Decoder[Result]", body: bytes) -> Result:
         return decoder.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise InvalidRequestError(f"the body is not as described: {error}", "see /openapi.json") from None
+
+
+def _documents(
+    ranker: Ranker,
+    body: bytes,
+    decoder: "msgspec.json.Decoder[WithDocuments]",
+    others: "msgspec.json.Decoder[Options]",
+) -> "tuple[Sequence[Document] | Scanned, WithDocuments | Options]":
+    """Return the documents of a body, and its other fields."""
+    if (scanned := ranker.scan(body)) is not None:
+        with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):  # the decoder of all of it says why
+            return scanned, others.decode(scanned.others)
+    given = _decoded(decoder, body)
+    return given.documents, given
 
 
 def _raised(one: "Future[Acknowledgement] | ServiceError") -> "Future[Acknowledgement]":

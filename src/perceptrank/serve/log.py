@@ -17,6 +17,8 @@ CREATE TABLE entries (sequence INTEGER PRIMARY KEY, record BLOB NOT NULL, link B
 CREATE TABLE events (event_id TEXT PRIMARY KEY, sequence INTEGER NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE cut (time TEXT NOT NULL, sequence INTEGER NOT NULL, record BLOB, link BLOB);
 """
+_AT_ONCE = 64  # event ids that are looked up with one statement
+_FIND = f"SELECT event_id, sequence, digest FROM events WHERE event_id IN ({', '.join('?' * _AT_ONCE)})"
 _ADVICE = (
     "keep a copy of the folder, then restore the log from a backup, or move the folder away and start anew with "
     "--model and the newest file of its versions; perceptrank serve --verify says what is damaged"
@@ -125,12 +127,15 @@ class Log:
         found = self._connection.execute("SELECT link FROM entries WHERE sequence = ?", (sequence,)).fetchone()
         return None if found is None else bytes(found[0])
 
-    def find_event(self, event_id: str) -> Event | None:
-        """Return what an event id was used for."""
-        found = self._connection.execute(
-            "SELECT sequence, digest FROM events WHERE event_id = ?", (event_id,)
-        ).fetchone()
-        return None if found is None else Event(found[0], bytes(found[1]))
+    def find_events(self, event_ids: Sequence[str]) -> dict[str, Event]:
+        """Return what event ids were used for, of those that were."""
+        found = {}
+        for first in range(0, len(event_ids), _AT_ONCE):
+            some = [*event_ids[first : first + _AT_ONCE]]
+            some += some[:1] * (_AT_ONCE - len(some))  # one statement for all numbers of ids, which is compiled once
+            for event_id, sequence, digest in self._connection.execute(_FIND, some):
+                found[event_id] = Event(sequence, bytes(digest))
+        return found
 
     def append(self, additions: Sequence[Addition]) -> list[Row]:
         """Append records, all or none of them; when it returns, they are on disk."""

@@ -16,6 +16,12 @@ EventId = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
 Version = Annotated[int, Meta(ge=1)]
 
 
+class RankOptions(msgspec.Struct, forbid_unknown_fields=True):
+    """What `RankRequest` has besides documents."""
+
+    contributions: bool = False
+
+
 class RankRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Documents of one query; `contributions` asks for what each feature adds to each score."""
 
@@ -40,6 +46,15 @@ class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True):
     """
 
     ranking_id: Id
+    grades: Grades
+    event_id: EventId | None = None
+    weight: Weight = 1.0
+    omit_ungraded: bool = False
+
+
+class LearnOptions(msgspec.Struct, forbid_unknown_fields=True):
+    """What `LearnRequest` has besides documents."""
+
     grades: Grades
     event_id: EventId | None = None
     weight: Weight = 1.0

@@ -4,8 +4,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ from perceptrank.serve.records import (
     encode,
 )
 from perceptrank.serve.replay import BLOCK, Current, replay
+from perceptrank.serve.scanning import Scanned, scan
 from perceptrank.serve.settings import Settings
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import (
@@ -72,7 +74,7 @@ class Ranker:
 
     `rank` never waits for learning: a model is replaced as a whole by the one that has learned more. `feedback` and
     `learn` return futures, which are done once the answer is on disk; it is learned right after. All answers are
-    learned by one thread, in the order of the log, so that a replay of the log has the same bits.
+    logged by one thread and learned by another, in the order of the log, so that a replay of the log has the same bits.
 
     Parameters
     ----------
@@ -127,6 +129,9 @@ class Ranker:
         self._queue: SimpleQueue[Answer | ModelRequest | Mark] = SimpleQueue()
         self._closing = threading.Event()
         self._is_closed = False
+        self._logged = self.current.version
+        self._learner = ThreadPoolExecutor(1, f"learner of {folder.name}")
+        self._learning: Future[None] | None = None
         self._saved = max(self._snapshots.versions(), default=-1)
         self._writer = threading.Thread(target=self._write, name=f"log of {folder.name}", daemon=True)
         self._saver = threading.Thread(target=self._save_now_and_then, name=f"snapshots of {folder.name}", daemon=True)
@@ -185,10 +190,18 @@ class Ranker:
         assert current is not None
         return current
 
-    def rank(self, documents: Sequence[Document]) -> Ranked:
+    def scan(self, body: bytes) -> Scanned | None:
+        """Read the documents of a request's body; None if it is not of the usual form, and must be decoded."""
+        return scan(body, self.current)
+
+    def rank(self, documents: Sequence[Document] | Scanned) -> Ranked:
         """Rank documents, and remember them for the answer."""
+        if isinstance(documents, Scanned):
+            return self._ranked(documents.current, documents.arranged)
         current = self.current
-        arranged = arrange(documents, current)
+        return self._ranked(current, arrange(documents, current))
+
+    def _ranked(self, current: Current, arranged: Arranged) -> Ranked:
         scores = self._scores(current, arranged)
         order = np.argsort(-scores, kind="stable")
         ids = arranged.ids
@@ -225,6 +238,7 @@ class Ranker:
         event_id: str | None = None,
         weight: float = 1.0,
         omit: bool = False,
+        together: list[Answer] | None = None,
     ) -> "Future[Acknowledgement]":
         """Take the answer to a ranking.
 
@@ -240,23 +254,44 @@ class Ranker:
             Weight of the query.
         omit : bool
             Leave out documents without a grade; by default, theirs is 0.
+        together : list of Answer, optional
+            The answer is added to this list, for `submit`, so that several are logged together.
         """
-        arranged = self._rankings.find(ranking_id)
-        return self._submit(arranged, grades, event_id or ranking_id, ranking_id, weight, omit)
+        answer = self._answer(self._rankings.find(ranking_id), grades, event_id or ranking_id, ranking_id, weight, omit)
+        return self._submitted(answer, together)
 
     def learn(
         self,
-        documents: Sequence[Document],
+        documents: Sequence[Document] | Scanned,
         grades: Mapping[str, float],
         *,
         event_id: str,
         weight: float = 1.0,
         omit: bool = False,
+        together: list[Answer] | None = None,
     ) -> "Future[Acknowledgement]":
         """Take a query with its answer."""
-        return self._submit(arrange(documents, self.current), grades, event_id, None, weight, omit)
+        arranged = documents.arranged if isinstance(documents, Scanned) else arrange(documents, self.current)
+        return self._submitted(self._answer(arranged, grades, event_id, None, weight, omit), together)
 
-    def _submit(
+    def submit(self, answers: list[Answer]) -> None:
+        """Hand several answers to the log at once; if it is closed, their futures say so."""
+        with self._lock:
+            if not self._is_closed:
+                for one in answers:
+                    self._queue.put(one)
+                return
+        for one in answers:
+            one.future.set_exception(_stopping())
+
+    def _submitted(self, answer: Answer, together: list[Answer] | None) -> "Future[Acknowledgement]":
+        if together is None:
+            self._put(answer)
+        else:
+            together.append(answer)
+        return answer.future
+
+    def _answer(
         self,
         arranged: Arranged,
         grades: Mapping[str, float],
@@ -264,7 +299,7 @@ class Ranker:
         ranking_id: str | None,
         weight: float,
         omit: bool,
-    ) -> "Future[Acknowledgement]":
+    ) -> Answer:
         if not self.current.model.accepts_weights and weight != 1.0:
             raise InvalidRequestError(
                 f"{self.current.model.name} takes no weights of queries, got {weight}", "leave weight out"
@@ -277,14 +312,12 @@ class Ranker:
             raise OverloadedError(
                 f"{self.settings.waiting_answers} answers wait to be logged", "send it again a little later"
             )
-        future: Future[Acknowledgement] = started()
-        self._put(Answer(entry, arranged.names, future))
-        return future
+        return Answer(entry, arranged.names, started())
 
     def _put(self, item: "Answer | ModelRequest | Mark") -> None:
         with self._lock:
             if self._is_closed:
-                raise OverloadedError("the service is stopping", "send it again once it has started")
+                raise _stopping()
             self._is_closed = isinstance(item, Mark) and item.is_last
             self._queue.put(item)
 
@@ -339,8 +372,7 @@ class Ranker:
                     self._carry_out(item)
                 else:
                     is_last = item.is_last
-                    if self.problem:
-                        self._try_again()
+                    self._try_again()
                     item.future.set_result(None)
             self._attempt(answers)
 
@@ -363,12 +395,15 @@ class Ranker:
         entries: list[Entry] = []
         outcomes: list[tuple[Answer, Acknowledgement | ServiceError]] = []
         new: dict[str, tuple[int, bytes]] = {}
-        current = self.current
-        names, n_features, end = current.names, current.n_features, current.version
+        before = self._log.find_events([one.entry.event_id for one in answers])
+        if self.current.n_features is None:
+            self._finish_learning()
+        # Answers that are being learned from have the features that the model has before.
+        names, n_features, end = self.current.names, self.current.n_features, self._logged
         for one in answers:
             entry = in_order(one, names)
             digest, width = digest_of(entry), entry.X.shape[1]
-            if (used := new.get(entry.event_id) or self._log.find_event(entry.event_id)) is not None:
+            if (used := new.get(entry.event_id) or before.get(entry.event_id)) is not None:
                 outcomes.append((one, repeated(entry, digest, used)))
                 continue
             if n_features is None:
@@ -376,7 +411,7 @@ class Ranker:
                 first = NamesEntry(entry.time, width, None if names is None else list(names))
                 additions.append(Addition(encode(first)))
                 entries.append(first)
-            elif entry.X.shape[1] != n_features or not agree(one.names, names):
+            elif width != n_features or not agree(one.names, names):
                 outcomes.append((one, other_features()))
                 continue
             additions.append(Addition(encode(entry), entry.event_id, digest))
@@ -389,14 +424,31 @@ class Ranker:
                 one.future.set_result(outcome)
             else:
                 one.future.set_exception(outcome)
-        logged = list(zip(rows, entries, strict=True))
-        for place in range(0, len(logged), BLOCK):
-            self._current = self.current.after_all(logged[place : place + BLOCK])
+        if rows:
+            self._logged = rows[-1].sequence
+            self._finish_learning()
+            self._learning = self._learner.submit(self._learn, list(zip(rows, entries, strict=True)))
+
+    def _learn(self, logged: list[tuple[Row, Entry]]) -> None:
+        """Learn what was logged, in a thread of its own: meanwhile, what came next is logged."""
+        try:
+            for place in range(0, len(logged), BLOCK):
+                self._current = self.current.after_all(logged[place : place + BLOCK])
+        except Exception as error:
+            self._fail(error)
+            raise
+
+    def _finish_learning(self) -> None:
+        """Wait until all that was logged is learned; raise if that failed."""
+        learning, self._learning = self._learning, None
+        if learning is not None:
+            learning.result()
 
     def _carry_out(self, item: ModelRequest) -> None:
         try:
             if self.problem:
                 self._catch_up()
+            self._finish_learning()
             model = self.model_of(item.model) if isinstance(item.model, int) else item.model
             self._replace(model, item.reason)
             item.future.set_result(self.current.version)
@@ -409,6 +461,7 @@ class Ranker:
         entry = ModelEntry(time.time_ns(), reason, _text(model).encode())
         (row,) = self._log.append([Addition(encode(entry))])
         self._current = Current.of(model).after(row, entry) if self._current is None else self.current.after(row, entry)
+        self._logged = row.sequence
 
     def _fail(self, error: Exception) -> LearningOffError:
         """Turn learning off until the log can be written again."""
@@ -420,15 +473,21 @@ class Ranker:
 
     def _catch_up(self) -> None:
         """Open the log again, and learn what it has that was not learned; so a commit of unknown outcome is settled."""
+        with suppress(Exception):  # it was said already, or is learned again
+            self._finish_learning()
         self._log.reopen()
         for row in self._log.rows(self.current.version):
             self._current = self.current.after(row, decode(row.record))
+        self._logged = self.current.version
         self._log.check_writable()
         self.problem = ""
 
     def _try_again(self) -> None:
+        """Wait until all is learned, and if something cannot be logged or learned, find out whether it can again."""
         try:
-            self._catch_up()
+            if self.problem:
+                self._catch_up()
+            self._finish_learning()
         except Exception as error:
             self._fail(error)
 
@@ -463,6 +522,7 @@ class Ranker:
         arranged = Arranged(["1", "2"], X, current.names)
         entry = AnswerEntry(0, "", None, arranged.ids, as_bytes(X), as_bytes([1, 0]), 1.0)
         with suppress(ValueError, ServiceError):
+            scan(b'{"documents":[]}', replace(current, n_features=current.n_features or 2))
             self._scores(current, arranged)
             learned = current.after(Row(0, b"", b""), entry)
             self._scores(learned, arranged)
@@ -481,6 +541,7 @@ class Ranker:
         self._put(Mark(future, is_last=True))
         self._closing.set()
         self._writer.join()
+        self._learner.shutdown()
         self._saver.join()
         if self.current.version != self._saved:
             self.save()
@@ -501,6 +562,10 @@ class Ranker:
             "learning": not self.problem,
             "problem": self.problem or self.snapshot_problem,
         }
+
+
+def _stopping() -> OverloadedError:
+    return OverloadedError("the service is stopping", "send it again once it has started")
 
 
 def _text(model: Learner) -> str:
