@@ -184,3 +184,93 @@ def test_evaluate_does_not_learn():
     for empty in (data.stream[:0], []):
         with pytest.raises(ValueError, match="no queries"):
             pr.evaluate(ranker, empty, "ap")
+
+
+# Risk
+
+
+def test_a_risk_bound_by_hand(trace):
+    """Two rounds count, with losses of 1/2 and 0; weights of 3 and 1 make a mean of 3/8, and of squares 10/16."""
+    assert trace.risk_bound(1 - np.exp(-1 / 4)) == pytest.approx(1 / 4 + np.sqrt(1 / 16))
+    assert trace.risk_bound(1 - np.exp(-1 / 4), "ndcg@10") == trace.risk_bound(1 - np.exp(-1 / 4))
+    assert trace.risk_bound(0.99) == 1.0
+    assert np.isnan(trace.risk_bound(0.9, "ap"))
+    values = {pr.NDCG(10): np.array([1.0, 0.5, 1.0, np.nan])}
+    weighted = pr.Trace(values, np.zeros(4), np.array([0.0, 3.0, 1.0, 5.0]))
+    assert weighted.risk_bound(1 - np.exp(-1 / 5)) == pytest.approx(3 / 8 + np.sqrt(1 / 10 * 10 / 16))
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 1.5, -0.1, "0.9", None, True, float("nan")])
+def test_confidences_are_between_0_and_1(trace, wrong):
+    with pytest.raises(ValueError, match="confidence must be a number between 0 and 1"):
+        trace.risk_bound(wrong)
+
+
+def test_a_risk_bound_needs_a_measure(trace):
+    with pytest.raises(ValueError, match="no measure was recorded"):
+        pr.Trace({}, np.zeros(3)).risk_bound()
+    with pytest.raises(KeyError, match="was not recorded"):
+        trace.risk_bound(0.9, "err")
+
+
+def misses(n_runs, n_rounds, confidence, pick, seed=0):
+    """How often the mean risk of rankers that `pick` chooses, knowing the past, is above the bound."""
+    rng = np.random.default_rng(seed)
+    missed = 0
+    for _ in range(n_runs):
+        losses = (rng.random((6, 9)) < rng.random((6, 1))).astype(float)  # of six rankers on nine queries
+        risks, past, values, risk = losses.mean(axis=1), np.zeros(6), [], 0.0
+        for _ in range(n_rounds):
+            ranker = pick(past, values, risks)
+            query = rng.integers(9)
+            risk += risks[ranker] / n_rounds
+            values.append(1 - losses[ranker, query])
+            past += losses[:, query]
+        trace = pr.Trace({pr.NDCG(10): np.array(values)}, np.zeros(n_rounds))
+        missed += risk > trace.risk_bound(confidence) + 1e-9
+    return missed / n_runs
+
+
+PICKS = {
+    "leader": lambda past, values, risks: int(past.argmin()),
+    "worst so far": lambda past, values, risks: int(past.argmax()),
+    "half": lambda past, values, risks: int(np.abs(risks - 0.5).argmin()),
+    # Who has been lucky goes on with sure things, who has not gambles on.
+    "stop while lucky": lambda past, values, risks: int(
+        risks.argmin() if sum(values) > 0.6 * len(values) + 1 else np.abs(risks - 0.5).argmin()
+    ),
+}
+
+
+@pytest.mark.parametrize("pick", PICKS)
+def test_risk_bounds_hold_as_often_as_they_say(pick):
+    assert misses(150, 40, 0.8, PICKS[pick]) <= 0.2 + 0.05
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("pick", PICKS)
+def test_risk_bounds_hold_as_often_as_they_say_in_many_runs(pick, confidence):
+    n = 2000
+    assert misses(n, 100, confidence, PICKS[pick], seed=1) <= 1 - confidence + 3 * np.sqrt(0.25 / n)
+
+
+@pytest.mark.deep
+def test_risk_bounds_of_a_learner_hold_as_often_as_they_say():
+    """Queries drawn from a set of twelve, on which every ranker's risk is known exactly."""
+    rng = np.random.default_rng(0)
+    X, grades = rng.normal(size=(12, 5, 4)), rng.integers(0, 3, size=(12, 5))
+    grades[:, 0] = 2
+    everything = pr.QueryStream.from_arrays(X.reshape(-1, 4), grades.ravel(), group=[5] * 12)
+    missed = 0
+    for _ in range(150):
+        learner, values, risks = pr.ListwisePerceptron(transforms=None), [], []
+        for query in rng.integers(12, size=30):
+            scores = learner.predict(everything.X) if learner.n_rounds else np.zeros(60)
+            found = pr.parse("ndcg").per_query(scores, everything.relevance, everything.offsets, 0)
+            risks.append(1 - found.mean())
+            values.append(found[query])
+            learner.learn_one(X[query], grades[query])
+        trace = pr.Trace({pr.parse("ndcg"): np.array(values)}, np.zeros(30))
+        missed += np.mean(risks) > trace.risk_bound(0.8)
+    assert missed <= 0.2 * 150

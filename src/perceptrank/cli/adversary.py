@@ -41,8 +41,8 @@ def adversary(
     version: Annotated[
         Version,
         typer.Option(
-            help="sharp: 4R²/γ² rounds that any learner loses; paper: R²/γ²; exact: as many as the bound allows, lost as "
-            "badly as can be; margin: where a margin costs listwise the most."
+            help="sharp: 4R²/γ² rounds that any learner loses; paper: R²/γ²; exact: as many as the bound allows, and "
+            "lost as badly as can be; margin: where a margin costs listwise the most."
         ),
     ] = Version.sharp,
     rounds: Annotated[int | None, typer.Option(min=1, help="Play fewer rounds.")] = None,
