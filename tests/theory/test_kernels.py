@@ -71,6 +71,7 @@ def test_the_loss_is_bounded_against_every_function(rule, budget, stream, seed, 
         budget=budget,
         policy=policy,
         relative_margin=relative_margin,
+        linear=0,
         average=False,
         transforms=None,
     )
@@ -124,7 +125,14 @@ def test_the_expected_loss_on_a_budget(policy):
         runs = []
         for seed in range(20):
             learner = pr.KernelPerceptron(
-                rule="minimax", policy=policy, budget=2 * k, seed=seed, width=0.01, average=False, transforms=None
+                rule="minimax",
+                policy=policy,
+                budget=2 * k,
+                seed=seed,
+                width=0.01,
+                linear=0,
+                transforms=None,
+                average=False,
             )
             moved = [learner.learn_one([[10.0 * (t % n)], [10.0 * (t % n) + 1]], [1, 0]) for t in range(rounds)]
             runs.append(sum(moved))
@@ -156,7 +164,7 @@ def test_who_has_a_certificate():
         with pytest.raises(ValueError, match="no theorem of this kind"):
             learner.guarantee(margin=1.0)
         assert "expected loss" in str(learner.theorem)
-    averaged = pr.KernelPerceptron(policy="exact", budget=None)
+    averaged = pr.KernelPerceptron(policy="exact", budget=None, linear=0)
     averaged.learn(stream)
     assert averaged.guarantee(margin=0.5) == pytest.approx(3 * 3 * 2 / 0.25 + 2)
     assert [one.name for one in averaged.certificate(margin=0.01).promises][-1] == "safe averaging"
@@ -166,11 +174,11 @@ def test_who_has_a_certificate():
         averaged.guarantee(comparator=bounds.Comparator(1.0, 1.0, surrogate="slam"))
 
 
-@pytest.mark.parametrize("policy", ["random", "forgetron", "bogd"])
+@pytest.mark.parametrize("policy", ["random", "forgetron", "bogd", "merge"])
 @pytest.mark.parametrize("rule", ["listwise", "slam", "minimax"])
 @pytest.mark.parametrize("average", [False, True])
 def test_the_adversary_of_budgets_wins_every_round(policy, rule, average):
-    learner = pr.KernelPerceptron(rule=rule, policy=policy, budget=5, average=average, transforms=None)
+    learner = pr.KernelPerceptron(rule=rule, policy=policy, budget=5, linear=0, average=average, transforms=None)
     game = play_budget(learner, 5, rounds=60, radius=3.0)
     assert len(game.stream) == 60
     assert not game.is_beaten
@@ -189,4 +197,5 @@ def test_the_adversary_of_budgets_gives_up_where_there_is_none(budget):
         assert game.is_beaten
         assert len(game.stream) <= 4 * (budget + 1)
     assume(budget > 1)
-    assert not play_budget(pr.KernelPerceptron(budget=budget, transforms=None), budget).is_beaten
+    assert not play_budget(pr.KernelPerceptron(budget=budget, linear=0, transforms=None), budget).is_beaten
+    assert play_budget(pr.KernelPerceptron(budget=budget, transforms=None), budget).is_beaten  # it has weights, too
