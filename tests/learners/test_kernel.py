@@ -18,7 +18,9 @@ POLICIES = {
     "random": {"policy": "random"},
     "forgetron": {"policy": "forgetron"},
     "bogd": {"policy": "bogd"},
+    "merge": {"policy": "merge"},
 }
+ALONE = {"linear": 0.0, "relative_width": 1.0}  # supports alone, and the median as the width
 
 
 def kernel_values(kernel, width, degree, X, Y):
@@ -50,15 +52,26 @@ class Twin:
     def __init__(self, learner):
         self.set = learner.get_params()
         self.units, self.reaches, self.worths, self.scales = [], [], [], []
-        self.mass = self.spent = self.shrunk = 0.0
+        self.steps = []  # all that were ever taken, for the linear part
+        self.mass = self.spent = self.shrunk = self.lost = 0.0
         self.width = None
         self.n_updates, self.masses = 0, []
 
     def values(self, X, Y):
         return kernel_values(self.set["kernel"], self.width, self.set["degree"], X, Y)
 
+    def linear(self, X):
+        moved = sum((c @ rows for rows, c in self.steps), np.zeros(X.shape[1]))
+        return self.set["linear"] * X @ moved / self.width**2 if self.steps else np.zeros(len(X))
+
     def f(self, X):
         return sum((self.values(X, rows) @ c for rows, c in self.units), np.zeros(len(X)))
+
+    def length(self, *units):
+        """The norm of a sum of units in the space of the kernel, each times its sign."""
+        rows = np.concatenate([x for x, _, _ in units])
+        c = np.concatenate([sign * one for _, one, sign in units])
+        return np.sqrt(max(0.0, c @ self.values(rows, rows) @ c))
 
     def size(self):
         return sum(len(c) for _, c in self.units)
@@ -66,7 +79,7 @@ class Twin:
     def learn_one(self, X, grades):
         rho = 0.0 if self.set["rule"] == "minimax" else self.set["relative_margin"]
         margin = rho * np.mean(self.reaches) if self.reaches else 0.0
-        scores = self.f(X)
+        scores = self.f(X) + self.linear(X)
         step, mass = step_of(self.set["rule"], margin, scores, grades)
         self.masses.append(mass)
         if not mass > 0:
@@ -74,7 +87,7 @@ class Twin:
         if self.width is None:
             upper = np.triu_indices(len(X), 1)
             apart = np.sqrt(((X[:, None] - X[None]) ** 2).sum(-1))[upper]
-            self.width = np.median(apart[apart > 0]) if apart.any() else None
+            self.width = self.set["relative_width"] * np.median(apart[apart > 0]) if apart.any() else None
         self.n_updates += 1
         self.mass += mass
         if self.width is None:
@@ -91,15 +104,24 @@ class Twin:
             step[-i], step[-j] = mass, -mass
         kept = step != 0
         rows, c = X[kept], step[kept]
-        self.reaches.append(c @ self.values(rows, rows) @ c / mass**2)
+        linear = self.set["linear"] / self.width**2 * ((c @ rows) ** 2).sum()
+        self.reaches.append((c @ self.values(rows, rows) @ c + linear) / mass**2)
+        self.steps.append((rows, c))
         worth, scale = (c @ lower[kept] if self.set["rule"] == "listwise" else mass), 1.0
         policy = self.set["policy"]
+        if policy == "merge" and self.size() + len(c) > budget:
+            self.merge(rows, c)
+            return
         if policy == "forgetron":
             n_gone = 0
             while self.size() - sum(len(u[1]) for u in self.units[:n_gone]) + len(c) > budget:
                 n_gone += 1
             if n_gone:
-                scale = self.forget(n_gone, rows, c, (1 + 2 * rho) * 2)
+                seen = max(self.reaches) if self.set["linear"] else 0.0
+                before = self.units
+                scale = self.forget(n_gone, rows, c, (1 + 2 * rho) * max(2.0, seen))
+                gone = [(*one, 1.0) for one in [*before, (rows, c)]]
+                self.lost += self.length(*gone, *((*one, -1.0) for one in [*self.units, (rows, scale * c)]))
                 c = c * scale
         else:
             number = 0
@@ -112,6 +134,19 @@ class Twin:
         self.units.append((rows, c))
         self.worths.append(worth)
         self.scales.append(scale)
+
+    def merge(self, rows, c):
+        """Document by document: onto the image that it has the smallest angle with."""
+        X = np.concatenate([x for x, _ in self.units])
+        coefficients = np.concatenate([one for _, one in self.units])
+        merged = np.zeros(len(X))
+        for x, one in zip(rows, c, strict=True):
+            values = self.values(x[None], X)[0]
+            squares = np.array([self.values(y[None], y[None])[0, 0] for y in X])
+            nearest = np.argmax(values**2 / squares)
+            merged[nearest] += one * values[nearest] / squares[nearest]
+        self.lost += self.length((rows, c, 1.0), (X, merged, -1.0))
+        self.units = [(X, coefficients + merged)]
 
     def forget(self, n_gone, rows, c, constant):
         gone_x = np.concatenate([x for x, _ in self.units[:n_gone]])
@@ -150,20 +185,25 @@ def separated(seed, n=25, m=6, d=3):
 def test_rounds_are_those_of_the_definition(policy, rule, kernel):
     if policy == "forgetron" and kernel == "polynomial":
         pytest.skip("refused")
-    for seed, budget in ((1, 13), (2, 4)):
-        settings = {"budget": budget} | POLICIES[policy]
+    for seed, budget, linear in ((1, 13, 0.0), (2, 4, 0.0), (3, 13, 0.7)):
+        settings = {"budget": budget, "linear": linear, "relative_width": 1 - linear / 2} | POLICIES[policy]
         learner = pr.KernelPerceptron(rule=rule, kernel=kernel, average=False, seed=5, transforms=None, **settings)
         twin = Twin(learner)
         for query in separated(seed):
-            expected = twin.f(query.X)
-            np.testing.assert_allclose(learner.predict(query.X), expected, rtol=1e-8, atol=1e-8)
+            found, expected = learner.predict(query.X), twin.f(query.X) + twin.linear(query.X)
+            if linear:  # weights are those of documents minus one of them, which adds the same to all scores
+                found, expected = found - found[0], expected - expected[0]
+            np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
             learner.learn_one(query.X, query.relevance)
             twin.learn_one(query.X, query.relevance)
             assert learner.n_supports == twin.size()
             assert learner.n_supports <= (settings["budget"] or np.inf)
-            assert learner.n_units == len(twin.units)
+            assert policy == "merge" or learner.n_units == len(twin.units)
         assert learner.n_updates == twin.n_updates > 10
         assert learner.width_ == pytest.approx(twin.width)
+        if policy in ("merge", "forgetron"):
+            assert learner._state.lost == pytest.approx(twin.lost, rel=1e-6)
+            assert learner._state.lost > 0
         if policy == "forgetron":
             assert learner._state.spent == pytest.approx(twin.spent)
             assert learner._state.shrunk == pytest.approx(twin.shrunk)
@@ -173,9 +213,10 @@ def test_rounds_are_those_of_the_definition(policy, rule, kernel):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("average", [True, False])
 @examples(0.3)
-@given(stream=streams(), cut=st.integers(1, 11), budget=st.integers(2, 20))
-def test_save_load_and_continue_equals_never_stopping(policy, average, stream, cut, budget, tmp_path):
-    make = lambda: pr.KernelPerceptron(average=average, **({"budget": budget} | POLICIES[policy]))  # noqa: E731
+@given(stream=streams(), cut=st.integers(1, 11), budget=st.integers(2, 20), linear=st.sampled_from([0.0, 2.0]))
+def test_save_load_and_continue_equals_never_stopping(policy, average, stream, cut, budget, linear, tmp_path):
+    settings = {"budget": budget, "linear": linear, "average": average} | POLICIES[policy]
+    make = lambda: pr.KernelPerceptron(**settings)  # noqa: E731
     whole, first, single = make(), make(), make()
     trace = whole.learn(stream, "ndcg")
     first.learn(stream[:cut])
@@ -192,7 +233,7 @@ def test_save_load_and_continue_equals_never_stopping(policy, average, stream, c
 
 def test_hand_worked_rounds():
     """Two queries of two documents with the distance 1, so that the width is 1 and values are e^-1/2 and e^-2."""
-    learner = pr.KernelPerceptron(rule="minimax", policy="exact", budget=None, average=False, transforms=None)
+    learner = pr.KernelPerceptron(rule="minimax", policy="exact", budget=None, average=False, transforms=None, **ALONE)
     assert learner.learn_one([[0.0], [1.0]], [1, 0]) is True  # tied at 0: f = K(0, .) - K(1, .)
     assert (learner.width_, learner.n_supports) == (1.0, 2)
     near, far = np.exp(-1 / 2), np.exp(-2)
@@ -207,13 +248,56 @@ def test_hand_worked_rounds():
 
 def test_hand_worked_forgetron():
     """One removal of a pair with minimax, the rest by the formula: V = 1, s = 1, C = 2."""
-    learner = pr.KernelPerceptron(rule="minimax", budget=2, average=False, width=1e-3, transforms=None)
+    learner = pr.KernelPerceptron(
+        rule="minimax", policy="forgetron", budget=2, linear=0, average=False, width=1e-3, transforms=None
+    )
     learner.learn_one([[0.0], [1.0]], [1, 0])
     learner.learn_one([[10.0], [11.0]], [1, 0])  # far away: all products are 0, but with themselves
     # |r|^2 = 2 and <f, r> = 2: p^2 (2 - 4) / 2 + 2 p = 15/32 * 2, so (1 - p)^2 = 1/16
     np.testing.assert_allclose(learner.dual_coef_, [0.75, -0.75], rtol=1e-12)
     assert learner._state.spent == pytest.approx(15 / 16)
     assert learner._state.shrunk == pytest.approx(np.log(4 / 3))
+
+
+def test_hand_worked_linear_part():
+    """K + 2 x . y / width^2 with the width 1, half the distance of the first two documents."""
+    learner = pr.KernelPerceptron(rule="minimax", average=False, transforms=None)
+    learner.learn_one([[0.0], [2.0]], [0, 1])  # f = K(2, .) - K(0, .) + 2 (2 - 0) .
+    far = np.exp(-2)
+    assert (learner.width_, learner.n_supports) == (1.0, 2)
+    np.testing.assert_allclose(learner.linear_coef_, [4.0])
+    low, high = learner.predict([[0.0], [2.0]])
+    assert high - low == pytest.approx(2 * (1 - far) + 2 * 4.0)
+    found = learner.certificate(margin=1.0)
+    assert found.reach**2 == pytest.approx(2 * (1 - far) + 2 * 2**2)  # |phi(2) - phi(0)|^2
+    assert found.norm == pytest.approx(found.reach)
+    averaged = pr.KernelPerceptron(rule="minimax", transforms=None)
+    for _ in range(3):
+        averaged.learn_one([[0.0], [2.0]], [0, 1])
+    np.testing.assert_allclose(averaged.linear_coef_, [4.0])
+
+
+def test_hand_worked_merging():
+    """A third document near the first of two supports: its coefficient goes there, times the value of the kernel."""
+    learner = pr.KernelPerceptron(rule="minimax", budget=3, linear=0, width=1.0, average=False, transforms=None)
+    learner.learn_one([[0.0], [10.0]], [1, 0])
+    learner.learn_one([[10.0], [1.0]], [1, 0])  # the value of 0 and 1 is e^-1/2; 10 is a support itself
+    near = np.exp(-1 / 2)
+    np.testing.assert_allclose(learner.dual_coef_, [1 - near, 0.0], atol=1e-15)
+    np.testing.assert_allclose(learner.supports_, [[0.0], [10.0]])
+    assert learner._state.lost == pytest.approx(np.sqrt(1 - near**2))  # of an image of length 1
+
+
+def test_models_of_before_there_was_a_linear_part_have_none(tmp_path):
+    learner = pr.KernelPerceptron(policy="forgetron", budget=20, **ALONE)
+    learner.learn(separated(11))
+    document = learner.as_document()
+    for name in ALONE:
+        del document["parameters"][name]
+    del document["state"]["kernel"]["lost"]
+    restored = pr.KernelPerceptron.from_document(document)
+    assert (restored.linear, restored.relative_width) == (0.0, 1.0)
+    assert np.array_equal(restored.scores(separated(12)), learner.scores(separated(12)))
 
 
 def test_bounded_gradient_descent_with_a_decay_of_one_is_the_randomised_budget():
@@ -230,7 +314,8 @@ def test_removals_by_chance_are_uniform():
     """Of k units each goes as often as the others, over seeds."""
     gone = []
     for seed in range(300):
-        learner = pr.KernelPerceptron(rule="minimax", policy="random", budget=8, seed=seed, width=0.01, transforms=None)
+        settings = {"rule": "minimax", "policy": "random", "budget": 8, "linear": 0, "width": 0.01}
+        learner = pr.KernelPerceptron(seed=seed, transforms=None, **settings)
         for t in range(5):
             learner.learn_one([[10.0 * t], [10.0 * t + 1]], [1, 0])
         left = set(learner.supports_[::2, 0])
@@ -278,14 +363,14 @@ def test_values_are_those_of_the_library(seed):
 def test_what_the_kernel_sees_does_not_depend_on_where_documents_are():
     stream = separated(5)
     moved = stream.with_features(stream.X + 1e6)
-    one, other = (pr.KernelPerceptron(transforms=None, policy="exact", budget=None) for _ in range(2))
+    one, other = (pr.KernelPerceptron(transforms=None, policy="exact", budget=None, linear=0.5) for _ in range(2))
     one.learn(stream)
     other.learn(moved)
     np.testing.assert_allclose(one.dual_coef_, other.dual_coef_, rtol=1e-4, atol=1e-6)
 
 
 def test_documents_that_are_all_the_same_decide_no_width():
-    learner = pr.KernelPerceptron(transforms=None)
+    learner = pr.KernelPerceptron(transforms=None, relative_width=1.0)
     assert learner.learn_one([[1.0, 2.0], [1.0, 2.0]], [1, 0]) is True
     assert (learner.width_, learner.n_supports, learner.n_updates) == (None, 0, 1)
     learner.learn_one([[0.0, 2.0], [3.0, 6.0]], [1, 0])
@@ -297,7 +382,7 @@ def test_documents_that_are_all_the_same_decide_no_width():
     [
         ({"rule": "pairwise"}, "rule must be one of 'listwise', 'minimax', 'slam'"),
         ({"kernel": "sigmoid"}, "kernel must be one of"),
-        ({"policy": "oldest"}, "policy must be one of 'exact', 'random', 'forgetron', 'bogd'"),
+        ({"policy": "oldest"}, "policy must be one of 'exact', 'random', 'forgetron', 'bogd', 'merge'"),
         ({"budget": 1}, "budget must be a whole number >= 2"),
         ({"budget": None}, "budget must be a whole number >= 2"),
         ({"policy": "exact"}, "budget must be None"),
@@ -305,6 +390,9 @@ def test_documents_that_are_all_the_same_decide_no_width():
         ({"width": 0}, "width must be a number from"),
         ({"width": 1e-200}, "width must be a number from"),
         ({"width": np.inf}, "width must be a number from"),
+        ({"relative_width": 0}, "relative_width must be"),
+        ({"linear": -1}, "linear must be"),
+        ({"linear": 1e7}, "linear must be at most"),
         ({"degree": 0}, "degree must be a whole number > 0"),
         ({"degree": 99}, "degree must be at most"),
         ({"decay": 0.5}, "decay must be at least 1"),

@@ -13,17 +13,18 @@ SLACK = 1 + 1e-9
 
 
 class Function:
-    """A fixed function of a Gaussian kernel: documents with coefficients."""
+    """A fixed function of a Gaussian kernel, with a linear part: documents with coefficients."""
 
-    def __init__(self, seed, stream, width, size):
+    def __init__(self, seed, stream, width, size, linear=0.0):
         rng = np.random.default_rng(seed)
         self.X = stream.X[rng.integers(0, stream.n_documents, size=4)]
-        self.width = width
+        self.width, self.linear = width, linear
         self.c = rng.normal(size=len(self.X))
         self.c *= size / max(self.norm, 1e-9)
 
     def values(self, X):
-        return np.exp(-((X[:, None] - self.X[None]) ** 2).sum(-1) / (2 * self.width**2))
+        gaussian = np.exp(-((X[:, None] - self.X[None]) ** 2).sum(-1) / (2 * self.width**2))
+        return gaussian + self.linear * X @ self.X.T / self.width**2
 
     @property
     def norm(self):
@@ -71,6 +72,7 @@ def test_the_loss_is_bounded_against_every_function(rule, budget, stream, seed, 
         budget=budget,
         policy=policy,
         relative_margin=relative_margin,
+        linear=0,
         average=False,
         transforms=None,
     )
@@ -92,6 +94,118 @@ def test_the_loss_is_bounded_against_every_function(rule, budget, stream, seed, 
             assert moved <= (2 * L + C * U**2 * (1 + state.shrunk / 2) + state.spent) * SLACK + 1e-9
         if moved > 0:
             assert learner.certificate(comparator=(U, L)).holds
+
+
+@pytest.mark.parametrize("rule", ["listwise", "slam", "minimax"])
+@pytest.mark.parametrize("policy", ["exact", "forgetron", "merge"])
+@examples(0.5)
+@given(
+    streams(max_queries=25),
+    st.integers(0, 10**6),
+    st.sampled_from([0.0, 1.0]),
+    st.floats(0.1, 30),
+    st.sampled_from([0.0, 0.1, 2.0]),
+)
+def test_the_loss_is_bounded_by_what_a_budget_lost(rule, policy, stream, seed, relative_margin, size, linear):
+    """Theorem K'', and those of the linear learner where nothing is lost, with a linear part of the kernel."""
+    assume(policy != "forgetron" or linear)
+    stream = teach(seed, stream, 1.0)
+    learner = pr.KernelPerceptron(
+        rule=rule,
+        width=1.0,
+        budget=None if policy == "exact" else 6,
+        policy=policy,
+        relative_margin=relative_margin,
+        linear=linear,
+        average=False,
+        transforms=None,
+    )
+    trace = learner.learn(stream)
+    moved = trace.masses.sum()
+    assume(moved > 0)
+    rho = 0.0 if rule == "minimax" else relative_margin
+    for other in range(3):
+        u = Function(seed + other, stream, 1.0, size, linear)
+        U, L = u.norm, u.loss(stream, trace.masses, rule)
+        found = learner.certificate(comparator=(U, L))
+        assert found.holds
+        assert found.promises[0].bound == pytest.approx(L + U * (found.norm + learner._state.lost))
+        if policy == "exact":
+            C = (1 + 2 * rho) * found.reach**2
+            assert learner._state.lost == 0
+            assert moved <= (L + U * np.sqrt(C * L) + U**2 * C) * SLACK + 1e-9
+
+
+@pytest.mark.parametrize("budget", [166, 200])
+@examples(0.2)
+@given(st.integers(0, 2**32 - 1), st.floats(0.05, 1), st.integers(1, 4))
+def test_the_forgetron_shrinks_little(budget, seed, size, d):
+    """The lemma of its bound beforehand: rounds that shrink into the ball of comparators, and what they cost."""
+    k, rng = budget // 2, np.random.default_rng(seed)
+    learner = pr.KernelPerceptron(
+        rule="minimax", policy="forgetron", budget=budget, linear=0, width=1.0, average=False, transforms=None
+    )
+    ball = 2 * np.sqrt((k + 1) / np.log(k + 1)) / 4 / np.sqrt(2)  # C u, with D = sqrt(2)
+    masses, queries, factors, paid = [], [], [], 0.0
+    for _ in range(4 * k):
+        X = rng.normal(size=(2, d)) * 2 * size
+        before = learner._state
+        masses.append(float(learner.learn_one(X, [1, 0])))
+        queries.append(X)
+        state = learner._state
+        if state.removals == before.removals:
+            continue
+        factors.append(np.exp(before.shrunk - state.shrunk))
+        if factors[-1] < 1:
+            assert state.spent - before.spent >= 15 / 32 - 1e-9  # all that it may spend is spent
+            left = np.prod(factors[-k - 1 :])  # of the unit that goes, of length D at first
+            if learner._norm(state) + np.sqrt(2) * left < ball:  # at least |f| before the unit went
+                assert left >= (k + 1) ** -0.5 - 1e-12
+                paid -= np.log(factors[-1])
+    assert paid <= sum(masses) * np.log(k + 1) / (2 * (k + 1)) + 1e-9
+    stream = pr.QueryStream.from_arrays(
+        np.concatenate(queries), np.tile([1, 0], len(queries)), group=[2] * len(queries)
+    )
+    for other in range(3):
+        u = Function(other, stream, 1.0, rng.uniform(0, 1.05) * ball / 2)
+        bound = learner.guarantee(comparator=(u.norm, u.loss(stream, masses, "minimax")))
+        assert sum(masses) <= bound * SLACK
+        assert (bound == np.inf) == (u.norm > ball / 2)
+    assert factors
+
+
+def test_numbers_of_the_forgetron():
+    assert bounds.forgetron(diameter=1.0, n_units=500, comparator=(2.0, 3.0)) == pytest.approx(64 / 33 * (6 + 4))
+    assert bounds.forgetron(diameter=1.0, n_units=82, comparator=(0.1, 3.0)) == np.inf
+    assert bounds.forgetron(diameter=1.0, n_units=500, margin=0.4) == np.inf
+    assert 1 / 84 + 2 / np.sqrt(84) + 1 / (2 * np.sqrt(np.log(84))) <= 15 / 32
+    assert 1 / 83 + 2 / np.sqrt(83) + 1 / (2 * np.sqrt(np.log(83))) > 15 / 32
+    with pytest.raises(ValueError, match="one of them"):
+        bounds.forgetron(diameter=1.0, n_units=500)
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 8),
+    st.integers(1, 5),
+    st.floats(1, 4),
+    st.floats(0.01, 100),
+    st.floats(0.01, 10),
+)
+def test_removing_by_chance_beside_weights_costs_little_on_average(seed, k, d, decay, q, size):
+    """The same inequality where removals leave the linear part, in coordinates of its own, as it is."""
+    rng = np.random.default_rng(seed)
+    units, u, added = rng.normal(size=(k, d)), size * rng.normal(size=d), rng.normal(size=d)
+    linear, linear_u, linear_added = 3 * rng.normal(size=(3, 2))
+    f = units.sum(axis=0)
+    factor = max(0.0, (k - decay) / (k - 1)) if k > 1 else 1.0
+    beside = ((linear + linear_added - q * linear_u) ** 2).sum()
+    after = np.mean([((factor * (f - one) + added - q * u) ** 2).sum() for one in units]) + beside
+    gone = min(1.0, decay / k)
+    cost = gone / 2 if decay == 1 else gone / (2 - gone)
+    without = ((f + added - q * u) ** 2).sum() + beside  # the update, and no removal
+    bound = without + cost * (q * np.linalg.norm(u) + np.linalg.norm(added)) ** 2 + (units**2).sum() / k
+    assert after <= bound * SLACK + 1e-9 * (1 + q**2 * (u @ u))
 
 
 @given(
@@ -125,7 +239,14 @@ def test_the_expected_loss_on_a_budget(policy):
         runs = []
         for seed in range(20):
             learner = pr.KernelPerceptron(
-                rule="minimax", policy=policy, budget=2 * k, seed=seed, width=0.01, average=False, transforms=None
+                rule="minimax",
+                policy=policy,
+                budget=2 * k,
+                seed=seed,
+                width=0.01,
+                linear=0,
+                transforms=None,
+                average=False,
             )
             moved = [learner.learn_one([[10.0 * (t % n)], [10.0 * (t % n) + 1]], [1, 0]) for t in range(rounds)]
             runs.append(sum(moved))
@@ -139,6 +260,8 @@ def test_numbers_of_the_bound_on_a_budget():
     assert bounds.random_budget(n_units=8, comparator=(1.0, 3.0), **given) == pytest.approx((6 + 2) / (1 - 2 / 16))
     assert bounds.random_budget(n_units=8, decay=2, margin=1.0, **given) == pytest.approx(2 / (1 - 2 * 0.25 / 1.75))
     assert bounds.random_budget(n_units=8, share=0.5, margin=1.0, **given) == pytest.approx(2 / (1 - 2 / 8))
+    beside = bounds.random_budget(n_units=16, margin=1.0, beside_weights=True, **given)
+    assert beside == pytest.approx(2 / (1 - 2 * 1.5**2 / 32))
     assert bounds.random_budget(n_units=1, margin=1.0, **given) == np.inf
     for wrong in ({"n_units": 0}, {"n_units": 2, "decay": 0.5}, {"n_units": 2, "share": 0}):
         with pytest.raises(ValueError, match="must be"):
@@ -157,7 +280,17 @@ def test_who_has_a_certificate():
         with pytest.raises(ValueError, match="no theorem of this kind"):
             learner.guarantee(margin=1.0)
         assert "expected loss" in str(learner.theorem)
-    averaged = pr.KernelPerceptron(policy="exact", budget=None)
+    for learner in (pr.KernelPerceptron(), pr.KernelPerceptron(policy="forgetron", rule="minimax")):
+        learner.learn(stream)
+        with pytest.raises(ValueError, match="no theorem of this kind"):
+            learner.guarantee(margin=1.0)
+        assert learner.certificate(margin=0.01).promises[0].formula == "L + U (|f| + E)"
+        assert "L + U (|f| + E)" in str(learner.theorem)
+    beside = pr.KernelPerceptron(rule="minimax", policy="random", average=False)
+    assert beside.guarantee(diameter=1.0, margin=0.5) == pytest.approx(8 / (1 - 2 * 2.5**2 / 1000))
+    with pytest.raises(ValueError, match="give diameter or radius"):
+        beside.guarantee(margin=0.5)
+    averaged = pr.KernelPerceptron(policy="exact", budget=None, linear=0)
     averaged.learn(stream)
     assert averaged.guarantee(margin=0.5) == pytest.approx(3 * 3 * 2 / 0.25 + 2)
     assert [one.name for one in averaged.certificate(margin=0.01).promises][-1] == "safe averaging"
@@ -167,11 +300,11 @@ def test_who_has_a_certificate():
         averaged.guarantee(comparator=bounds.Comparator(1.0, 1.0, surrogate="slam"))
 
 
-@pytest.mark.parametrize("policy", ["random", "forgetron", "bogd"])
+@pytest.mark.parametrize("policy", ["random", "forgetron", "bogd", "merge"])
 @pytest.mark.parametrize("rule", ["listwise", "slam", "minimax"])
 @pytest.mark.parametrize("average", [False, True])
 def test_the_adversary_of_budgets_wins_every_round(policy, rule, average):
-    learner = pr.KernelPerceptron(rule=rule, policy=policy, budget=5, average=average, transforms=None)
+    learner = pr.KernelPerceptron(rule=rule, policy=policy, budget=5, linear=0, average=average, transforms=None)
     game = play_budget(learner, 5, rounds=60, radius=3.0)
     assert len(game.stream) == 60
     assert not game.is_beaten
@@ -190,4 +323,5 @@ def test_the_adversary_of_budgets_gives_up_where_there_is_none(budget):
         assert game.is_beaten
         assert len(game.stream) <= 4 * (budget + 1)
     assume(budget > 1)
-    assert not play_budget(pr.KernelPerceptron(budget=budget, transforms=None), budget).is_beaten
+    assert not play_budget(pr.KernelPerceptron(budget=budget, linear=0, transforms=None), budget).is_beaten
+    assert play_budget(pr.KernelPerceptron(budget=budget, transforms=None), budget).is_beaten  # it has weights, too

@@ -69,6 +69,8 @@ def adversary(
     if budget is not None:
         if has_setting(algorithm, "budget"):
             settings.setdefault("budget", budget)
+        if has_setting(algorithm, "linear"):
+            settings.setdefault("linear", 0.0)  # the game is about functions that are made of documents alone
         _play_budget(algorithm, make_learner(algorithm, settings), budget, rounds, radius, record, as_json)
         return
     if has_setting(algorithm, "average"):

@@ -28,6 +28,7 @@ from perceptrank.theory.weight_ratio import weight_ratio
 __all__ = [
     "Comparator",
     "averaged_risk",
+    "forgetron",
     "hedge",
     "largest_share",
     "leader",
@@ -45,6 +46,8 @@ __all__ = [
     "slam_as_in_the_paper",
     "weight_ratio",
 ]
+
+FEWEST_UNITS = 83  # of the Forgetron: 1 / 84 + 2 / sqrt(84) + 1 / (2 sqrt(ln 84)) <= 15/32
 
 
 def perceptron(*, radius: float, margin: float | None = None, comparator: AnyComparator | None = None) -> float:
@@ -264,6 +267,7 @@ def random_budget(
     relative_margin: float = 1.0,
     decay: float = 1.0,
     share: float = 1.0,
+    beside_weights: bool = False,
     margin: float | None = None,
     comparator: AnyComparator | None = None,
 ) -> float:
@@ -271,7 +275,8 @@ def random_budget(
 
     With a = 2 (1 + relative_margin) (D U)^2 and b = decay / n_units, it is (2 L + a) / (1 - a b / (2 - b) / share), and
     infinite if the divisor is not positive: a budget competes with functions whose norm is at most of the order of the
-    root of n_units. With decay = 1, b / (2 - b) may be replaced by b / 2.
+    root of n_units. With decay = 1, b / (2 - b) may be replaced by b / 2. Beside weights of which nothing is removed,
+    the a that is multiplied by b / (2 - b) is 2 (1 + relative_margin) (D U + 1/2)^2.
 
     Parameters
     ----------
@@ -285,6 +290,8 @@ def random_budget(
         That of bounded gradient descent; 1 for the randomised budget.
     share : float, positive
         The smallest weight that an update moves; 1 for the minimax rule.
+    beside_weights : bool
+        True if the kernel has a linear part that is kept exactly.
     margin : float, optional
         Margin gamma of a separable stream; give this or `comparator`.
     comparator : (U, L), optional
@@ -296,20 +303,51 @@ def random_budget(
     check_positive_whole("n_units", n_units)
     if not 1 <= check_positive("decay", decay) < math.inf:
         raise ParameterError("decay", "must be at least 1", decay)
+    norm, loss = _norm_and_loss(margin, comparator)
+    gone = min(1.0, decay / n_units)
+    cost = gone / 2 if decay == 1 else gone / (2 - gone)
+    constant = 2 * (1 + check_not_negative("relative_margin", relative_margin))
+    size = check_not_negative("diameter", diameter) * norm
+    removed = size + 0.5 if beside_weights else size
+    left = 1 - constant * removed**2 * cost / check_positive("share", share)
+    return (2 * loss + constant * size**2) / left if left > 0 else math.inf
+
+
+def forgetron(
+    *, diameter: float, n_units: int, margin: float | None = None, comparator: AnyComparator | None = None
+) -> float:
+    """Bound the loss of the Forgetron with the minimax rule: 64/33 (2 L + (D U)^2).
+
+    It needs k >= 83 updates to be kept, and holds for functions with D U <= sqrt((k + 1) / ln(k + 1)) / 4; for others
+    it is infinite. After O. Dekel, S. Shalev-Shwartz and Y. Singer; docs/theory.md has the proof.
+
+    Parameters
+    ----------
+    diameter : float
+        Largest distance D between the images of two differently graded documents of a query.
+    n_units : int
+        k, the number of updates that are kept.
+    margin : float, optional
+        Margin gamma of a separable stream; give this or `comparator`.
+    comparator : (U, L), optional
+        Norm of a function, and its cumulative surrogate, max-pair with margin 1, over the rounds with an update.
+
+    >>> round(forgetron(diameter=1, n_units=500, margin=0.5), 2)
+    7.76
+    """
+    norm, loss = _norm_and_loss(margin, comparator)
+    k, size = check_positive_whole("n_units", n_units), check_not_negative("diameter", diameter) * norm
+    if k < FEWEST_UNITS or size > math.sqrt((k + 1) / math.log(k + 1)) / 4:
+        return math.inf
+    return 64 / 33 * (2 * loss + size**2)
+
+
+def _norm_and_loss(margin: float | None, comparator: AnyComparator | None) -> tuple[float, float]:
+    """Return U and L of what a bound compares with."""
     if (margin is None) == (comparator is None):
         raise ValueError("give margin or comparator, one of them")
     norm, loss = (1 / check_positive("margin", margin), 0.0) if comparator is None else comparator[:2]
-    check_not_negative("comparator", norm)
-    check_not_negative("comparator", loss)
-    gone = min(1.0, decay / n_units)
-    cost = gone / 2 if decay == 1 else gone / (2 - gone)
-    reach = (
-        2
-        * (1 + check_not_negative("relative_margin", relative_margin))
-        * (check_not_negative("diameter", diameter) * norm) ** 2
-    )
-    left = 1 - reach * cost / check_positive("share", share)
-    return (2 * loss + reach) / left if left > 0 else math.inf
+    return check_not_negative("comparator", norm), check_not_negative("comparator", loss)
 
 
 def parameter_mixing(

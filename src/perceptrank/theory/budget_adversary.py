@@ -69,7 +69,8 @@ def play_budget(
         "ndcg" or "ap", with or without a cut-off; the loss is 1 minus this.
 
     >>> import perceptrank as pr
-    >>> game = play_budget(pr.KernelPerceptron(budget=6, rule="minimax", average=False, transforms=None), 6, rounds=50)
+    >>> learner = pr.KernelPerceptron(budget=6, rule="minimax", linear=0, average=False, transforms=None)
+    >>> game = play_budget(learner, 6, rounds=50)
     >>> len(game.stream), bool((game.trace.losses("ndcg") > 0.36).all()), game.is_beaten
     (50, True, False)
     >>> game = play_budget(pr.MinimaxPerceptron(), 6, rounds=50)  # it has a weight for each direction

@@ -98,10 +98,11 @@ def in_kernel_space(promised: Theorem) -> Theorem:
     return replace(promised, surrogate=None, assumption=assumption.replace("weights", "function"))
 
 
-def random_budget() -> Theorem:
+def random_budget(*, beside_weights: bool = False) -> Theorem:
     """Bound the expected loss of a budget that removes updates by chance; `bounds.random_budget` computes it."""
+    removed = "(D²U² + (DU + 1/2)² M/2k)" if beside_weights else "D²U² (1 + M/2k)"
     return Theorem(
-        "expected loss ≤ 2 L + 2 (1 + ρ) D²U² (1 + M/2k)",
+        f"expected loss ≤ 2 L + 2 (1 + ρ) {removed}",
         assumption="none; expectation over the draws, of rankings by the current function; M updates, at least k "
         "kept, D and U in the space of the kernel",
     )
@@ -113,6 +114,15 @@ def forgetron() -> Theorem:
         "loss ≤ 2 L + (1 + 2ρ) D²U² (1 + s/2) + Q",
         assumption="none; rankings by the current function; Q ≤ 15/32 of the weight moved is what removals cost, s the "
         "logarithm of how far all was shrunk",
+    )
+
+
+def measured_budget() -> Theorem:
+    """Bound the loss of a function on a budget by the lengths of what it lost; a certificate computes it."""
+    return Theorem(
+        "loss ≤ L + U (|f| + E)",
+        assumption="none; rankings by the current function f; E is the sum of the lengths, in the space of the kernel, "
+        "of what the budget took from it",
     )
 
 

@@ -35,6 +35,7 @@ class KernelGuarantees(Guaranteed):
     policy: str
     budget: int | None
     decay: float
+    linear: float
     relative_margin: float | None
 
     @property
@@ -43,9 +44,14 @@ class KernelGuarantees(Guaranteed):
         return 0.0 if self.rule == "minimax" else float(self.relative_margin or 0.0)
 
     @property
-    def _constant(self) -> float:
-        """C = (1 + 2 rho) D^2 of a kernel whose images have a known diameter."""
-        return (1 + 2 * self._margin) * DIAMETER**2
+    def _diameter(self) -> float | None:
+        """The largest distance of two images, if it is known before anything is seen."""
+        return None if self.linear or self.kernel == "polynomial" else DIAMETER
+
+    def _constant_of(self, state: KernelState) -> float:
+        """Return C = (1 + 2 rho) D^2, D the largest distance of images; beside a linear part, of those so far."""
+        seen = float(state.tally[LARGEST_REACH]) if self.linear else 0.0
+        return (1 + 2 * self._margin) * max(DIAMETER**2, seen)
 
     @property
     def theorem(self) -> Theorem:
@@ -53,7 +59,12 @@ class KernelGuarantees(Guaranteed):
         if self.policy == "exact":
             promised = theorems.listwise(self._margin, "level-pair")
             return theorems.in_kernel_space(theorems.safe_averaging(promised) if self.average else promised)
-        promised = theorems.forgetron() if self.policy == "forgetron" else theorems.random_budget()
+        if self.policy == "merge" or (self.policy == "forgetron" and self.linear):
+            promised = theorems.measured_budget()
+        elif self.policy == "forgetron":
+            promised = theorems.forgetron()
+        else:
+            promised = theorems.random_budget(beside_weights=bool(self.linear))
         if not self.average:
             return promised
         what, bound = promised.statement.split(" ≤ ")
@@ -73,15 +84,16 @@ class KernelGuarantees(Guaranteed):
         """Return the upper bound on the loss by the learner's theorem.
 
         Margin, norms and losses are those of functions in the space of the kernel: a comparator is a pair of the norm
-        of a function there and its cumulative surrogate. For a budget that removes by chance, the bound is on the
-        expected loss, and known beforehand for the minimax rule only, whose updates all have the weight 1;
-        `bounds.random_budget` takes the others. That of the Forgetron depends on what it spent: see `certificate`.
+        of a function there and its cumulative surrogate. With a budget that removes, bounds are known beforehand for
+        the minimax rule only, whose updates all have the weight 1. Of removals by chance they are on the expected loss;
+        `bounds.random_budget` takes other rules. The Forgetron has one, without a linear part, for a budget of at least
+        166 and functions of small norm: `bounds.forgetron`. That of merging depends on the stream: see `certificate`.
 
         Parameters
         ----------
         diameter, radius : float, optional
             Those of the images of documents; by default the diameter is √2, its largest value for the Gaussian and the
-            Laplacian kernel. Give either for the polynomial kernel.
+            Laplacian kernel. Give either for the polynomial kernel, or if there is a linear part.
         margin : float, optional
             Margin of a function of norm 1 on a stream; give this or `comparator`.
         comparator : (norm, loss), optional
@@ -93,27 +105,32 @@ class KernelGuarantees(Guaranteed):
         """
         if largest_weight != 1.0:
             raise ParameterError("largest_weight", "must be 1: kernel takes no weights of queries", largest_weight)
-        if diameter is None and radius is None and self.kernel != "polynomial":
-            diameter = DIAMETER
+        if diameter is None and radius is None:
+            diameter = self._diameter
         if self.policy == "exact":
             return super().guarantee(
                 diameter=diameter, radius=radius, margin=margin, comparator=comparator, n_documents=n_documents
             )
-        if self.policy == "forgetron" or self.rule != "minimax":
+        if self.policy == "merge" or self.rule != "minimax" or (self.policy == "forgetron" and self.linear):
             raise ValueError(
                 f"kernel with policy={self.policy!r} and rule={self.rule!r} has no theorem of this kind: its bound "
                 "depends on the stream"
             )
         if diameter is None and radius is None:
             raise ValueError("give diameter or radius, whichever is known of the images of documents")
-        bound = bounds.random_budget(
-            diameter=diameter if diameter is not None else 2 * (radius or 0.0),
-            n_units=(self.budget or 0) // _PAIR,
-            relative_margin=0.0,
-            decay=float(self.decay) if self.policy == "bogd" else 1.0,
-            margin=margin,
-            comparator=comparator,
-        )
+        diameter, n_units = diameter if diameter is not None else 2 * (radius or 0.0), (self.budget or 0) // _PAIR
+        if self.policy == "forgetron":
+            bound = bounds.forgetron(diameter=diameter, n_units=n_units, margin=margin, comparator=comparator)
+        else:
+            bound = bounds.random_budget(
+                diameter=diameter,
+                n_units=n_units,
+                relative_margin=0.0,
+                decay=float(self.decay) if self.policy == "bogd" else 1.0,
+                beside_weights=bool(self.linear),
+                margin=margin,
+                comparator=comparator,
+            )
         promised = self.theorem
         return promised.multiple * self._largest_share(n_documents) * bound + promised.extra
 
@@ -129,7 +146,8 @@ class KernelGuarantees(Guaranteed):
         """Return the bounds on the loss so far, beside its observed value.
 
         Without a budget they are those of the linear learner, in the space of the kernel. With the Forgetron,
-        S <= 2 L + C U² (1 + s / 2) + Q, with Q what it spent on removals and s the logarithm of how far it shrank. Of a
+        S <= 2 L + C U² (1 + s / 2) + Q, with Q what it spent on removals and s the logarithm of how far it shrank. With
+        merging, and with the Forgetron beside a linear part, S <= L + U (|f| + E), E the lengths that were lost. Of a
         budget that removes by chance, only the expected loss is bounded, and there is no certificate of one run.
 
         Parameters
@@ -157,8 +175,11 @@ class KernelGuarantees(Guaranteed):
             size, loss = 1 / check_positive("margin", margin), 0.0
         else:
             size, loss = comparator[0], comparator[1]
-        if self.policy == "forgetron":
-            bound = 2 * loss + self._constant * size**2 * (1 + state.shrunk / 2) + state.spent
+        if self.policy == "merge" or (self.policy == "forgetron" and self.linear):
+            bound = loss + size * (norm + state.lost)
+            promises = [Promise("a posteriori", "L + U (|f| + E)", bound, mass)]
+        elif self.policy == "forgetron":
+            bound = 2 * loss + self._constant_of(state) * size**2 * (1 + state.shrunk / 2) + state.spent
             promises = [Promise("from what it spent", "2 L + C U² (1 + s / 2) + Q", bound, mass)]
         else:
             promises = self._exact_promises(norm, reach, mass, size, loss, diameter, radius)
@@ -200,8 +221,8 @@ class KernelGuarantees(Guaranteed):
             Promise("a posteriori", "L + U |f|", loss + size * norm, mass),
             Promise("from the steps", formula, promised.bound(diameter=reach, comparator=against), mass),
         ]
-        if diameter is None and radius is None and self.kernel != "polynomial":
-            diameter = DIAMETER
+        if diameter is None and radius is None:
+            diameter = self._diameter
         if diameter is not None or radius is not None:
             bound = promised.bound(diameter=diameter, radius=radius, comparator=against)
             promises.append(Promise("a priori", formula, bound, mass))
@@ -215,4 +236,6 @@ class KernelGuarantees(Guaranteed):
             rows = slice(start, start + 256)
             around = values(supports.X[rows], supports.norms[rows], supports.X, supports.norms)
             squared += float(supports.coefficients[rows] @ (around @ supports.coefficients))
+        if self.linear and state.width > 0.0:
+            squared += float(state.weights @ state.weights) / self._linear_part(state)  # type: ignore[attr-defined]
         return float(np.sqrt(max(0.0, squared)))

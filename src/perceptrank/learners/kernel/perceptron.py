@@ -1,14 +1,14 @@
 """The kernel perceptron: the rules of the linear learners with a function of a kernel, on a memory budget."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.learners.kernel.guarantees import KernelGuarantees
-from perceptrank.learners.kernel.policies import Values, forget_oldest, make_room_by_chance, median_distance
+from perceptrank.learners.kernel.policies import Values, forget_oldest, make_room_by_chance, merge_into_nearest
 from perceptrank.learners.kernel.rules import ROWS, listwise_rule, minimax_rule, slam_rule
 from perceptrank.learners.kernel.supports import KernelState
 from perceptrank.learners.kernel.values import (
@@ -18,6 +18,7 @@ from perceptrank.learners.kernel.values import (
     gaussian_values,
     laplacian_values,
     polynomial_values,
+    squared_lengths,
     squared_norms,
 )
 from perceptrank.learners.learner import Learner
@@ -57,31 +58,41 @@ from perceptrank.stream.validation import (
     read_only,
 )
 from perceptrank.theory.surrogates import weighing_of
+from perceptrank.transforms.median_distance import distances
 from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
 _RULES: dict[str, Callable[..., float]] = {"listwise": listwise_rule, "minimax": minimax_rule, "slam": slam_rule}
-POLICIES = ("exact", "random", "forgetron", "bogd")
+POLICIES = ("exact", "random", "forgetron", "bogd", "merge")
 SMALLEST_BUDGET = 2  # a pair of documents
 SMALLEST_WIDTH, LARGEST_WIDTH = 1e-100, 1e100  # whose squares, and theirs, are numbers
 _DOCUMENTS_OF_WIDTH = 100
 _VALUES_AT_ONCE = 2**18
 _LARGEST_DEGREE = 16
+_LARGEST_PART = 1e6  # of the linear part: beyond, the kernel would be lost in rounding
+_BEFORE = {"linear": 0.0, "relative_width": 1.0}  # of model files that do not say, as there was nothing else
 
 
 class KernelPerceptron(KernelGuarantees, Learner):
-    """Rank by f(x) = the sum of c_s K(x_s, x) over documents x_s of past queries; learn by the rule of a perceptron.
+    """Rank by f(x) = w . x + the sum of c_s K(x_s, x) over documents x_s of past queries, by the rule of a perceptron.
 
     Each query that the rule updates on adds its documents with a non-zero coefficient as supports, with their
     coefficients: f moves as the weights of the linear learner of that rule do, in the space of the kernel, and the
-    theorems about those hold there. The kernel is one of
+    theorems about those hold there. The kernel is K(x, y) + linear x . y / width^2, where K is one of
 
     - "gaussian": exp(-|x - y|^2 / (2 width^2));
     - "laplacian": exp(-|x - y| / width), with the Euclidean distance;
     - "polynomial": (1 + x . y / width^2)^degree.
 
-    A budget is a number of supports, which is never exceeded. The documents that one query adds are a unit, and units
-    go as a whole, as `policy` says:
+    The linear part of f is a vector w of weights. It needs no supports, and nothing of it is ever removed.
+
+    A budget is a number of supports, which is never exceeded. The documents that one query adds are a unit. When there
+    is no room for another,
+
+    - "merge": supports stay, and the image of each new document is projected onto that of the nearest one: its
+      coefficient, times their value of K, is added to that one's.
+
+    With the other policies older units go, as a whole:
 
     - "exact": none goes, and there is no budget;
     - "random": as many units as needed, each drawn from all with the same chance (the randomised budget perceptron);
@@ -102,14 +113,19 @@ class KernelPerceptron(KernelGuarantees, Learner):
     kernel : "gaussian", "laplacian" or "polynomial"
         The kernel.
     width : float or None
-        Width of the kernel. By default the median of the distances, other than 0, between the transformed documents of
-        the first query with an update (up to 100 of them); it stays as it is from then on.
+        Width of the kernel. By default `relative_width` times the median of the distances, other than 0, between the
+        transformed documents of the first query with an update (up to 100 of them); it stays as it is from then on.
+    relative_width : float, positive
+        The width in units of that median.
+    linear : float, not negative
+        Weight of the linear part; 0 for none, so that a function is made of supports alone.
     degree : int
         Degree of the polynomial kernel.
     budget : int or None
         Largest number of supports; None with the policy "exact".
-    policy : "forgetron", "random", "bogd" or "exact"
-        What goes when there are too many.
+    policy : "merge", "forgetron", "random", "bogd" or "exact"
+        What happens when there are too many. "merge" ranks best where documents of later queries are like those of the
+        first ones; the others forget old ones.
     decay : float, at least 1
         Of "bogd": how much is forgotten when a unit goes, in shares of a unit.
     relative_margin : float or None
@@ -128,7 +144,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
     P. Zhao, J. Wang, P. Wu, R. Jin and S. C. H. Hoi, "Fast Bounded Online Gradient Descent Algorithms for Scalable
     Kernel-Based Online Learning".
 
-    >>> ranker = KernelPerceptron(rule="minimax", transforms=None)  # the first feature should be far from 0
+    >>> ranker = KernelPerceptron(rule="minimax", linear=0, transforms=None)  # the first feature should be far from 0
     >>> for x in ([[1.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [0.0, 0.0]]):
     ...     ranker.learn_one(x, [1, 0])
     True
@@ -141,7 +157,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
     without_weights = "its bounds count the updates that a budget keeps"
     cost = "m B d + m (log m + g)"
     depends_on_rate = False
-    fixed = ("rule", "kernel", "width", "degree", "budget", "policy", "decay")
+    fixed = ("rule", "kernel", "width", "relative_width", "linear", "degree", "budget", "policy", "decay")
 
     _state: State
     _judge: tuple[bool, int, int]
@@ -153,9 +169,11 @@ class KernelPerceptron(KernelGuarantees, Learner):
         rule: str = "listwise",
         kernel: str = "gaussian",
         width: float | None = None,
+        relative_width: float = 0.5,
+        linear: float = 2.0,
         degree: int = 2,
         budget: int | None = 1000,
-        policy: str = "forgetron",
+        policy: str = "merge",
         decay: float = 2.0,
         relative_margin: float | None = 1.0,
         seed: int = 0,
@@ -166,6 +184,8 @@ class KernelPerceptron(KernelGuarantees, Learner):
         self.rule = rule
         self.kernel = kernel
         self.width = width
+        self.relative_width = relative_width
+        self.linear = linear
         self.degree = degree
         self.budget = budget
         self.policy = policy
@@ -184,6 +204,9 @@ class KernelPerceptron(KernelGuarantees, Learner):
         if self.width is not None and not SMALLEST_WIDTH <= as_number(self.width) <= LARGEST_WIDTH:
             rule = f"must be a number from {SMALLEST_WIDTH:g} to {LARGEST_WIDTH:g}, or None"
             raise ParameterError("width", rule, self.width)
+        check_positive("relative_width", self.relative_width)
+        if check_not_negative("linear", self.linear) > _LARGEST_PART:
+            raise ParameterError("linear", f"must be at most {_LARGEST_PART:g}", self.linear)
         if check_positive_whole("degree", self.degree) > _LARGEST_DEGREE:
             raise ParameterError("degree", f"must be at most {_LARGEST_DEGREE}", self.degree)
         if self.policy == "exact" and self.budget is not None:
@@ -206,6 +229,11 @@ class KernelPerceptron(KernelGuarantees, Learner):
     def _initial_state(self) -> State:
         return KernelState(make_transforms(self._own_transform()))
 
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Self:
+        """Restore the model that `as_document` converted; raise if the document is inconsistent."""
+        return super().from_document(document | {"parameters": _BEFORE | {**document["parameters"]}})
+
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return no arrays beside the supports, if those fit into memory."""
         check_room(f"a budget of {self.budget} supports", (self.budget or 0) * (n_features + 3))
@@ -218,6 +246,8 @@ class KernelPerceptron(KernelGuarantees, Learner):
         assert isinstance(state, KernelState)
         if self.budget is not None and len(state.supports) > self.budget:
             raise ValueError(f"there are {len(state.supports)} supports, more than the budget of {self.budget}")
+        if not self.linear and (state.weights.any() or state.total.any()):
+            raise ValueError("weights must be 0 with linear=0")
         if state.width and not SMALLEST_WIDTH <= state.width <= LARGEST_WIDTH:
             raise ValueError(f"width must be from {SMALLEST_WIDTH:g} to {LARGEST_WIDTH:g}, got {state.width}")
 
@@ -263,7 +293,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
             return False
         supports = state.supports
         values = self._values(state)(X, norms, supports.X, supports.norms)
-        if not self._score(state, values, by_current, by_mean):
+        if not self._score(state, X, values, by_current, by_mean):
             return False
         floats, ints, _ = borrow_scratch(longest, 0, ROWS[0] + 2, ROWS[1], 0)
         m, tally = len(relevance), state.tally
@@ -280,6 +310,8 @@ class KernelPerceptron(KernelGuarantees, Learner):
         tally[LARGEST_WEIGHT] = 1.0
         masses[q] = mass
         state.supports.count_round()
+        if self.linear:
+            state.total[:] += state.weights
         return True
 
     def _update(
@@ -302,9 +334,16 @@ class KernelPerceptron(KernelGuarantees, Learner):
             coefficients = pair
             moved = np.flatnonzero(coefficients)
         X, norms, shares = X[moved], norms[moved], -coefficients[moved] / mass
-        reach = 0.0
+        reach = inner = 0.0  # squared lengths per weight moved, the second without the linear part
         if state.width > 0.0:
-            reach = max(0.0, float(shares @ (self._values(state)(X, norms, X, norms) @ shares)))
+            reach = inner = max(0.0, float(shares @ (self._values(state)(X, norms, X, norms) @ shares)))
+            if self.linear:
+                step, part = shares @ X, self._linear_part(state)
+                reach += part * float(step @ step)
+                weights = state.weights + (part * mass) * step
+                if not float(weights @ weights) <= LARGEST_SQUARED_NORM:
+                    return False
+                state.weights[:] = weights
         if not reach <= LARGEST_SQUARED_NORM:
             return False
         tally[UPDATES] += 1.0
@@ -315,20 +354,23 @@ class KernelPerceptron(KernelGuarantees, Learner):
         tally[LARGEST_REACH] = max(tally[LARGEST_REACH], reach)
         if state.width == 0.0:  # all documents are the same, and the step is 0
             return True
-        added, factor = shares * mass, 1.0
-        if self.policy == "forgetron":
+        added = shares * mass
+        if self.policy == "merge" and len(supports) + len(moved) > budget:
+            lengths = squared_lengths(supports.norms, state.width, int(self.degree)) if self._grows else None
+            merge_into_nearest(state, values[moved], lengths, added, inner * mass * mass, self._values(state))
+        elif self.policy == "forgetron":
             # The proof counts a pair once for each grade between its documents.
             grades = relevance > 0 if self._judge[0] else relevance
             lower = np.unique(grades, return_inverse=True)[1][moved]
-            worth = float(added @ lower) if self.rule == "listwise" else mass
+            worth, own = (float(added @ lower) if self.rule == "listwise" else mass), inner * mass * mass
             beside = supports.sums_by_unit((-coefficients @ values) * supports.coefficients)
             n_before = supports.n_units
-            factor = forget_oldest(state, len(moved), beside, budget, self._constant)
+            factor = forget_oldest(state, len(moved), beside, own, budget, self._constant_of(state))
             supports.add(X, norms, factor * added, worth, factor, budget)
             kept = beside[n_before - supports.n_units + 1 :]
-            supports.add_products(factor**2 * kept, factor**2 * (reach * mass * mass))
+            supports.add_products(factor**2 * kept, factor**2 * own)
         else:
-            if budget:
+            if self.policy in ("random", "bogd"):
                 decay = float(self.decay) if self.policy == "bogd" else 1.0
                 make_room_by_chance(state, len(moved), budget, int(self.seed), decay)
             supports.add(X, norms, added, mass, 1.0, budget)
@@ -340,18 +382,19 @@ class KernelPerceptron(KernelGuarantees, Learner):
         if self.kernel != "polynomial":
             state.center = X[0].copy()
             X, norms = self._placed(state, X)
-        first, own = X[:_DOCUMENTS_OF_WIDTH], norms[:_DOCUMENTS_OF_WIDTH]
-        width = median_distance(first @ first.T, own) if self.width is None else float(self.width)
-        if width == 0.0:  # the first ones are all the same
-            apart = np.linalg.norm(X - X[0], axis=1)
-            if not (X[0] != X).any():
-                state.center = np.zeros(X.shape[1])
-                return X, norms
-            width = float(np.median(apart[apart > 0.0])) if apart.any() else 0.0
+        if not (X[0] != X).any():
+            state.center = np.zeros(X.shape[1])
+            return X, norms
+        width = float(self.width or 0.0)
+        if self.width is None:
+            apart = distances(X[:_DOCUMENTS_OF_WIDTH])
+            if not apart.any():  # the first ones are all the same
+                apart = np.linalg.norm(X - X[0], axis=1)
+            width = float(self.relative_width * np.median(apart[apart > 0.0])) if apart.any() else 0.0
         if not SMALLEST_WIDTH <= width <= LARGEST_WIDTH:
             raise AdvisingValueError(
-                f"the median distance of documents, {width:g}, cannot be the width of a kernel: it must be from "
-                f"{SMALLEST_WIDTH:g} to {LARGEST_WIDTH:g}; scale the features, for example with ",
+                f"relative_width times the median distance of documents, {width:g}, cannot be the width of a kernel: "
+                f"it must be from {SMALLEST_WIDTH:g} to {LARGEST_WIDTH:g}; scale the features, for example with ",
                 Setting("transforms", "running"),
             )
         state.width = width
@@ -385,14 +428,27 @@ class KernelPerceptron(KernelGuarantees, Learner):
 
         return values
 
-    def _score(self, state: KernelState, values: FloatRows, by_current: Floats, by_mean: Floats) -> bool:
+    def _linear_part(self, state: KernelState) -> float:
+        """Return what an inner product of documents counts beside the value of the kernel."""
+        return float(self.linear) / state.width / state.width
+
+    @property
+    def _grows(self) -> bool:
+        """True if the length of a document's image depends on the document, and is not 1."""
+        return self.kernel == "polynomial"
+
+    def _score(self, state: KernelState, X: FloatRows, values: FloatRows, by_current: Floats, by_mean: Floats) -> bool:
         """Write scores by the current function and the mean, given values of the kernel; False if one is no number."""
         supports = state.supports
         by_current[:] = values @ supports.coefficients
+        if self.linear:
+            by_current += X @ state.weights
         if not self.average or not state.tally[ROUNDS]:
             by_mean[:] = by_current
             return bool(np.isfinite(by_current).all())
         by_mean[:] = values @ (supports.totals / state.tally[ROUNDS])
+        if self.linear:
+            by_mean += X @ (state.total / state.tally[ROUNDS])
         return bool(np.isfinite(by_current).all() and np.isfinite(by_mean).all())
 
     def _scores(self, state: State, X: AnyFeatures, names: tuple[str, ...] | None) -> Floats:
@@ -409,7 +465,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
                     placed, norms = self._placed(state, X[rows])
                     current, mean = (other, scores) if by_mean else (scores, other)
                     values = values_of(placed, norms, supports.X, supports.norms)
-                    finite = finite and self._score(state, values, current[rows], mean[rows])
+                    finite = finite and self._score(state, placed, values, current[rows], mean[rows])
         if not finite:
             if are_finite(X):
                 raise ValueError("scores overflow: the features are too large")
@@ -446,6 +502,12 @@ class KernelPerceptron(KernelGuarantees, Learner):
         return fixed_copy(state.supports.totals / state.tally[ROUNDS] if mean else state.supports.coefficients)
 
     @property
+    def linear_coef_(self) -> Floats:
+        """The weights of transformed features in the linear part of the function that ranks, read-only."""
+        state = self._kernel_state()
+        return fixed_copy(state.mean() if self._ranks_with(state) == "mean" else state.weights)
+
+    @property
     def n_supports(self) -> int:
         """Number of supports, never more than the budget."""
         return len(self._kernel_state().supports) if self._has_learned() else 0
@@ -472,7 +534,8 @@ class KernelPerceptron(KernelGuarantees, Learner):
 
     def _coefficients(self, state: State) -> Floats:
         raise AttributeError(
-            "a kernel perceptron has no weights of features: it ranks by its supports_ with the coefficients dual_coef_"
+            "a kernel perceptron has no weights of features alone: it ranks by its supports_ with the coefficients "
+            "dual_coef_, and by linear_coef_"
         )
 
     def _is_linear(self) -> bool:

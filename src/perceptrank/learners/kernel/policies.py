@@ -44,13 +44,35 @@ def make_room_by_chance(state: KernelState, needed: int, budget: int, seed: int,
         number += 1
 
 
-def forget_oldest(state: KernelState, needed: int, beside: Floats, budget: int, constant: float) -> float:
+def merge_into_nearest(
+    state: KernelState, values: FloatRows, lengths: Floats | None, added: Floats, own: float, values_of: Values
+) -> None:
+    """Project the images of new documents onto those of the nearest supports, whose coefficients change.
+
+    `values` are those of the kernel, a row per document, `added` the documents' coefficients, `own` the squared length
+    of what they add, and `lengths` the squared lengths of the images of supports, None if they are 1. What the
+    projection of their sum loses is measured: certificates need it.
+    """
+    supports, rows = state.supports, np.arange(len(values))
+    nearest = np.argmax(values if lengths is None else values * (values / lengths), axis=1)
+    shares = values[rows, nearest] if lengths is None else values[rows, nearest] / lengths[nearest]
+    merged, near, norms = added * shares, supports.X[nearest], supports.norms[nearest]
+    across = float(added @ (values[:, nearest] @ merged))
+    kept = float(merged @ (values_of(near, norms, near, norms) @ merged))
+    state.lost += math.sqrt(max(0.0, own - 2 * across + kept))
+    coefficients = supports.coefficients.copy()
+    np.add.at(coefficients, nearest, merged)
+    supports.coefficients = coefficients
+
+
+def forget_oldest(state: KernelState, needed: int, beside: Floats, own: float, budget: int, constant: float) -> float:
     """Remove the oldest units until there is room for another, after shrinking everything as far as that needs.
 
     This is the self-tuned Forgetron, called after the new unit was counted in the mass; it needs so many supports, and
-    has the inner products `beside` with the others. With f the ranking function, new unit included, r the sum of the
-    units that go, V their masses and s their factors, the factor is the largest p in (0, 1] with
-    p^2 (|r|^2 - 2 <f, r>) / constant + 2 p sum(s V) at most 15/32 of the weight moved so far, minus what was spent.
+    has the inner products `beside` with the others and `own` with itself. With f the ranking function, new unit
+    included, r the sum of the units that go, V their masses and s their factors, the factor is the largest p in (0, 1]
+    with p^2 (|r|^2 - 2 <f, r>) / constant + 2 p sum(s V) at most 15/32 of the weight moved so far, minus what was
+    spent.
     Returns the factor, which the new unit shrinks by as well.
     """
     supports = state.supports
@@ -66,6 +88,11 @@ def forget_oldest(state: KernelState, needed: int, beside: Floats, budget: int, 
     factor = 1.0
     if square + linear > allowed:
         factor = min(1.0, 2 * allowed / (linear + math.sqrt(max(0.0, linear**2 + 4 * square * allowed))))
+    gone_length, rest = float(products[gone, gone].sum()), 1.0 - factor
+    length = factor**2 * gone_length + 2 * factor * rest * product
+    if rest > 0.0:
+        length += rest**2 * float(products.sum() + 2 * beside.sum() + own)
+    state.lost += math.sqrt(max(0.0, length))
     state.spent += factor * (factor * square + linear)
     state.shrunk -= math.log(factor)
     count_removals(state, n_units)
@@ -79,12 +106,3 @@ def count_removals(state: KernelState, n: int = 1) -> None:
     k = state.supports.n_units
     state.fewest = k if state.removals == 0 else min(k, state.fewest)
     state.removals += n
-
-
-def median_distance(products: FloatRows, norms: Floats) -> float:
-    """Return the median of the distances that are not 0, given inner products and squared norms; 0 if all are 0."""
-    upper = np.triu_indices(len(norms), 1)
-    squared = (norms[:, None] + norms - 2.0 * products)[upper]
-    largest = float(norms.max()) if len(norms) else 0.0
-    apart = squared[squared > 1e-14 * largest]  # less is rounding
-    return float(np.sqrt(np.median(apart))) if len(apart) else 0.0

@@ -160,7 +160,7 @@ class Supports:
 
 
 class KernelState(State):
-    """The state of a kernel ranker: supports in place of weights, which stay 0.
+    """The state of a kernel ranker: supports beside the weights, which are those of its linear part.
 
     Attributes
     ----------
@@ -172,11 +172,13 @@ class KernelState(State):
         The document that others are moved by, so that distances of such as are far from 0 keep their digits.
     spent, shrunk : float
         Of the Forgetron: what removals have cost, and the sum of the logarithms by which all was shrunk.
+    lost : float
+        The sum of the lengths, in the space of the kernel, of what merging or the Forgetron took from the function.
     removals, fewest : int
         Number of units removed, and the smallest number of units that there were to choose from.
     """
 
-    __slots__ = ("center", "fewest", "removals", "shrunk", "spent", "supports", "width")
+    __slots__ = ("center", "fewest", "lost", "removals", "shrunk", "spent", "supports", "width")
 
     def __init__(self, transforms: Any) -> None:
         super().__init__(transforms)
@@ -184,7 +186,7 @@ class KernelState(State):
 
     def _begin_kernel(self, n_features: int) -> None:
         self.supports = Supports(n_features)
-        self.width = self.spent = self.shrunk = 0.0
+        self.width = self.spent = self.shrunk = self.lost = 0.0
         self.center: Floats = np.zeros(n_features)
         self.removals = self.fewest = 0
 
@@ -198,23 +200,25 @@ class KernelState(State):
         state = super().copy()
         assert isinstance(state, KernelState)
         state.supports, state.width, state.center = self.supports.copy(), self.width, self.center
-        state.spent, state.shrunk = self.spent, self.shrunk
+        state.spent, state.shrunk, state.lost = self.spent, self.shrunk, self.lost
         state.removals, state.fewest = self.removals, self.fewest
         return state
 
     def as_plain(self) -> dict[str, Any]:
         """Return the arrays as numbers and lists, for a model file."""
-        ledger = {name: getattr(self, name) for name in ("width", "spent", "shrunk", "removals", "fewest")}
+        ledger = {name: getattr(self, name) for name in ("width", "spent", "shrunk", "lost", "removals", "fewest")}
         return super().as_plain() | {"kernel": ledger | {"center": self.center.tolist()} | self.supports.as_plain()}
 
     def restore(self, plain: dict[str, Any], more: dict[str, Floats], signs: Floats = NO_SIGNS) -> None:
         """Restore what `as_plain` converted; raise if it is inconsistent."""
         super().restore(plain, more, signs)
-        kept = plain["kernel"]
+        kept = {"lost": 0.0} | plain["kernel"]  # earlier versions did not count it
         self.supports = Supports.from_plain(kept, self.n_features)
         self.center = finite_numbers("center", kept["center"], self.n_features)
-        for name in ("width", "spent", "shrunk"):
+        for name in ("width", "spent", "shrunk", "lost"):
             setattr(self, name, float(finite_numbers(name, [kept[name]], 1)[0]))
+        if self.lost < 0 or self.shrunk < 0:
+            raise ValueError(f"lost and shrunk must not be negative, got {self.lost} and {self.shrunk}")
         self.removals, self.fewest = (whole_number(name, kept[name]) for name in ("removals", "fewest"))
         if self.width < 0 or (self.width == 0 and len(self.supports)):
             raise ValueError(f"width must be positive if there are supports, got {self.width}")

@@ -79,6 +79,12 @@ def polynomial_values(scale: float, degree: int, products: FloatRows) -> None:
             row[j] = value
 
 
+def squared_lengths(norms: Floats, width: float, degree: int) -> Floats:
+    """Return the squared lengths of the images of documents with these squared norms under the polynomial kernel."""
+    lengths: Floats = (1.0 + norms / width / width) ** degree
+    return lengths
+
+
 @compiled_sums
 def squared_norms(X: FloatRows, norms: Floats) -> None:
     """Write the squared norm of every row."""
