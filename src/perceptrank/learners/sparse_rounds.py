@@ -8,8 +8,8 @@ sum of the weights of all rounds takes the place of T, and that of the rounds be
 
 A learner that forgets (`wrappers/fading.py`) multiplies weights w and their total T by a factor before each update.
 Neither is touched: the table has v = w / F, F being the product of all factors, and T / F is the plain sum of the v,
-since T = factor * T + w becomes T / F = T / F + v with the new F. So its lag is that of v, made with a sum of weights of
-rounds that does not fade; only the mean divides by one that does. When F is small, it is multiplied into the table.
+since T = factor * T + w becomes T / F = T / F + v with the new F. So its lag is that of v, made with a sum of weights
+of rounds that does not fade; only the mean divides by one that does. When F is small, it is multiplied into the table.
 
 The sum over the non-zeros of a document is taken in this order, so that results are the same on every machine: terms
 0, 4, 8, … are added up one after the other, so are terms 1, 5, 9, …, and so on; the four sums are added as (first +

@@ -1,7 +1,7 @@
 """Forgetting at the rate that a stream needs."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class Forgetting(Wrapper, Tournament):
 
     algorithm = "forgetting"
     fixed = ("half_lives", "measure")
-    never_negative = ("judged", "largest")
+    never_negative: ClassVar[tuple[str, ...]] = ("judged", "largest")
     cost = "N times that of its learner"
     strategy = "leader"
     learners = None
@@ -99,7 +99,7 @@ class Forgetting(Wrapper, Tournament):
         self.learner = learner
         self.half_lives = half_lives
         self.lag = lag
-        self.measure = measure
+        self.measure = measure  # type: ignore[assignment]
         self._start()
 
     @property

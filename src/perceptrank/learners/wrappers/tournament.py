@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class Tournament(Ensemble):
 
     algorithm = "tournament"
     fixed = ("learners", "measure")
-    never_negative = ("judged",)
+    never_negative: ClassVar[tuple[str, ...]] = ("judged",)
     cost = "that of its learners"
 
     def __init__(
