@@ -19,6 +19,8 @@ from .datasets.separable import SeparableStream as SeparableStream
 from .datasets.separable import separable as separable
 from .datasets.separable import separable_blocks as separable_blocks
 from .datasets.teacher import teacher_stream as teacher_stream
+from .evaluation.changes import Change as Change
+from .evaluation.changes import ChangeDetector as ChangeDetector
 from .evaluation.comparison import Comparison as Comparison
 from .evaluation.comparison import Standing as Standing
 from .evaluation.comparison import compare as compare
