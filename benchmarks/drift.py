@@ -4,9 +4,10 @@ python benchmarks/drift.py [--seeds 5] [--queries 10000]
 
 Progressive NDCG@10 of one pass. Simulated streams are those of `pr.drifting`, another one for each seed; real ones, in
 the folder that PERCEPTRANK_DATA names, are shuffled by each seed, so that nothing moves in them. Differences are paired
-by query (of a real stream, the mean over its shuffles), with an interval of 95 % by the normal approximation. "fading N"
-is that half-life alone. Alarms are those of `Trace.changes()` in all versions of a stream, for the learner that forgets
-nothing. Times are CPU times of learning, the shortest of three, divided by that of the learner alone.
+by query (of a real stream, the mean over its shuffles), with an interval of 95 % by the normal approximation. The
+columns "fading N" are of one half-life alone. Alarms are those of `Trace.changes()` in all versions of a stream, for
+the learner that forgets nothing. Times are CPU times of learning, the shortest of three, divided by that of the learner
+alone.
 """
 
 import argparse
@@ -55,7 +56,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=10_000)
     options = parser.parse_args()
     heads = "".join(f"{name:>12}" for name in LEARNERS)
-    print(f"{'stream':24}{heads}{'forgetting - listwise':>28}{'alarms':>8}{'fading x':>10}{'forgetting x':>14}")
+    print(f"{'stream':36}{heads}{'forgetting - listwise':>32}{'alarms':>8}{'fading x':>10}{'forgetting x':>14}")
     for name, versions in streams(options.queries, options.seeds):
         values: dict[str, list[np.ndarray]] = {one: [] for one in LEARNERS}
         n_alarms = 0
@@ -76,7 +77,7 @@ def main() -> None:
         difference = f"{gained.mean():+.4f} ({gained.mean() - error:+.4f} to {gained.mean() + error:+.4f})"
         alone = cpu_time(LEARNERS["listwise"], versions[0])
         times = [cpu_time(LEARNERS[one], versions[0]) / alone for one in ("fading 100", "forgetting")]
-        print(f"{name:24}{means}{difference:>28}{n_alarms:8}{times[0]:10.2f}{times[1]:14.2f}", flush=True)
+        print(f"{name:36}{means}{difference:>32}{n_alarms:8}{times[0]:10.2f}{times[1]:14.2f}", flush=True)
 
 
 if __name__ == "__main__":

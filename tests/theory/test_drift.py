@@ -159,6 +159,8 @@ def tracked(losses, lag, weights=None):
         leader = int(np.argmin(behind))
         chosen.append(leader)
         used += weights[t] * losses[leader, t]
+        if t == 0:
+            behind = lag * weights[0] * (np.arange(n) > 0)
         largest = max(largest, weights[t])
         behind = behind + weights[t] * losses[:, t]
         behind = np.minimum(behind - behind.min(), lag * largest)
@@ -187,7 +189,7 @@ def best_parts(losses, K):
     seed=st.integers(0, 10**6),
 )
 def test_the_leader_follows_the_best_in_parts(n, T, lag, K, kind, seed):
-    """Loss <= N (best of K parts + (K - 1) lag) + N - 1: Theorem T, weighted too; the kernel is its definition."""
+    """Loss <= N (best of K parts + (K - 1) lag) + lag + N - 1: Theorem T, weighted too; and the kernel."""
     rng = np.random.default_rng(seed)
     losses = rng.random((n, T)) if kind == "any" else (rng.random((n, T)) < 0.3).astype(float)
     weights = rng.choice([0.5, 1.0, 4.0], size=T) if kind == "any" else np.ones(T)
@@ -206,14 +208,16 @@ def test_the_leader_follows_the_best_in_parts(n, T, lag, K, kind, seed):
         assert found.tolist() == chosen
 
 
-def test_the_bound_of_the_leader_is_attained():
-    """Only the leader loses: after N L + N - 1 rounds, as Theorem L; a lag of L + 1 or more does not matter then."""
-    n, L = 3, 4
-    T = n * L + n - 1
+@pytest.mark.parametrize("lag", [1.0, 4.0])
+def test_the_bound_of_the_leader_is_attained(lag):
+    """Only the leader loses, 1 in each round: the first pays the lag, then all in turn, each once more but one."""
+    n, L = 3, 5
+    T = n * L + int(lag) + n - 1
     losses = np.zeros((n, T))
     for t in range(T):
-        losses[tracked(losses[:, : t + 1], 5.0)[1][-1], t] = 1.0
-    assert tracked(losses, 5.0)[0] == T == drift.tracking([losses.sum(axis=1).min()], n, 5.0)
+        losses[tracked(losses[:, : t + 1], lag)[1][-1], t] = 1.0
+    assert losses.sum(axis=1).min() == L
+    assert tracked(losses, lag)[0] == T == drift.tracking([L], n, lag)
 
 
 def climb(seed, n_steps):

@@ -87,7 +87,7 @@ def without_forgetting(constant: float, comparator: AnyComparator, path: float) 
 def tracking(losses: np.typing.ArrayLike, n_learners: int, lag: float, *, largest_weight: float = 1.0) -> float:
     """Bound the loss of a leader that nobody is counted as further behind than `lag` (`Forgetting`).
 
-    N (sum of losses + (K - 1) lag) + N - 1; with weights of queries, the largest multiplies the last two terms.
+    N (sum of losses + (K - 1) lag) + lag + N - 1; with weights of queries, the largest multiplies all but the losses.
 
     Parameters
     ----------
@@ -99,9 +99,9 @@ def tracking(losses: np.typing.ArrayLike, n_learners: int, lag: float, *, larges
     largest_weight : float, positive
 
     >>> tracking([2.0, 1.0], 3, 3.0), tracking([5.0], 3, 3.0)
-    (20.0, 17.0)
+    (23.0, 20.0)
     """
     parts = np.atleast_1d(np.asarray(losses, dtype=np.float64))
     n = check_positive_whole("n_learners", n_learners)
     largest = check_positive("largest_weight", largest_weight)
-    return float(n * (parts.sum() + (len(parts) - 1) * lag * largest) + (n - 1) * largest)
+    return float(n * (parts.sum() + (len(parts) - 1) * lag * largest) + (lag + n - 1) * largest)

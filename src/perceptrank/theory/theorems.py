@@ -136,7 +136,7 @@ def leader() -> Theorem:
 def tracking() -> Theorem:
     """Bound the loss of a leader that nobody is counted as far behind; `drift.tracking` computes it."""
     return Theorem(
-        "loss ≤ N (L* + (K - 1) lag) + N - 1, L* the best's in each of K parts",
+        "loss ≤ N (L* + (K - 1) lag) + lag + N - 1, L* the best's in each of K parts",
         assumption="none; losses from 0 to 1, the stream cut into any K parts",
     )
 

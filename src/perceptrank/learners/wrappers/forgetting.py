@@ -25,7 +25,8 @@ HALF_LIVES = 30.0, 100.0
 def choose_leaders(lag: float, values: FloatRows, weights: Floats, sums: Floats, largest: Floats, chosen: Ints) -> None:
     """Write who leads before each query, and count what each member was worth in it.
 
-    `sums` are behind that of the leader, which is 0, by at most `lag` times the largest weight so far.
+    `sums` are behind that of the leader, which is 0, by at most `lag` times the largest weight so far. All but the
+    first begin as far behind as they can be.
     """
     for q in range(len(weights)):
         leader = 0
@@ -33,6 +34,9 @@ def choose_leaders(lag: float, values: FloatRows, weights: Floats, sums: Floats,
             leader = i if sums[i] > sums[leader] else leader
         chosen[q] = leader
         weight = weights[q]
+        if largest[0] == 0.0:
+            for i in range(1, len(sums)):
+                sums[i] = -lag * weight
         largest[0] = weight if weight > largest[0] else largest[0]
         if weight > 0.0 and values[0, q] == values[0, q]:
             for i in range(len(sums)):
@@ -48,13 +52,14 @@ class Forgetting(Wrapper, Tournament):
     """Follow a target that may move: a learner that forgets nothing beside others that forget, ranking with the leader.
 
     Copies of the learner learn every query: one as it is, and one for each half-life, with `Fading`. Each query is
-    ranked by the leader, the one that is ahead in the measure; nobody is ever counted as further behind than `lag`, so
-    that after a change a better one leads soon, however long the other had been right. There is nothing to tune: where
-    nothing changes, the learner that forgets nothing leads.
+    ranked by the leader, the one that is ahead in the measure. Nobody is ever counted as further behind than `lag`, so
+    that after a change a better one leads soon, however long the other had been right; those that forget begin that far
+    behind, so that chance does not make them lead. There is nothing to tune: where nothing changes, the learner that
+    forgets nothing leads.
 
     For every stream, however it is cut into K parts, the loss is at most N times that of the best of the N copies in
-    each part, plus N (K - 1) lag + N - 1 (`perceptrank.theory.drift.tracking`). With weights of queries, the lag and
-    the last term are times the largest weight.
+    each part, plus N (K - 1) lag + lag + N - 1 (`perceptrank.theory.drift.tracking`). With weights of queries, what is
+    added is times the largest weight.
 
     Parameters
     ----------
