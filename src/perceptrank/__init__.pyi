@@ -12,12 +12,15 @@ from . import theory as theory
 from . import transforms as transforms
 from .datasets.catalogue import datasets as datasets
 from .datasets.data_set import DataSet as DataSet
+from .datasets.drifting import drifting as drifting
 from .datasets.mslr_shaped import mslr_shaped as mslr_shaped
 from .datasets.separable import SeparableBlocks as SeparableBlocks
 from .datasets.separable import SeparableStream as SeparableStream
 from .datasets.separable import separable as separable
 from .datasets.separable import separable_blocks as separable_blocks
 from .datasets.teacher import teacher_stream as teacher_stream
+from .evaluation.changes import Change as Change
+from .evaluation.changes import ChangeDetector as ChangeDetector
 from .evaluation.comparison import Comparison as Comparison
 from .evaluation.comparison import Standing as Standing
 from .evaluation.comparison import compare as compare
@@ -74,6 +77,8 @@ from .learners.toppush import TopPush as TopPush
 from .learners.uneven_margins import UnevenMargins as UnevenMargins
 from .learners.wrappers.adagrad import AdaGrad as AdaGrad
 from .learners.wrappers.bagging import Bagging as Bagging
+from .learners.wrappers.fading import Fading as Fading
+from .learners.wrappers.forgetting import Forgetting as Forgetting
 from .learners.wrappers.sum import Sum as Sum
 from .learners.wrappers.tournament import Tournament as Tournament
 from .measures import AP as AP

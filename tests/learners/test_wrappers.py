@@ -14,7 +14,8 @@ from perceptrank.learners.wrappers.bagging import draw_repeats
 
 
 def test_the_wrappers_are_not_among_the_algorithms():
-    assert pr.wrappers() == {"adagrad": pr.AdaGrad, "bagging": pr.Bagging}
+    known = {"adagrad": pr.AdaGrad, "bagging": pr.Bagging, "fading": pr.Fading, "forgetting": pr.Forgetting}
+    assert pr.wrappers() == known
     assert not set(pr.wrappers()) & set(pr.algorithms())
 
 

@@ -1,7 +1,7 @@
 """The command `learn`."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,11 +19,13 @@ from perceptrank.cli.streams import complain, say
 from perceptrank.cli.tables import plain, show
 
 if TYPE_CHECKING:
+    from perceptrank.evaluation.changes import Change
     from perceptrank.evaluation.trace import Trace
     from perceptrank.learners.learner import Learner
     from perceptrank.measures import Measure
 
 _SHOWN = 10  # names of features
+_WINDOWS = 100  # of a plot with alerts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,12 @@ class Keeping:
     ] = False
     trace: Annotated[Path | None, typer.Option(help="File to save what was recorded in, .npz."), Writes()] = None
     plot: MeansPlot = None
+    alerts: Annotated[
+        bool,
+        typer.Option(
+            "--alerts", help="Tell where rankings became worse, with a chance of 1 % of a false alarm; --plot marks it."
+        ),
+    ] = False
 
     def check(self) -> None:
         """Raise now, not after all is learned, if something cannot be kept."""
@@ -58,6 +66,11 @@ class Keeping:
             from perceptrank.evaluation.plots import check_drawable
 
             check_drawable(self.plot)
+
+    def draw(self, trace: "Trace", changes: "list[Change]") -> None:
+        """Plot the trace, if that is wanted: with alerts, over windows of queries, where they can be seen."""
+        if self.plot is not None:
+            trace.plot(self.plot, window=max(1, len(trace) // _WINDOWS) if self.alerts else None, changes=changes)
 
     def keep(self, learner: "Learner", run: Run, traces: "list[Trace]") -> None:
         """Save the trace, then the model: if the power fails between, the trace is cut to the model when resuming."""
@@ -96,13 +109,14 @@ def learn(
     sharing.check()
     if sharing.dask is not None and (keeping.checkpoint is not None or keeping.resume):
         raise ValueError("--checkpoint and --resume count queries: with --dask, --keep-epochs FOLDER keeps each epoch")
+    if sharing.dask is not None and keeping.alerts:
+        raise ValueError("--alerts follows the order of one pass over the queries: with --dask there is none")
     measures = parse_all(record or DEFAULT_RECORD)
     learner, run, traces = _begin(algorithm, settings.given(learning_rate=learning_rate), measures, keeping)
     if sharing.dask is not None:
         saved = None if keeping.save is None else str(keeping.save)
         whole = learn_from_shards(learner, measures, reading, sharing, keeping.trace, saved, as_json=as_json)
-        if keeping.plot is not None:
-            whole.plot(keeping.plot)
+        keeping.draw(whole, [])
         return
     weights = None if learner.n_queries else _weights_of(keeping.start_from)
     start = time.perf_counter()
@@ -133,10 +147,11 @@ def learn(
     else:
         raise ValueError("there are no queries to learn from")
     row: dict[str, Any] = {"algorithm": learner.name, "queries": 0, "updates": 0}
+    changes: list[Change] = []
     if traces:
         whole = pr.Trace.concatenate(traces)
-        if keeping.plot is not None:
-            whole.plot(keeping.plot)
+        changes = whole.changes() if keeping.alerts else []
+        keeping.draw(whole, changes)
         row = {"algorithm": learner.name}
         row |= {str(measure): plain(whole.mean(measure)) for measure in whole.measures}
         row |= {"queries": len(whole), "updates": whole.n_updates}
@@ -148,11 +163,25 @@ def learn(
         "seconds": round(seconds, 3),
         "saved": None if keeping.save is None else str(keeping.save),
     }
+    if keeping.alerts:
+        extra["changes"] = [asdict(one) for one in changes]
     if traces or as_json:
         show([row], title="Ranked, measured, then learned from", as_json=as_json, extra=extra)
     if n_queries and not as_json:
         saved = f"; saved to {keeping.save}" if keeping.save is not None else "; not saved (--save FILE)"
         say(f"{n_queries:,} queries, {n_documents:,} documents in {seconds:.1f} s{saved}")
+    if traces:
+        _say_changes(changes, whole, alerts=keeping.alerts and not as_json)
+
+
+def _say_changes(changes: "list[Change]", trace: "Trace", *, alerts: bool) -> None:
+    """Print the alarms of a trace, in its first measure."""
+    if not alerts:
+        return
+    for one in changes:
+        say(f"{trace.measures[0]}: {one}")
+    if not changes:
+        say(f"{trace.measures[0]}: no alarm, rankings have not become worse")
 
 
 def _weights_of(path: Path | None) -> dict[str, float] | None:

@@ -20,6 +20,16 @@ class Simulation(StrEnum):
 
     separable = "separable"
     mslr = "mslr"
+    drifting = "drifting"
+
+
+class Drift(StrEnum):
+    """How the target of a drifting stream moves."""
+
+    none = "none"
+    abrupt = "abrupt"
+    gradual = "gradual"
+    rotating = "rotating"
 
 
 def simulate(
@@ -28,15 +38,20 @@ def simulate(
         typer.Argument(help="What to write: LETOR text, a store or Parquet, by its name."),
         Writes(What.data, called="the destination"),
     ],
-    kind: Annotated[Simulation, typer.Option(help="The paper's separable stream, or one shaped like MSLR-WEB.")] = (
-        Simulation.separable
-    ),
+    kind: Annotated[
+        Simulation,
+        typer.Option(help="The paper's separable stream, one shaped like MSLR-WEB, or one whose target moves."),
+    ] = (Simulation.separable),
     n_queries: Annotated[int, typer.Option("--queries", min=1, help="How many queries.")] = 1000,
     n_documents: Annotated[int | None, typer.Option("--documents", min=1, help="Documents of a query.")] = None,
     n_features: Annotated[int | None, typer.Option("--features", min=1, help="Features of a document.")] = None,
     margin: Annotated[float | None, typer.Option(help="Margin of the separable stream, by default 0.5.")] = None,
     noise: Annotated[float, typer.Option(help="Spread of the features (of the grades, if mslr).")] = 1.0,
     label_noise: Annotated[float | None, typer.Option(help="Share of wrong grades in the separable stream.")] = None,
+    drift: Annotated[
+        Drift | None, typer.Option(help="How the target of a drifting stream moves, by default abrupt.")
+    ] = (None),
+    period: Annotated[int | None, typer.Option(min=1, help="Queries until it is another, by default 2000.")] = None,
     seed: SimulationSeed = 0,
     to: Annotated[To | None, typer.Option(help="Format to write, if the name does not say it.")] = None,
     overwrite: Overwrite = False,
@@ -51,12 +66,18 @@ def simulate(
     only_separable = {"margin": margin, "label_noise": label_noise}
     if kind is not Simulation.separable and any(value is not None for value in only_separable.values()):
         raise ValueError("--margin and --label-noise are for --kind separable")
-    given: dict[str, Any] = {name: value for name, value in (sizes | only_separable).items() if value is not None}
+    only_drifting = {"drift": drift and drift.value, "period": period}
+    if kind is not Simulation.drifting and any(value is not None for value in only_drifting.values()):
+        raise ValueError("--drift and --period are for --kind drifting")
+    settings = sizes | only_separable | only_drifting
+    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     report: dict[str, object] = {"destination": destination, "queries": n_queries, "seed": seed}
     if kind is Simulation.separable:
         simulated = pr.separable_blocks(n_queries, noise=noise, seed=seed, **given)
         blocks = iter(simulated.blocks)
         report |= {"margin": simulated.margin, "ranker": simulated.ranker.tolist()}
+    elif kind is Simulation.drifting:
+        blocks = pr.drifting(n_queries, noise=noise, seed=seed, **given).blocks()
     else:
         blocks = pr.mslr_shaped(n_queries, noise=noise, seed=seed, **given).blocks()
     write(blocks, Writing(destination, to, overwrite=overwrite))

@@ -8,6 +8,7 @@ from perceptrank.learners.listwise.perceptron import ListwisePerceptron
 from perceptrank.learners.prank import PRank
 from perceptrank.learners.state import State
 from perceptrank.learners.tally import CURRENT_LOSS, MASS, MEAN_LOSS, ROUNDS, UPDATES, USED_LOSS
+from perceptrank.learners.wrappers.forgetting import Forgetting
 from perceptrank.learners.wrappers.sum import Sum, units_of
 from perceptrank.learners.wrappers.tournament import Tournament
 from perceptrank.learners.wrappers.wrapper import Ensemble
@@ -105,6 +106,14 @@ def _seen(queries: int, rounds: int, updates: int) -> str:
 
 def _standings(model: Tournament, state: State, leader: Learner) -> str:
     sums, judged = state.more["sums"], float(state.more["judged"][0])
+    if isinstance(model, Forgetting):
+        names = ["without forgetting", *(f"half-life {one:g}" for one in model.half_lives)]
+        behind = ", ".join(f"{name} {max(0.0, -total):.3g}" for name, total in zip(names, sums, strict=True))
+        ranks = names[state.members.index(leader)]
+        return (
+            f"Copies that forget, and how far each is behind in {model._compared_by()!s}, at most {model.lag:g}: "
+            f"{behind}; the next query is ranked by {ranks}, which is shown."
+        )
     shown = ", ".join(
         f"{one.name} {total / max(1.0, judged):.4f}" for one, total in zip(state.members, sums, strict=True)
     )

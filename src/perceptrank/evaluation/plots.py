@@ -36,7 +36,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure; `name` is for file names, `about` describes how it was produced."""
+    """A figure; `name` is for file names, `about` describes how it was produced.
+
+    `marks` are alarms, each with where what it is about began: a line, and a band that leads to it.
+    """
 
     name: str
     title: str
@@ -46,6 +49,7 @@ class Chart:
     log_x: bool = True
     log_y: bool = False
     about: str = ""
+    marks: Sequence[tuple[float, float]] = ()
 
 
 def check_drawable(path: str | os.PathLike[str]) -> None:
@@ -59,13 +63,26 @@ def check_drawable(path: str | os.PathLike[str]) -> None:
         raise ImportError("plots need matplotlib: pip install 'perceptrank[plot]'") from None
 
 
-def draw_running_means(path: str | os.PathLike[str], curves: Mapping[str, Floats], label: str) -> None:
+def draw_running_means(
+    path: str | os.PathLike[str], curves: Mapping[str, Floats], label: str, marks: Sequence[tuple[float, float]] = ()
+) -> None:
     """Draw curves over a logarithmic axis of queries; the suffix of the path selects the image format."""
     series = []
     for name, curve in curves.items():
         shown = np.unique(np.geomspace(1, len(curve), _MAX_POINTS).astype(int))
         series.append(Series(name, shown.astype(np.float64), curve[shown - 1]))
-    draw(Chart("", "", "queries seen", label, series), path)
+    draw(Chart("", "", "queries seen", label, series, marks=marks), path)
+
+
+def draw_window_means(
+    path: str | os.PathLike[str], curves: Mapping[str, Floats], label: str, marks: Sequence[tuple[float, float]] = ()
+) -> None:
+    """Draw curves over an axis of queries; the suffix of the path selects the image format."""
+    series = []
+    for name, curve in curves.items():
+        shown = np.unique(np.linspace(1, len(curve), _MAX_POINTS).astype(int))
+        series.append(Series(name, shown.astype(np.float64), curve[shown - 1]))
+    draw(Chart("", "", "queries seen", label, series, log_x=False, marks=marks), path)
 
 
 def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
@@ -87,6 +104,11 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
                 axes.fill_between(one.x, one.low, one.high, color=color, alpha=0.15, linewidth=0)
             axes.plot(one.x, one.y, color=color, linestyle=style, linewidth=1.2 if one.dashed else 1.6)
             ends[one.name] = (color, float(one.y[-1]))
+        for number, (alarm, since) in enumerate(chart.marks):
+            axes.axvspan(since, alarm, color="#999999", alpha=0.25, linewidth=0)
+            axes.axvline(alarm, color="#555555", linewidth=1, label="alarm" if number == 0 else None)
+        if chart.marks:
+            axes.legend(loc="lower right", frameon=False, fontsize=9)
         title = textwrap.shorten(chart.title, _MAX_TITLE, placeholder=" …")
         axes.set_title(literal(title), loc="left", fontsize=11)
         axes.set_xscale("log" if chart.log_x else "linear")

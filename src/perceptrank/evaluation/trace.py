@@ -5,14 +5,15 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from perceptrank.evaluation.cards import RISING, Bar, CardCell, card
-from perceptrank.evaluation.plots import draw_running_means
+from perceptrank.evaluation.changes import Change, ChangeDetector
+from perceptrank.evaluation.plots import draw_running_means, draw_window_means
 from perceptrank.io.atomic import replaced_file
 from perceptrank.io.errors import FileFormatError, FormatError
 from perceptrank.io.npy_file import read_vector
@@ -189,6 +190,42 @@ class Trace:
         deviation = np.sqrt(np.log(1 / (1 - chance)) / 2 * (shares @ shares))
         return float(min(1.0, shares @ (1 - values[counted]) + deviation))
 
+    def changes(
+        self, measure: MeasureLike | None = None, *, false_alarms: float = 0.01, tolerance: float = 0.02
+    ) -> list[Change]:
+        """Return where rankings became worse: the alarms of a sequential test of the losses, 1 minus the measure.
+
+        See `ChangeDetector` for what is promised. Queries that the measure leaves out, and those of weight 0, are left
+        out; other weights do not count.
+
+        Parameters
+        ----------
+        measure : str or Measure, optional
+            A recorded measure with values from 0 to 1; default the first.
+        false_alarms : float
+            Probability of an alarm although nothing has become worse.
+        tolerance : float
+            A rise of the mean loss that is none.
+
+        Returns
+        -------
+        list of Change
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        ValueError
+            If no measure was recorded.
+        """
+        if measure is None and not self._values:
+            raise ValueError("the trace has no measures to find changes in")
+        losses = 1 - self.values(self.measures[0] if measure is None else measure)
+        if self.weights is not None:
+            losses[self.weights == 0] = np.nan
+        # Measures may end a rounding error beyond 1.
+        return ChangeDetector(false_alarms, tolerance=tolerance).add_all(np.clip(losses, 0.0, 1.0))
+
     def to_frame(self, library: str = "pandas") -> Any:
         """Convert to a data frame with one row per round: `round` (from 1), the measures by name, and `mass`.
 
@@ -263,8 +300,15 @@ class Trace:
             raise FileFormatError(path, " is not a trace: its weights must be finite and not negative")
         return cls(values, masses, weights)
 
-    def plot(self, path: str | Path, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> None:
-        """Plot the running means.
+    def plot(
+        self,
+        path: str | Path,
+        measures: Iterable[MeasureLike] | MeasureLike | None = None,
+        *,
+        window: int | None = None,
+        changes: Sequence[Change] = (),
+    ) -> None:
+        """Plot the running means, or means over windows.
 
         Parameters
         ----------
@@ -272,6 +316,10 @@ class Trace:
             Image file; the suffix selects the format.
         measures : str, Measure, or several, optional
             Default all recorded measures.
+        window : int, optional
+            Plot means over the last so many rounds, on an axis that is not logarithmic, in place of running means.
+        changes : list of Change
+            Alarms to mark, those that `changes` returns.
 
         Raises
         ------
@@ -280,11 +328,16 @@ class Trace:
         KeyError
             If a measure was not recorded.
         ValueError
-            If the suffix is unknown.
+            If the suffix is unknown, or the window is not a positive number.
         """
         chosen = parse_all(measures) if measures is not None else self.measures
+        marks = [(one.alarm + 1, one.since + 1) for one in changes]
+        if window is not None:
+            windows = {str(measure): self.window_mean(measure, window) for measure in chosen}
+            label = f"mean of {window:,} queries, before learning from each"
+            return draw_window_means(path, windows, label, marks)
         curves = {str(measure): self.running_mean(measure) for measure in chosen}
-        draw_running_means(path, curves, "running mean, before learning from each query")
+        return draw_running_means(path, curves, "running mean, before learning from each query", marks)
 
     @classmethod
     def concatenate(cls, traces: Iterable["Trace"]) -> "Trace":

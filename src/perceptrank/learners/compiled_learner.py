@@ -84,4 +84,5 @@ class CompiledLearner(Learner):
 
     def _extra(self, state: State, longest: int) -> tuple[Any, ...]:
         """Return the arrays that only this learner's pass takes, those of `extra_state` in their order first."""
-        return tuple(values for name, values in state.more.items() if name != "squares") if state.more else ()
+        shared = {"squares", "faded"}  # which every pass has, in the squares and the tally of its state
+        return tuple(values for name, values in state.more.items() if name not in shared) if state.more else ()

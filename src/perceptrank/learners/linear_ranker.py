@@ -13,7 +13,7 @@ from perceptrank.learners.guarantees import Guaranteed
 from perceptrank.learners.sparse_rounds import score_by_table
 from perceptrank.learners.starting import Features, InitialWeights
 from perceptrank.learners.state import State
-from perceptrank.learners.tally import ROUND_WEIGHT, ROUNDS, UPDATES
+from perceptrank.learners.tally import ROUNDS, UPDATES
 from perceptrank.stream.grouping import group_rows
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
@@ -158,8 +158,8 @@ class LinearRanker(Guaranteed, Estimator):
 
     def _score_sparse(self, state: State, X: SparseFeatures, scores: Floats) -> bool:
         """Write the scores of sparse features; return whether all are finite."""
-        share = 1.0 / state.tally[ROUND_WEIGHT] if self._ranks_with(state) == "mean" else 0.0
-        return score_by_table(X.arrays, state.table, share, scores)
+        share, factor = state.table_scale(mean=self._ranks_with(state) == "mean")
+        return score_by_table(X.arrays, state.table, share, factor, scores)
 
     def _has_transforms(self, state: State) -> bool:
         """Tell whether features are transformed, so that a score may depend on the other documents of a query."""

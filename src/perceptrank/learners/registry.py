@@ -247,7 +247,7 @@ def wrappers() -> dict[str, type[Learner]]:
     """Return name and class of everything that is put around one learner.
 
     >>> list(wrappers())
-    ['adagrad', 'bagging']
+    ['adagrad', 'bagging', 'fading', 'forgetting']
     """
     return {name: kind for name, kind in _all_kinds().items() if kind.wraps}
 

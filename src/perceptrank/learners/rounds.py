@@ -17,8 +17,9 @@ import numpy as np
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import by_layout, compiled, helper
 from perceptrank.kernels.scoring import add_rows, score_rows, score_rows_twice, squared_norm
-from perceptrank.learners.sparse_rounds import close_sparse, open_sparse
+from perceptrank.learners.sparse_rounds import close_sparse, kept_after, open_sparse
 from perceptrank.learners.tally import (
+    FADING,
     LARGEST_REACH,
     LARGEST_SQUARED_NORM,
     LARGEST_WEIGHT,
@@ -79,7 +80,9 @@ def close_dense(
 ) -> bool:
     """Move the weights against the coefficients, times the weight of the query, if mass > 0, and count the round.
 
-    Returns False, before anything but AdaGrad's squares has changed, if mass is negative or a step or weight too large.
+    If the learner forgets, weights and total shrink before the step, by exp(-rate * mass * the weight of the query).
+    Returns False, before anything but AdaGrad's squares and what is shrunk has changed, if mass is negative or a step
+    or weight too large.
     An adapted step has the reach of its product with the step before it was adapted, so that a relative margin is in
     units of what a step does to the scores.
     """
@@ -115,6 +118,12 @@ def close_dense(
             for j in range(len(step)):
                 step[j] *= weight
             reach = adapt(step, squares) / mass / mass / weight
+        if tally[FADING] > 0.0:
+            kept = kept_after(tally[FADING], weight * mass)
+            tally[ROUND_WEIGHT] *= kept
+            for j in range(len(weights)):
+                weights[j] *= kept
+                total[j] *= kept
         if not take_step(weights, step, rate):
             return False
         if len(state) > N_FREE:

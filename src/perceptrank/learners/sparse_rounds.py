@@ -6,6 +6,11 @@ d_t the change of w in round t, the sum of these iterates is T times the first w
 their mean is w - lag / T with the lag being the sum of (t - 1) d_t, wherever w started. With weights of queries, the
 sum of the weights of all rounds takes the place of T, and that of the rounds before t the place of t - 1.
 
+A learner that forgets (`wrappers/fading.py`) multiplies weights w and their total T by a factor before each update.
+Neither is touched: the table has v = w / F, F being the product of all factors, and T / F is the plain sum of the v,
+since T = factor * T + w becomes T / F = T / F + v with the new F. So its lag is that of v, made with a sum of weights
+of rounds that does not fade; only the mean divides by one that does. When F is small, it is multiplied into the table.
+
 The sum over the non-zeros of a document is taken in this order, so that results are the same on every machine: terms
 0, 4, 8, … are added up one after the other, so are terms 1, 5, 9, …, and so on; the four sums are added as (first +
 second) + (third + fourth). Weights move by one document after the other.
@@ -18,6 +23,8 @@ import numpy as np
 from perceptrank.kernels.arrays import Columns, Floats, Ints, SparseArrays
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.learners.tally import (
+    FADED,
+    FADING,
     LARGEST_REACH,
     LARGEST_SQUARED_NORM,
     LARGEST_WEIGHT,
@@ -27,6 +34,7 @@ from perceptrank.learners.tally import (
     POSITIVE,
     ROUND_WEIGHT,
     ROUNDS,
+    SINCE,
     SMALLEST_ROOT,
     SQUARED_REACH,
     SQUARED_STEPS,
@@ -40,6 +48,7 @@ from perceptrank.learners.tally import (
 
 WIDTH = 2
 WEIGHT, LAG = range(WIDTH)
+SMALLEST_FACTOR, LARGEST_EXPONENT = 2.0**-40, 27.0
 LARGEST_LOSS, SMALLEST_SUM = 1e-6, 1e-290  # of a sum's terms, and by itself: below, rounding may be too much of it
 
 
@@ -96,25 +105,31 @@ def open_sparse(
     _, kept = room
     predicted, _ = record
     start, stop, n = offsets[q], offsets[q + 1], len(relevance)
-    share = 1.0 / tally[ROUND_WEIGHT] if averaging and tally[ROUND_WEIGHT] > 0.0 else 0.0
+    by_mean = averaging and tally[ROUND_WEIGHT] > 0.0
+    share, factor, scale = 1.0 / tally[ROUND_WEIGHT] if by_mean else 0.0, 1.0, 1.0
+    if tally[FADING] > 0.0:
+        factor, scale = tally[FADED], tally[FADED]
+        if by_mean:
+            share, factor = 1.0 / tally[SINCE], scale * tally[SINCE] / tally[ROUND_WEIGHT]
     zero = 0.0
     for i in range(start, stop):
         score, lag = score_row_by_table(X, i, table)
-        scores[i - start], kept[i - start] = score, score
-        predicted[i] = score - lag * share
+        kept[i - start] = score
+        scores[i - start] = score * scale
+        predicted[i] = (score - lag * share) * factor
         if len(predicted) > n:
-            predicted[n + i] = score
+            predicted[n + i] = score * scale
         zero += score * 0.0 + lag * 0.0
     return zero == 0.0
 
 
 @compiled
-def score_by_table(X: SparseArrays, table: Floats, share: float, scores: Floats) -> bool:
-    """Score all documents by weight - lag * share of their features; return whether all scores are finite."""
+def score_by_table(X: SparseArrays, table: Floats, share: float, factor: float, scores: Floats) -> bool:
+    """Score documents by (weight - lag * share) * factor of their features; return whether all scores are finite."""
     zero = 0.0
     for i in range(len(scores)):
         score, lag = score_row_by_table(X, i, table)
-        scores[i] = score - lag * share
+        scores[i] = (score - lag * share) * factor
         zero += scores[i] * 0.0
     return zero == 0.0
 
@@ -144,7 +159,12 @@ def close_sparse(
     if weight == 0.0:
         return True
     if mass > 0.0:
-        start, stop, before = offsets[q], offsets[q + 1], tally[ROUND_WEIGHT]
+        start, stop, before, scale = offsets[q], offsets[q + 1], tally[ROUND_WEIGHT], 1.0
+        if tally[FADING] > 0.0:
+            kept_part = kept_after(tally[FADING], weight * mass)
+            tally[ROUND_WEIGHT] *= kept_part
+            tally[FADED] *= kept_part
+            before, scale = tally[SINCE], tally[FADED]
         if len(squares) > 0:
             n = gather_step(X, start, stop, coefficients, step, touched)
             length, product, largest = take_adapted(
@@ -153,8 +173,9 @@ def close_sparse(
             reach = product / mass / mass / weight
         else:
             length, largest, is_accurate = take_at_once(
-                X, start, stop, coefficients, kept, table, learning_rate * weight, before
+                X, start, stop, coefficients, kept, table, learning_rate * weight / scale, before
             )
+            largest *= scale * scale
             if not is_accurate:
                 length = squared_step(X, start, stop, coefficients, table, kept)
             reach = weight * (length / mass / mass)
@@ -173,9 +194,29 @@ def close_sparse(
         tally[LARGEST_REACH] = reach if reach > tally[LARGEST_REACH] else tally[LARGEST_REACH]
     tally[ROUNDS] += 1.0
     tally[ROUND_WEIGHT] += weight
+    if tally[FADING] > 0.0:
+        tally[SINCE] += weight
+        if tally[FADED] < SMALLEST_FACTOR:
+            fold_factor(table, tally)
     tally[LARGEST_WEIGHT] = weight if weight > tally[LARGEST_WEIGHT] else tally[LARGEST_WEIGHT]
     record[1][q] = weight * mass
     return True
+
+
+@helper
+def kept_after(rate: float, moved: float) -> float:
+    """Return the part of the weights that an update leaves, of the weight that it moves times that of the query."""
+    return math.exp(-rate * moved) if rate * moved < LARGEST_EXPONENT else math.exp(-LARGEST_EXPONENT)
+
+
+@helper
+def fold_factor(table: Floats, tally: Floats) -> None:
+    """Multiply the factor of a table into it, so that lags are made with the sum of weights of rounds that fades."""
+    factor, more = tally[FADED], tally[ROUND_WEIGHT] - tally[SINCE]
+    for row in range(0, len(table), WIDTH):
+        table[row + LAG] = factor * (table[row + WEIGHT] * more + table[row + LAG])
+        table[row + WEIGHT] *= factor
+    tally[FADED], tally[SINCE] = 1.0, tally[ROUND_WEIGHT]
 
 
 @helper

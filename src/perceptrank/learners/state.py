@@ -124,7 +124,7 @@ class State:
         self._arrange(np.zeros(2 * n_features + TALLY_LENGTH), sparse=sparse)
         if weights is not None:
             check_signs("initial_weights", weights, signs)
-            self.weights[:] = weights
+            self._own_weights[:] = weights
 
     def _arrange(self, whole: Floats, *, sparse: bool) -> None:
         """Make the arrays that a pass takes parts of one, so that copying them is cheap enough for every query."""
@@ -137,14 +137,31 @@ class State:
             self.core = (*self.core, self.signs)
 
     @property
-    def weights(self) -> Floats:
-        """The current iterate."""
+    def _own_weights(self) -> Floats:
+        """The weights as arrays hold them: the current iterate, but for the factor of a sparse state that fades."""
         return self.table[WEIGHT::WIDTH] if self.is_sparse else self.core[0]
+
+    @property
+    def weights(self) -> Floats:
+        """The current iterate; a copy if the state is sparse and fades."""
+        own = self._own_weights
+        return self.more["faded"][0] * own if self.is_sparse and "faded" in self.more else own
 
     @property
     def total(self) -> Floats:
         """The sum of all iterates after the first, times the weights of queries; a copy if the state is sparse."""
+        if self.is_sparse and "faded" in self.more:
+            factor, since = self.more["faded"]
+            return factor * (since * self._own_weights - self.table[LAG::WIDTH])
         return self.tally[ROUND_WEIGHT] * self.weights - self.table[LAG::WIDTH] if self.is_sparse else self.core[1]
+
+    def table_scale(self, *, mean: bool) -> tuple[float, float]:
+        """Return share and factor with which (weight - lag * share) * factor of a table is the mean, or the iterate."""
+        whole = float(self.tally[ROUND_WEIGHT])
+        if "faded" not in self.more:
+            return (1.0 / whole if mean else 0.0), 1.0
+        factor, since = map(float, self.more["faded"])
+        return (1.0 / since, factor * since / whole) if mean else (0.0, factor)
 
     @property
     def takes_sparse(self) -> bool:
@@ -153,8 +170,10 @@ class State:
 
     def mean(self) -> Floats:
         """Return the mean of all iterates after the first, weighted as their queries; raise if there are none."""
-        share = 1.0 / self.tally[ROUND_WEIGHT]
-        return self.weights - self.table[LAG::WIDTH] * share if self.is_sparse else self.total * share
+        if not self.is_sparse:
+            return self.total * (1.0 / self.tally[ROUND_WEIGHT])
+        share, factor = self.table_scale(mean=True)
+        return (self._own_weights - self.table[LAG::WIDTH] * share) * factor
 
     @property
     def tally(self) -> Floats:
@@ -197,7 +216,7 @@ class State:
         if self.tally[MIXINGS] > 0:
             plain["mixings"] = int(self.tally[MIXINGS])
         if self.is_sparse:
-            plain |= {"weights": _non_zeros(self.weights), "lags": _non_zeros(self.table[LAG::WIDTH])}
+            plain |= {"weights": _non_zeros(self._own_weights), "lags": _non_zeros(self.table[LAG::WIDTH])}
             plain["features"] = self.n_features
             return plain | {name: _non_zeros(values.ravel()) for name, values in self.more.items()}
         plain |= {"weights": self.weights.tolist(), "total": self.total.tolist()}
@@ -208,7 +227,7 @@ class State:
         sparse = "lags" in plain
         self.begin(width_of(plain), more, sparse=sparse, signs=signs)
         read = _from_non_zeros if sparse else finite_numbers
-        self.weights[:] = read("weights", plain["weights"], self.n_features)
+        self._own_weights[:] = read("weights", plain["weights"], self.n_features)
         if sparse:
             self.table[LAG::WIDTH] = read("lags", plain["lags"], self.n_features)
         else:

@@ -1,6 +1,6 @@
 """Theorems, bounds, margins, certificates, and the adversary of the lower bound."""
 
-from perceptrank.theory import bounds
+from perceptrank.theory import bounds, drift
 from perceptrank.theory.adversary import Game, n_rounds, play
 from perceptrank.theory.budget_adversary import BudgetGame, play_budget
 from perceptrank.theory.certificates import Certificate, Promise
@@ -24,6 +24,7 @@ __all__ = [
     "costly_stream",
     "cumulative_surrogate",
     "diameter",
+    "drift",
     "margin",
     "n_rounds",
     "play",

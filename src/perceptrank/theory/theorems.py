@@ -117,6 +117,15 @@ def forgetron() -> Theorem:
     )
 
 
+def fading() -> Theorem:
+    """Bound the loss of a learner that forgets against a ranker that moves; `drift.fading` computes it."""
+    return Theorem(
+        "loss ≤ G + U √(C S (1 + λS/2)), G = L + W P",
+        assumption="none; rankings by the current weights; P the length of the way of a ranker that moves, W a bound "
+        "on the weights, λ the rate of forgetting, S the weight moved",
+    )
+
+
 def measured_budget() -> Theorem:
     """Bound the loss of a function on a budget by the lengths of what it lost; a certificate computes it."""
     return Theorem(
@@ -143,6 +152,14 @@ def gradient_descent() -> Theorem:
 def leader() -> Theorem:
     """Bound the loss of a tournament that ranks with the best so far; `bounds.leader` computes it."""
     return Theorem("leader: loss ≤ N L* + N - 1, L* the best's", assumption="none; losses from 0 to 1")
+
+
+def tracking() -> Theorem:
+    """Bound the loss of a leader that nobody is counted as far behind; `drift.tracking` computes it."""
+    return Theorem(
+        "loss ≤ N (L* + (K - 1) lag) + lag + N - 1, L* the best's in each of K parts",
+        assumption="none; losses from 0 to 1, the stream cut into any K parts",
+    )
 
 
 def hedge(rate: float | None = None) -> Theorem:

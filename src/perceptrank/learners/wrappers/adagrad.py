@@ -2,18 +2,15 @@
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.state import State
-from perceptrank.learners.wrappers.wrapper import Wrapper
-from perceptrank.stream.sparse import AnyFeatures
+from perceptrank.learners.wrappers.wrapper import StepWrapper
 from perceptrank.stream.validation import ParameterError, check_choice
-from perceptrank.transforms.transform import TransformLike
 
 STEPS = ("diagonal", "norm")
 
 
-class AdaGrad(Wrapper):
+class AdaGrad(StepWrapper):
     """Adapt the steps of a learner to the sum of squares of all steps so far, per feature or of the whole step.
 
     A step w += learning_rate * z of the learner becomes w += learning_rate * z / (sqrt(Z) + 1e-10), with Z the sum of
@@ -55,43 +52,6 @@ class AdaGrad(Wrapper):
         if "learning_rate" not in self.learner.parameter_names:
             raise ParameterError("learner", "must be one with a learning_rate", self.learner)
 
-    @property
-    def average(self) -> bool:  # type: ignore[override]
-        """True if the learner ranks with the mean of all iterates."""
-        return self._copy.average
-
-    @property
-    def transforms(self) -> TransformLike:  # type: ignore[override]
-        """The learner's transforms."""
-        return self._copy.transforms
-
-    def _own_transform(self) -> TransformLike:
-        return self._copy._own_transform()
-
-    def _starts_somewhere(self) -> bool:
-        return self._copy._starts_somewhere()
-
-    def _goes_by_names(self) -> bool:
-        return self._copy._goes_by_names()
-
-    def _first_weights(self, state: State, n_features: int) -> Floats | None:
-        return self._copy._first_weights(state, n_features)
-
-    def _signs(self, state: State) -> Floats:
-        return self._copy._signs(state)
-
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return self._copy.extra_state(n_features) | {"squares": np.zeros(n_features if self.steps == "diagonal" else 1)}
-
-    def _ranks_with(self, state: State) -> str:
-        return self._copy._ranks_with(state)
-
-    def _coefficients(self, state: State) -> Floats:
-        return self._copy._coefficients(state)
-
-    def _pass(
-        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
-    ) -> int:
-        assert state.inner is not None
-        return state.inner._pass(state, X, relevance, offsets, predicted, masses)

@@ -13,7 +13,7 @@ from perceptrank.learners.learner import Learner, one_query
 from perceptrank.learners.linear_ranker import fixed_copy
 from perceptrank.learners.rounds import count_round
 from perceptrank.learners.state import State
-from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, fresh
+from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, fresh, without_transforms
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import check_positive_whole, check_seed
@@ -86,7 +86,7 @@ class Bagging(Wrapper, Ensemble):
         super()._check_parameters()
         check_positive_whole("n_members", self.n_members)
         check_seed(self.seed)
-        if _without_transform(self.learner)._transforms_features:
+        if without_transforms(self.learner)._transforms_features:
             raise ValueError(
                 "learner must not be made of learners with transforms of their own, so that weights can be averaged, "
                 f"got {self.learner!r}; give transforms to Bagging instead"
@@ -104,7 +104,7 @@ class Bagging(Wrapper, Ensemble):
         return self._copy._own_transform() if self.transforms is None else self.transforms
 
     def _make_member(self, number: int) -> Learner:
-        return fresh(_without_transform(self._copy), lambda seed: int(2**53 * noise(int(self.seed), seed, number)))
+        return fresh(without_transforms(self._copy), lambda seed: int(2**53 * noise(int(self.seed), seed, number)))
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters)
@@ -186,13 +186,3 @@ class Bagging(Wrapper, Ensemble):
 
     def _average_members(self, state: State) -> None:
         state.weights[:] = np.mean([member.coef_ for member in state.members], axis=0)
-
-
-def _without_transform(learner: Learner) -> Learner:
-    """Return an unlearned copy of a learner that takes features as they are."""
-    settings = learner.get_params(deep=False)
-    if "transforms" in settings:
-        settings["transforms"] = []
-    if isinstance(settings.get("learner"), Learner):
-        settings["learner"] = _without_transform(settings["learner"])
-    return type(learner)(**settings)

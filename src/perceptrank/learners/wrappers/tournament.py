@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.sum import Sum
 from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
-from perceptrank.measures import AP, MeasureLike, parse
+from perceptrank.measures import AP, Measure, MeasureLike, parse
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import check_choice, check_seed
 from perceptrank.theory import theorems
@@ -64,7 +64,7 @@ class Tournament(Ensemble):
 
     algorithm = "tournament"
     fixed = ("learners", "measure")
-    never_negative = ("judged",)
+    never_negative: ClassVar[tuple[str, ...]] = ("judged",)
     cost = "that of its learners"
 
     def __init__(
@@ -127,11 +127,15 @@ class Tournament(Ensemble):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        parse(self.measure)
+        self._compared_by()
         check_choice("strategy", self.strategy, STRATEGIES)
         check_seed(self.seed)
         if self.learners is not None:
             check_learners(self.learners, refused=Tournament)
+
+    def _compared_by(self) -> Measure:
+        """Return the measure that learners are compared by."""
+        return parse(self.measure)
 
     def _make_members(self) -> list[Learner]:
         return [fresh(one) for one in self._templates()]
@@ -187,7 +191,7 @@ class Tournament(Ensemble):
     ) -> int:
         """Let every member learn the block, then choose the one that ranked each query."""
         n, first, members = len(offsets) - 1, state.queries, state.members
-        judge = parse(self.measure)
+        judge = self._compared_by()
         judge.check_grades(relevance)
         weights = masses.copy()
         scores, moved = np.empty((len(members), len(relevance))), np.tile(masses, (len(members), 1))
@@ -197,14 +201,19 @@ class Tournament(Ensemble):
         values = np.empty((len(members), n))
         for place, found in enumerate(scores):
             values[place] = judge.per_query(found, relevance, offsets, first)
-        counted = ~np.isnan(values[0]) & (weights > 0.0)
-        counts = state.more["judged"][0] + np.cumsum(np.concatenate([[0], counted]))
-        sums = np.cumsum(np.column_stack([state.more["sums"], weights * np.nan_to_num(values)]), axis=1)
-        chosen = self._choices(sums[:, :-1], counts[:-1], np.arange(first, first + n))
-        state.more["sums"][:], state.more["judged"][0] = sums[:, -1], counts[-1]
+        chosen = self._choose(state, values, weights)
         predicted[:] = scores[np.repeat(chosen, np.diff(offsets)), np.arange(len(relevance))]
         masses[:] = moved[chosen, np.arange(n)]
         return n
+
+    def _choose(self, state: State, values: Floats, weights: Floats) -> Ints:
+        """Return the member that ranked each query, given what all were worth (members x queries); count these."""
+        counted = ~np.isnan(values[0]) & (weights > 0.0)
+        counts = state.more["judged"][0] + np.cumsum(np.concatenate([[0], counted]))
+        sums = np.cumsum(np.column_stack([state.more["sums"], weights * np.nan_to_num(values)]), axis=1)
+        chosen = self._choices(sums[:, :-1], counts[:-1], np.arange(state.queries, state.queries + len(weights)))
+        state.more["sums"][:], state.more["judged"][0] = sums[:, -1], counts[-1]
+        return chosen
 
     # The learned state
 

@@ -14,6 +14,7 @@ from perceptrank.measures import Measure
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError
+from perceptrank.transforms.transform import TransformLike
 
 
 def fresh(learner: Learner, reseed: Callable[[int], int] | None = None) -> Learner:
@@ -26,6 +27,16 @@ def fresh(learner: Learner, reseed: Callable[[int], int] | None = None) -> Learn
             settings[name] = [fresh(one, reseed) for one in value]
         elif name == "seed" and reseed is not None:
             settings[name] = reseed(int(value))
+    return type(learner)(**settings)
+
+
+def without_transforms(learner: Learner) -> Learner:
+    """Return an unlearned copy of a learner that takes features as they are."""
+    settings = learner.get_params(deep=False)
+    if "transforms" in settings:
+        settings["transforms"] = []
+    if isinstance(settings.get("learner"), Learner):
+        settings["learner"] = without_transforms(settings["learner"])
     return type(learner)(**settings)
 
 
@@ -163,6 +174,51 @@ def _can_continue(learner: Any, other: Learner) -> bool:
     if isinstance(learner, Wrapper) and isinstance(other, Wrapper):
         return _can_continue(learner.learner, other.learner)
     return True
+
+
+class StepWrapper(Wrapper):
+    """A wrapper that changes the steps of its learner, which works on the wrapper's own state."""
+
+    @property
+    def average(self) -> bool:  # type: ignore[override]
+        """True if the learner ranks with the mean of all iterates."""
+        return self._copy.average
+
+    @property
+    def transforms(self) -> TransformLike:  # type: ignore[override]
+        """The learner's transforms."""
+        return self._copy.transforms
+
+    def _own_transform(self) -> TransformLike:
+        return self._copy._own_transform()
+
+    def _starts_somewhere(self) -> bool:
+        return self._copy._starts_somewhere()
+
+    def _goes_by_names(self) -> bool:
+        return self._copy._goes_by_names()
+
+    def _first_weights(self, state: State, n_features: int) -> Floats | None:
+        return self._copy._first_weights(state, n_features)
+
+    def _signs(self, state: State) -> Floats:
+        return self._copy._signs(state)
+
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return the initial values of the arrays that it has beside weights and counts, by name."""
+        return self._copy.extra_state(n_features)
+
+    def _ranks_with(self, state: State) -> str:
+        return self._copy._ranks_with(state)
+
+    def _coefficients(self, state: State) -> Floats:
+        return self._copy._coefficients(state)
+
+    def _pass(
+        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+    ) -> int:
+        assert state.inner is not None
+        return state.inner._pass(state, X, relevance, offsets, predicted, masses)
 
 
 class Ensemble(Composite):

@@ -1,0 +1,107 @@
+"""Bounds against a target that moves, Theorems M and T of docs/theory.md."""
+
+import math
+
+import numpy as np
+
+from perceptrank.stream.validation import check_not_negative, check_positive, check_positive_whole
+from perceptrank.theory.theorem import AnyComparator
+
+
+def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0) -> float:
+    """Return W, above which the norm of the weights, per learning rate, never is if the learner forgets at this rate.
+
+    W² = C c / (1 - exp(-2 rate c)), c being the largest weight of a query.
+
+    Parameters
+    ----------
+    constant : float
+        C of the learner's theorem, for queries of at most this weight; for `violators="places"` with a relative margin
+        ρ, (1 + 2ρk) c D², where the grades of a query are at most k + 1.
+    rate : float, positive
+        ln(2) / half_life.
+    largest_weight : float, positive
+
+    >>> round(largest_weights(4.0, 0.5 * math.log(2.0)), 9)
+    2.828427125
+    """
+    check_not_negative("constant", constant)
+    exponent = 2.0 * check_positive("rate", rate) * check_positive("largest_weight", largest_weight)
+    return math.sqrt(constant * largest_weight / -math.expm1(-exponent))
+
+
+def fading(
+    constant: float,
+    comparator: AnyComparator,
+    path: float,
+    rate: float,
+    *,
+    growth: float | None = None,
+    largest_weight: float = 1.0,
+) -> float:
+    """Bound the loss of a learner that forgets against a ranker that moves; infinite if the rate is too large for it.
+
+    The largest S with S <= G + U sqrt(C S (1 + rate S / 2)), where G = L + W P, for every stream and every sequence
+    u_1, u_2, …: rankings are by the current weights (`average=False`).
+
+    Parameters
+    ----------
+    constant : float
+        C of the learner's theorem, `theorem.constant(…)`.
+    comparator : Comparator or (norm, loss)
+        U, the largest norm of a u_t; and L, the sum of the surrogates of u_t on query t, over queries with an update.
+    path : float
+        P, the sum of |u_{t+1} - u_t|.
+    rate : float, positive
+        ln(2) / half_life.
+    growth : float, optional
+        The constant that `largest_weights` takes, if it is another.
+    largest_weight : float, positive
+        Largest weight of a query; losses are then weighted.
+
+    >>> round(fading(4.0, (0.5, 0.0), 0.0, 1e-9), 6), round(fading(4.0, (0.5, 10.0), 2.0, 0.01), 3)
+    (1.0, 47.614)
+    """
+    norm, loss = (check_not_negative("comparator", one) for one in comparator[:2])
+    W = largest_weights(constant if growth is None else growth, rate, largest_weight=largest_weight)
+    given = loss + W * check_not_negative("path", path)
+    squared = norm * norm * constant
+    left = 1.0 - squared * rate / 2
+    if not left > 0.0:
+        return math.inf
+    half = given + squared / 2
+    return (half + math.sqrt(max(0.0, half * half - left * given * given))) / left
+
+
+def without_forgetting(constant: float, comparator: AnyComparator, path: float) -> float:
+    """Bound the loss of a learner that forgets nothing against a ranker that moves: U + P takes the place of U.
+
+    >>> without_forgetting(4.0, (0.5, 0.0), 0.0), without_forgetting(4.0, (0.5, 0.0), 2.0)
+    (1.0, 25.0)
+    """
+    norm, loss = (check_not_negative("comparator", one) for one in comparator[:2])
+    squared = (norm + check_not_negative("path", path)) ** 2 * constant
+    return loss + squared / 2 + math.sqrt(squared * loss + squared * squared / 4)
+
+
+def tracking(losses: np.typing.ArrayLike, n_learners: int, lag: float, *, largest_weight: float = 1.0) -> float:
+    """Bound the loss of a leader that nobody is counted as further behind than `lag` (`Forgetting`).
+
+    N (sum of losses + (K - 1) lag) + lag + N - 1; with weights of queries, the largest multiplies all but the losses.
+
+    Parameters
+    ----------
+    losses : list of float
+        The loss of the best learner in each of K parts that the stream is cut into, anywhere.
+    n_learners : int
+        N, those that forget and the one that does not.
+    lag : float, at least 1
+    largest_weight : float, positive
+
+    >>> tracking([2.0, 1.0], 3, 3.0), tracking([5.0], 3, 3.0)
+    (23.0, 20.0)
+    """
+    parts = np.atleast_1d(np.asarray(losses, dtype=np.float64))
+    n = check_positive_whole("n_learners", n_learners)
+    largest = check_positive("largest_weight", largest_weight)
+    return float(n * (parts.sum() + (len(parts) - 1) * lag * largest) + (lag + n - 1) * largest)

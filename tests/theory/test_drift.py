@@ -1,0 +1,246 @@
+"""Bounds against a ranker that moves: Theorems M and T."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.strategies import examples, streams
+
+import perceptrank as pr
+from perceptrank.learners.wrappers.forgetting import choose_leaders
+from perceptrank.theory import drift
+
+SLACK = 1 + 1e-9
+# Learners, the relative margin that growth depends on if they go by places, and the largest number of level gaps.
+LEARNERS = {
+    "places": (lambda: pr.ListwisePerceptron(average=False, transforms=None), 1.0),
+    "places@3": (lambda: pr.ListwisePerceptron("ndcg@3", relative_margin=3, average=False, transforms=None), 3.0),
+    "uniform": (
+        lambda: pr.ListwisePerceptron("ap", violators="uniform", learning_rate=0.3, average=False, transforms=None),
+        None,
+    ),
+    "no margin": (
+        lambda: pr.ListwisePerceptron(violators="uniform", relative_margin=0, average=False, transforms=None),
+        None,
+    ),
+    "slam": (lambda: pr.SlamPerceptron("ndcg", learning_rate=0.2, margin=0.7), None),
+    "minimax": (lambda: pr.MinimaxPerceptron("ndcg", learning_rate=2.0), None),
+}
+
+
+def play(name, half_life, stream, rankers):
+    """Let a learner that forgets learn a stream; return S, its losses, largest norm per rate, and the bound's parts.
+
+    The surrogate of a query is that of its own ranker, counted if there is an update; with places, times its mass.
+    """
+    make, relative = LEARNERS[name]
+    inner = make()
+    learner = pr.Fading(inner, half_life=half_life)
+    measure, theorem = getattr(inner, "measure", "ndcg"), inner.theorem
+    weights = np.ones(len(stream)) if stream.weights is None else stream.weights
+    S = lost = L = largest = 0.0
+    for t in range(len(stream)):
+        trace = learner.learn(stream[t : t + 1], measure)
+        S, lost = S + trace.masses[0], lost + trace.cumulative_loss(measure)[-1]
+        largest = max(largest, float(np.linalg.norm(learner.weights)) / inner.learning_rate)
+        if trace.masses[0] > 0:
+            alone = stream[t : t + 1].with_weights(None)
+            f = pr.theory.cumulative_surrogate(rankers[t], alone, measure, surrogate=theorem.surrogate)
+            L += f * (trace.masses[0] if relative is not None else weights[t])
+    D, c = pr.theory.diameter(stream, measure) if S > 0 else 0.0, float(weights.max())
+    C = theorem.constant(diameter=D, largest_weight=c)
+    gaps = max(len(np.unique(query.relevance)) for query in stream) - 1
+    growth = C if relative is None else (1 + 2 * relative * gaps) * c * D**2
+    return S, lost, largest, C, growth, c, L
+
+
+def moving(rng, n, d, kind, length):
+    """Rankers that stay, jump now and then, or walk at random."""
+    steps = rng.normal(size=(n, d))
+    if kind == "walks":
+        rankers = rng.normal(size=d) + np.cumsum(0.3 * steps, axis=0)
+    else:
+        jumps = np.zeros(n, bool) if kind == "stays" else rng.random(n) < 0.3
+        rankers = steps[np.maximum.accumulate(np.where(jumps, np.arange(n), 0))]
+    return length * rankers
+
+
+def path_of(rankers):
+    return float(np.linalg.norm(np.diff(rankers, axis=0), axis=1).sum())
+
+
+@examples(5)
+@given(
+    stream=streams(),
+    name=st.sampled_from(list(LEARNERS)),
+    half_life=st.sampled_from([0.5, 3.0, 30.0, 1000.0]),
+    kind=st.sampled_from(["stays", "jumps", "walks"]),
+    length=st.sampled_from([1e-3, 0.03, 0.3, 1.0]),
+    heavy=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+def test_the_bound_against_every_moving_ranker(stream, name, half_life, kind, length, heavy, seed):
+    """Sum of c RML <= S <= the bound, and |w| <= rate W in every round: Theorem M."""
+    rng = np.random.default_rng(seed)
+    if heavy:
+        stream = stream.with_weights(rng.choice([0.2, 1.0, 5.0], size=len(stream)))
+    rankers = moving(rng, len(stream), stream.n_features, kind, length)
+    S, lost, largest, C, growth, c, L = play(name, half_life, stream, rankers)
+    rate = np.log(2) / half_life
+    against = float(np.linalg.norm(rankers, axis=1).max()), L
+    assert lost <= S * SLACK + 1e-9
+    assert largest <= drift.largest_weights(growth, rate, largest_weight=c) * SLACK
+    bound = drift.fading(C, against, path_of(rankers), rate, growth=growth, largest_weight=c)
+    assert bound * SLACK + 1e-9 >= S
+
+
+@examples(3)
+@given(
+    stream=streams(),
+    name=st.sampled_from(list(LEARNERS)),
+    length=st.sampled_from([0.03, 0.3, 1.0]),
+    seed=st.integers(0, 10**6),
+)
+def test_the_bound_without_forgetting(stream, name, length, seed):
+    """S <= L + (U + P) sqrt(C L) + …: U + P takes the place of U."""
+    rankers = moving(np.random.default_rng(seed), len(stream), stream.n_features, "jumps", length)
+    S, _, _, C, _, _, L = play(name, 1e15, stream, rankers)
+    against = float(np.linalg.norm(rankers, axis=1).max()), L
+    assert drift.without_forgetting(C, against, path_of(rankers)) * SLACK + 1e-9 >= S
+
+
+def test_the_bound_solves_the_inequality():
+    """It is the largest S with S <= G + U sqrt(C S (1 + rate S / 2)); without a way and a rate, the usual one."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        C, U, L, P, rate = rng.lognormal(size=5)
+        bound = drift.fading(C, (U, L), P, rate)
+        if U * U * C * rate / 2 >= 1:
+            assert bound == np.inf
+            continue
+        G = L + P * drift.largest_weights(C, rate)
+        assert bound == pytest.approx(G + U * np.sqrt(C * bound * (1 + rate * bound / 2)), rel=1e-9)
+        usual = L + U * U * C / 2 + np.sqrt(U * U * C * L + (U * U * C) ** 2 / 4)
+        assert drift.fading(C, (U, L), 0.0, 1e-14) == pytest.approx(usual, rel=1e-6)
+        assert drift.without_forgetting(C, (U, L), 0.0) == pytest.approx(usual, rel=1e-12)
+        simple = 2 * L + 2 * C * U * (U + P * np.sqrt(1 + 1 / (C * U * U)))  # of the text, at rate 1 / (2 C U²)
+        assert drift.fading(C, (U, L), P, 1 / (2 * C * U * U)) <= simple * SLACK
+
+
+def test_forgetting_follows_where_remembering_does_not():
+    """The target turns around once: the longer it was right, the longer what is remembered takes to undo."""
+    lost = {}
+    for half_life, rounds in product((3.0, 1e15), (100, 400)):
+        learner = pr.Fading(
+            pr.ListwisePerceptron(violators="uniform", margin=1e9, average=False, transforms=None), half_life=half_life
+        )
+        pair, wrong = np.array([[1.0], [-1.0]]), 0
+        for t in range(2 * rounds):  # with so large a margin, there is an update in every round
+            X = pair if t < rounds else -pair
+            wrong += learner.predict(X)[0] <= learner.predict(X)[1]
+            learner.learn_one(X, [1, 0])
+        lost[half_life, rounds] = wrong
+    assert lost[1e15, 100] >= 100
+    assert lost[1e15, 400] >= 400
+    assert lost[3.0, 100] == lost[3.0, 400] <= 1 + 4  # half of what was is gone after three rounds
+
+
+# Tracking
+
+
+def tracked(losses, lag, weights=None):
+    """Losses of the capped leader by the definition, and the members chosen."""
+    n, T = losses.shape
+    weights = np.ones(T) if weights is None else weights
+    behind, used, chosen, largest = np.zeros(n), 0.0, [], 0.0
+    for t in range(T):
+        leader = int(np.argmin(behind))
+        chosen.append(leader)
+        used += weights[t] * losses[leader, t]
+        if t == 0:
+            behind = lag * weights[0] * (np.arange(n) > 0)
+        largest = max(largest, weights[t])
+        behind = behind + weights[t] * losses[:, t]
+        behind = np.minimum(behind - behind.min(), lag * largest)
+    return used, chosen
+
+
+def best_parts(losses, K):
+    """The smallest loss of a sequence of learners that changes K - 1 times, by dynamic programming."""
+    n, T = losses.shape
+    best = np.full((K, n), np.inf)
+    best[0] = 0.0
+    for t in range(T):
+        for k in range(K - 1, 0, -1):
+            best[k] = np.minimum(best[k], best[k - 1].min())
+        best += losses[:, t]
+    return best.min()
+
+
+@examples(3)
+@given(
+    n=st.integers(1, 4),
+    T=st.integers(1, 60),
+    lag=st.sampled_from([1.0, 2.5, 10.0]),
+    K=st.integers(1, 4),
+    kind=st.sampled_from(["zero or one", "any", "leader loses"]),
+    seed=st.integers(0, 10**6),
+)
+def test_the_leader_follows_the_best_in_parts(n, T, lag, K, kind, seed):
+    """Loss <= N (best of K parts + (K - 1) lag) + lag + N - 1: Theorem T, weighted too; and the kernel."""
+    rng = np.random.default_rng(seed)
+    losses = rng.random((n, T)) if kind == "any" else (rng.random((n, T)) < 0.3).astype(float)
+    weights = rng.choice([0.5, 1.0, 4.0], size=T) if kind == "any" else np.ones(T)
+    if kind == "leader loses":
+        losses[:] = 0
+        for t in range(T):
+            losses[tracked(losses[:, : t + 1], lag)[1][-1], t] = 1.0
+    used, chosen = tracked(losses, lag, weights)
+    largest = float(weights.max())
+    bound = drift.tracking([best_parts(losses * weights, K)] + [0.0] * (K - 1), n, lag, largest_weight=largest)
+    assert used <= bound + 1e-9
+    found, sums = np.empty(T, np.int64), np.zeros(n)
+    choose_leaders(lag, 1 - losses, weights, sums, np.zeros(1), found)
+    assert used == pytest.approx((weights * losses[found, np.arange(T)]).sum(), abs=1e-9)
+    if kind != "any":
+        assert found.tolist() == chosen
+
+
+@pytest.mark.parametrize("lag", [1.0, 4.0])
+def test_the_bound_of_the_leader_is_attained(lag):
+    """Only the leader loses, 1 in each round: the first pays the lag, then all in turn, each once more but one."""
+    n, L = 3, 5
+    T = n * L + int(lag) + n - 1
+    losses = np.zeros((n, T))
+    for t in range(T):
+        losses[tracked(losses[:, : t + 1], lag)[1][-1], t] = 1.0
+    assert losses.sum(axis=1).min() == L
+    assert tracked(losses, lag)[0] == T == drift.tracking([L], n, lag)
+
+
+def climb(seed, n_steps):
+    """Hill climbing over small streams and moving rankers; return the largest S / bound that was found."""
+    rng = np.random.default_rng(seed)
+    name, half_life = str(rng.choice(list(LEARNERS))), float(rng.choice([0.5, 3.0, 30.0]))
+    n, m, d = int(rng.integers(2, 7)), 3, 2
+    X, grades = rng.normal(size=(n * m, d)), np.tile([2, 1, 0], n)
+    rankers, best = 0.1 * rng.normal(size=(n, d)) * rng.lognormal(), 0.0
+    for _ in range(n_steps):
+        moved, tried = X + rng.choice([0, 0.3], size=X.shape) * rng.normal(size=X.shape), rankers.copy()
+        tried = tried * rng.lognormal(sigma=0.2) + rng.choice([0, 0.2], size=tried.shape) * rng.normal(size=tried.shape)
+        stream = pr.QueryStream.from_arrays(moved, grades, group=[m] * n)
+        S, _, _, C, growth, _, L = play(name, half_life, stream, tried)
+        U = float(np.linalg.norm(tried, axis=1).max())
+        ratio = S / drift.fading(C, (U, L), path_of(tried), np.log(2) / half_life, growth=growth)
+        if ratio > best:
+            best, X, rankers = ratio, moved, tried
+    return best
+
+
+@pytest.mark.deep
+def test_no_counterexample_is_found_by_climbing():
+    ratios = [climb(seed, 300) for seed in range(40)]
+    print(f"largest S / bound of 40 climbs: {max(ratios):.3f}")
+    assert 0.2 < max(ratios) <= SLACK
