@@ -38,10 +38,12 @@ def others(gigabytes: float, folder: str | None, timeout: float, parts: list[flo
             pr.write_store(stream[n::N_STORES], Path(place) / f"{n}.store")
         print(f"{stream.X.nbytes / 1e9:.2f} GB, {len(stream):,} queries in {N_STORES} stores", flush=True)
         for name in NAMES:
-            alone = _run(name, place, 0.0, timeout)
+            alone = min((_run(name, place, 0.0, timeout) for _ in range(2)), key=lambda one: one.get("seconds", np.inf))
             print(f"{name}: {_told(alone)}", flush=True)
             for part in parts:
-                killed = _run(name, place, part * alone.get("seconds", 1.0), timeout)
+                delay, killed = part * alone.get("seconds", 1.0), {"is_late": True}
+                while killed.get("is_late"):  # the kill came after the end
+                    killed, delay = _run(name, place, delay, timeout), delay / 2
                 same = killed.get("digest") == alone.get("digest")
                 end = f", {'the same' if same else 'another'} model" if "digest" in killed else ""
                 print(f"  a worker killed after {part:.0%} of the time: {_told(killed)}{end}", flush=True)
@@ -125,14 +127,17 @@ def main() -> None:
     with pr.distributed.local_cluster(2) as cluster, distributed.Client(cluster) as client:
         _fit(name, client, paths[:2])  # workers import what they need
         pids = list(client.run(os.getpid).values())
+        killer = threading.Timer(kill_after, os.kill, (pids[0], signal.SIGKILL))
         if kill_after > 0:
-            threading.Timer(kill_after, os.kill, (pids[0], signal.SIGKILL)).start()
+            killer.start()
         start = time.perf_counter()
         predict, model = _fit(name, client, paths)
-        seconds = time.perf_counter() - start
+        seconds, is_late = time.perf_counter() - start, killer.is_alive()
+        killer.cancel()
     test = pr.open_store(os.path.join(folder, "test.store"))
     values = pr.parse("ndcg@10").per_query(np.asarray(predict(np.array(test.X)), float), test.relevance, test.offsets)
-    found = {"seconds": seconds, "ndcg": float(np.nanmean(values)), "digest": hashlib.sha256(model).hexdigest()}
+    found = {"seconds": seconds, "ndcg": float(np.nanmean(values)), "is_late": is_late}
+    found["digest"] = hashlib.sha256(model).hexdigest()
     print(json.dumps(found))
 
 

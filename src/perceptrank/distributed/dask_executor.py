@@ -1,6 +1,7 @@
 """Learn shards on the workers of a Dask cluster."""
 
 import queue
+import threading
 import time
 import traceback
 import warnings
@@ -15,6 +16,7 @@ from perceptrank.distributed.errors import ClusterError, ShardError
 from perceptrank.distributed.executors import Result, Work
 from perceptrank.distributed.packing import pack, unpack
 from perceptrank.distributed.shards import shard_error
+from perceptrank.stream.validation import check_positive_whole
 
 try:
     import dask
@@ -25,6 +27,8 @@ except ImportError as error:
 
 _SHOWN = 5
 _LOOKS = 1.0  # seconds between two looks at whether there are workers
+_AGAIN = 0.1  # seconds between two looks at whether a lost shard was run again
+_UNDERWAY = {"lost", "pending"}
 _ANSWERS = 10.0  # seconds that a scheduler has to tell
 _PATIENCE = 10.0, 300.0  # seconds without any worker, before a warning and before an error
 _ENDED = {"closing", "closing_gracefully", "closed", "failed"}
@@ -42,6 +46,8 @@ def local_cluster(n_workers: int | None = None) -> Any:
     n_workers : int, optional
         Number of processes; default one per processor.
     """
+    if n_workers is not None:
+        check_positive_whole("n_workers", n_workers)
     environment = {name: value for name, value in dask.config.get(_SPAWNING).items() if not name.startswith("MALLOC")}
     with dask.config.set({_SPAWNING: environment}):
         return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
@@ -92,9 +98,16 @@ class DaskExecutor:
         while True:
             left = _LOOKS if self.timeout is None else start + self.timeout - time.monotonic()
             try:
-                return done.get(timeout=max(0.0, min(left, _LOOKS)))
+                future = done.get(timeout=max(0.0, min(left, _LOOKS)))
             except queue.Empty:
                 pass
+            else:
+                if future.status not in _UNDERWAY:
+                    return future
+                # Its worker was lost before its outcome was fetched: Dask runs it again, but calls nobody back.
+                again = threading.Timer(_AGAIN, done.put, (future,))
+                again.daemon = True
+                again.start()
             if self.timeout is not None and time.monotonic() >= start + self.timeout:
                 raise late()
             if self._has_workers():
@@ -145,7 +158,12 @@ class DaskExecutor:
         status = future.status
         if status == "finished":
             try:
-                return future.result()
+                return future.result(timeout=self.timeout)
+            except TimeoutError:
+                raise TimeoutError(
+                    f"{what} is done, but its outcome did not arrive for {self.timeout:g} seconds. What was learned in "
+                    "the epochs before is kept"
+                ) from None
             except (CancelledError, AsyncCancelledError, OSError):
                 status = "lost"
         if status != "error":
