@@ -455,6 +455,34 @@ def test_a_shard_that_kills_its_workers_is_given_up(processes, stream):
 
 
 @pytest.mark.deep
+def test_workers_that_are_restarted_are_an_error_and_the_same_call_goes_on(processes, stream, tmp_path):
+    parts = shards_of(stream, 3)
+    expected = learn(pr.ListwisePerceptron(), parts, epochs=3)
+    restarting = threading.Thread(target=processes.restart)
+
+    def restart(progress):
+        if (progress.epoch, progress.done) == (1, 1):
+            restarting.start()
+
+    ranker = pr.ListwisePerceptron()
+    with pytest.raises(ShardError, match="checkpoint= keeps what was learned"):
+        learn(
+            ranker,
+            [Slow(one, 1.0) for one in parts],
+            processes,
+            epochs=3,
+            progress=restart,
+            checkpoint=tmp_path,
+            timeout=120,
+        )
+    restarting.join()
+    assert document(learn(pr.ListwisePerceptron(), parts, epochs=1)) == ranker.as_document()
+    slow = [Slow(one, 0.0) for one in parts]
+    again = learn(ranker, slow, processes, epochs=3, checkpoint=tmp_path, timeout=120)
+    assert document(again) == document(expected)
+
+
+@pytest.mark.deep
 def test_a_cluster_that_goes_away_is_an_error_and_another_one_goes_on(stream, tmp_path):
     def cluster():
         return distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0", silence_logs=50)
