@@ -10,6 +10,7 @@ trees of the others), reading included; the worker is killed after a part of it.
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ import numpy as np
 
 import perceptrank as pr
 
-N_STORES, N_TEST = 8, 500
+N_STORES, N_TEST, N_TURNS = 8, 500, 2
 NAMES = ("perceptrank", "lightgbm", "xgboost")
 
 
@@ -37,11 +38,17 @@ def others(gigabytes: float, folder: str | None, timeout: float, parts: list[flo
         for n in range(N_STORES):
             pr.write_store(stream[n::N_STORES], Path(place) / f"{n}.store")
         print(f"{stream.X.nbytes / 1e9:.2f} GB, {len(stream):,} queries in {N_STORES} stores", flush=True)
+        found: dict[str, list[dict[str, Any]]] = {name: [] for name in NAMES}
+        for _ in range(N_TURNS):  # in turns, so that whatever else the machine does is spread over all of them
+            for name in NAMES:
+                found[name].append(_run(name, place, 0.0, timeout))
         for name in NAMES:
-            alone = _run(name, place, 0.0, timeout)
+            alone = min(found[name], key=lambda one: one.get("seconds", np.inf))
             print(f"{name}: {_told(alone)}", flush=True)
             for part in parts:
-                killed = _run(name, place, part * alone.get("seconds", 1.0), timeout)
+                delay, killed = part * alone.get("seconds", 1.0), {"is_late": True}
+                while killed.get("is_late"):  # the kill came after the end
+                    killed, delay = _run(name, place, delay, timeout), delay / 2
                 same = killed.get("digest") == alone.get("digest")
                 end = f", {'the same' if same else 'another'} model" if "digest" in killed else ""
                 print(f"  a worker killed after {part:.0%} of the time: {_told(killed)}{end}", flush=True)
@@ -66,7 +73,7 @@ def _run(name: str, folder: str, kill_after: float, timeout: float) -> dict[str,
             os.killpg(child.pid, signal.SIGKILL)  # its workers with it
             child.communicate()
     if child.returncode != 0:
-        last = [line for line in said.splitlines() if line and not line[0].isspace()]
+        last = [line for line in said.splitlines() if re.match(r"[\w.]+(Error|Exception|KilledWorker)\b", line)]
         return {"problem": f"an error: {last[-1][:160] if last else child.returncode}"}
     found: dict[str, Any] = json.loads(printed.splitlines()[-1])
     return found
@@ -125,14 +132,17 @@ def main() -> None:
     with pr.distributed.local_cluster(2) as cluster, distributed.Client(cluster) as client:
         _fit(name, client, paths[:2])  # workers import what they need
         pids = list(client.run(os.getpid).values())
+        killer = threading.Timer(kill_after, os.kill, (pids[0], signal.SIGKILL))
         if kill_after > 0:
-            threading.Timer(kill_after, os.kill, (pids[0], signal.SIGKILL)).start()
+            killer.start()
         start = time.perf_counter()
         predict, model = _fit(name, client, paths)
-        seconds = time.perf_counter() - start
+        seconds, is_late = time.perf_counter() - start, killer.is_alive()
+        killer.cancel()
     test = pr.open_store(os.path.join(folder, "test.store"))
     values = pr.parse("ndcg@10").per_query(np.asarray(predict(np.array(test.X)), float), test.relevance, test.offsets)
-    found = {"seconds": seconds, "ndcg": float(np.nanmean(values)), "digest": hashlib.sha256(model).hexdigest()}
+    found = {"seconds": seconds, "ndcg": float(np.nanmean(values)), "is_late": is_late}
+    found["digest"] = hashlib.sha256(model).hexdigest()
     print(json.dumps(found))
 
 

@@ -112,7 +112,8 @@ def speed(gigabytes: float, folder: str | None, repeats: int) -> None:
 
 
 def bytes_moved() -> None:
-    """What goes to a worker and back for each shard and epoch, as Dask pickles it, against the state's arrays."""
+    """What goes to a worker and back for each shard and epoch, as it is packed, against the state's arrays."""
+    from perceptrank.distributed.packing import pack
     from perceptrank.distributed.shards import FileShard
 
     for n_features in (136, 5000):
@@ -121,7 +122,8 @@ def bytes_moved() -> None:
         trace = ranker.learn(stream, "ndcg@10")
         state = ranker._state
         size = 8 * (2 * state.n_features)
-        there = len(pickle.dumps((Task(ranker, (pr.parse("ndcg@10"),), holds=True), FileShard(("shard.store",)))))
+        task = Task(ranker, (pr.parse("ndcg@10"),), holds=True)
+        there = len(pack(task)) + len(pack(FileShard(("shard.store",))))
         back = len(pickle.dumps(Outcome(state, None, trace.means())))
         print(
             f"{n_features} features: weights and their mean {size:,} bytes, to a worker {there:,}, back {back:,}: "

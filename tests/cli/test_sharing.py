@@ -94,6 +94,16 @@ def test_learners_are_compared_on_local_processes(run, files, plugin):
     assert {row["name"] for row in there["rows"]} == {"slam 0.1", "slam 1", "means 0.1", "means 1"}
 
 
+@pytest.mark.filterwarnings("default")
+def test_an_address_without_a_scheduler(run, files, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("perceptrank.cli.sharing.CONNECTS", 1)
+    output = run("learn", *files, "--dask", "tcp://127.0.0.1:1", code=1).output
+    assert "there is no Dask scheduler at tcp://127.0.0.1:1" in " ".join(output.split())
+    output = run("compare", *files, "--dask", "nonsense://127.0.0.1:1", code=1).output
+    assert "there is no Dask scheduler at nonsense://127.0.0.1:1" in " ".join(output.split())
+
+
 def test_what_compare_refuses(run, files):
     assert "--workers can only be given with --dask" in run("compare", *files, "--workers", 2, code=1).output
     assert "standard input cannot be one" in run("compare", "-", "--dask", code=1).output

@@ -135,6 +135,113 @@ def test_a_frame_that_is_grouped_is_not_shuffled(client, stream):
         learn(pr.SlamPerceptron(), dd.from_pandas(frame_of(stream), npartitions=4, sort=False), assume_grouped=True)
 
 
+def frames(parts):
+    """A frame of these partitions, whatever they hold."""
+    return dd.from_delayed([dask.delayed(one) for one in parts], meta=parts[0].iloc[:0], verify_meta=False)
+
+
+def cut(stream, **changed):
+    """Three partitions that cut queries, with columns changed in the second one."""
+    whole = frame_of(stream)
+    parts = [whole.iloc[:413], whole.iloc[413:871], whole.iloc[871:]]
+    return [parts[0], parts[1].assign(**{name: change(parts[1]) for name, change in changed.items()}), parts[2]]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"f1": lambda part: part.f1.astype(np.float32).astype(np.float64)},
+        {"f1": lambda part: part.f1.astype(np.float32)},
+        {"qid": lambda part: part.qid.astype(np.float64)},
+        {"qid": lambda part: part.qid.astype(np.int32)},
+    ],
+)
+def test_partitions_of_other_types_and_empty_ones(client, stream, changed):
+    """Queries are the same in any type of numbers."""
+    parts = cut(stream, **changed)
+    learned = learn(pr.ListwisePerceptron(), frames([parts[0], parts[0].iloc[:0], *parts[1:]]), client)
+    assert learned.ranker.n_queries == len(stream)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"f1": lambda _: np.nan}, r"shard \d \(partition \d\) failed on .*X must be finite, got NaN .*'f1'"),
+        ({"f1": lambda _: "x"}, r"failed on .*could not convert string to float: 'x'"),
+        ({"relevance": lambda _: np.nan}, "failed on .*relevance must be finite"),
+        ({"qid": lambda _: np.nan}, "failed on .*qid must not be missing"),
+        ({"qid": lambda part: part.qid.astype(str)}, r"qid is \w+ in partition 1, but int64 in the frame"),
+        ({"query_weight": lambda part: np.arange(len(part))}, "no column|same for all documents|weights"),
+    ],
+)
+def test_partitions_that_are_wrong_say_so(client, stream, changed, message):
+    ranker, _ = learn(pr.SlamPerceptron(), [pr.QueryStream.from_frame(frame_of(stream))])
+    before = ranker.as_document()
+    parts = cut(stream, **changed)
+    if "query_weight" in changed:
+        parts = [part if "query_weight" in part else part.assign(query_weight=1) for part in parts]
+    with pytest.raises(ShardError, match=message):
+        learn(ranker, frames(parts), client)
+    assert ranker.as_document() == before
+
+
+def test_queries_of_other_types_are_found_in_two_partitions(stream):
+    whole = frame_of(stream)
+    parts = [whole.iloc[:410], whole.iloc[410:].assign(qid=whole.iloc[410:].qid.astype(str))]
+    with pytest.raises(ValueError, match=r"query '20' is in the partitions 0 and 1"):
+        learn(pr.SlamPerceptron(), frames(parts), assume_grouped=True)
+
+
+def test_features_of_another_width_in_a_later_part(client, stream):
+    whole = frame_of(stream)
+    parts = [whole.iloc[:400], whole.iloc[400:].assign(more=1.0)]
+    with pytest.raises(ValueError, match="shard 1 has 5 features, shard 0 has 4"):
+        learn(pr.SlamPerceptron(), frames(parts), client, assume_grouped=True)
+    parts = [whole.iloc[:400], whole.iloc[400:][list(reversed(whole.columns))]]
+    with pytest.raises(ValueError, match="shard 1 has features of other names"):
+        learn(pr.SlamPerceptron(), frames(parts), client, assume_grouped=True)
+
+
+def test_weights_and_ids_of_documents_come_along(client, stream):
+    weights = np.linspace(0.0, 2.0, len(stream))
+    weighted = pr.QueryStream(
+        stream.X,
+        stream.relevance,
+        stream.offsets,
+        qids=stream.qids,
+        docids=[f"d{n}" for n in range(stream.n_documents)],
+        weights=weights,
+    )
+    frame = dd.from_pandas(frame_of(weighted), npartitions=4, sort=False)
+    shards = _shards(frame)
+    order = {one: place for place, one in enumerate(stream.qids)}
+    for shard in shards:
+        places = [order[one] for one in shard.qids]
+        np.testing.assert_array_equal(shard.weights, weights[places])
+        ids = [f"d{n}" for place in places for n in range(stream.offsets[place], stream.offsets[place + 1])]
+        assert list(shard.docids) == ids
+    learned = learn(pr.ListwisePerceptron(), frame, client, epochs=2)
+    assert document(learned)["state"] == document(learn(pr.ListwisePerceptron(), shards, epochs=2))["state"]
+    assert (
+        document(learned)["state"]
+        != document(
+            learn(
+                pr.ListwisePerceptron(), _shards(dd.from_pandas(frame_of(stream), npartitions=4, sort=False)), epochs=2
+            )
+        )["state"]
+    )
+
+
+def test_a_frame_in_memory_is_refused_with_advice(client, stream):
+    with pytest.raises(TypeError, match=r"QueryStream.from_frame\(frame\)"):
+        learn(pr.SlamPerceptron(), frame_of(stream), client)
+
+
+def test_a_cluster_has_a_worker():
+    with pytest.raises(ValueError, match="n_workers must be"):
+        pr.distributed.local_cluster(0)
+
+
 def test_arrays(client, stream):
     chunks = (730,)
     qid = np.repeat(np.arange(len(stream)), np.diff(stream.offsets))
@@ -297,22 +404,46 @@ def test_what_workers_raise_reaches_the_client(client, stream):
     assert "in __iter__" in error.value.__notes__[0]
 
 
+def test_an_outcome_that_is_lost_before_it_is_fetched_is_made_again(processes, stream):
+    """Its worker dies when the shard is done, and the client is busy with another one."""
+    parts = shards_of(stream, 4)
+    expected = learn(pr.ListwisePerceptron(), parts)
+    killed = []
+
+    def kill(progress):
+        if not killed:
+            time.sleep(1.0)  # all shards are done by then
+            killed.extend(processes.run(os.getpid).values())
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.5)  # and the scheduler knows what it has lost
+
+    learned = learn(pr.ListwisePerceptron(), parts, processes, progress=kill, timeout=120)
+    assert killed
+    assert document(learned) == document(expected)
+
+
 @pytest.mark.deep
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(100))
 def test_kills_at_any_moment_change_nothing(processes, stream, seed):
+    """The run takes longer than a second, as its shards take their time, so that every kill is within it."""
     rng = np.random.default_rng(seed)
-    parts = [Slow(one, 0.2) for one in shards_of(stream, 6)]
+    parts = [Slow(one, 0.12) for one in shards_of(stream, 6)]
+    processes.wait_for_workers(2)
+    pids = list(processes.run(os.getpid).values())
+    killed = []
 
     def kill():
-        time.sleep(rng.uniform(0.0, 2.0))
-        pids = list(processes.run(os.getpid).values())
+        time.sleep(rng.uniform(0.0, 1.0))
         os.kill(pids[rng.integers(len(pids))], signal.SIGKILL)
+        killed.append(seed)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    learned = learn(pr.ListwisePerceptron(), parts, processes, epochs=4, timeout=120)
+    learned = learn(pr.ListwisePerceptron(), parts, processes, epochs=3, timeout=120)
+    assert killed
     killer.join()
-    assert document(learned) == document(learn(pr.ListwisePerceptron(), shards_of(stream, 6), epochs=4))
+    assert document(learned) == document(learn(pr.ListwisePerceptron(), shards_of(stream, 6), epochs=3))
 
 
 @pytest.mark.deep
@@ -321,6 +452,34 @@ def test_a_shard_that_kills_its_workers_is_given_up(processes, stream):
     with pytest.raises(ShardError, match=r"shard 1 \(stream 1\) was given up: the workers that had it were lost"):
         learn(ranker, [stream, Deadly(stream)], processes, timeout=120)
     assert ranker.n_queries == 0
+
+
+@pytest.mark.deep
+def test_workers_that_are_restarted_are_an_error_and_the_same_call_goes_on(processes, stream, tmp_path):
+    parts = shards_of(stream, 3)
+    expected = learn(pr.ListwisePerceptron(), parts, epochs=3)
+    restarting = threading.Thread(target=processes.restart)
+
+    def restart(progress):
+        if (progress.epoch, progress.done) == (1, 1):
+            restarting.start()
+
+    ranker = pr.ListwisePerceptron()
+    with pytest.raises(ShardError, match="checkpoint= keeps what was learned"):
+        learn(
+            ranker,
+            [Slow(one, 1.0) for one in parts],
+            processes,
+            epochs=3,
+            progress=restart,
+            checkpoint=tmp_path,
+            timeout=120,
+        )
+    restarting.join()
+    assert document(learn(pr.ListwisePerceptron(), parts, epochs=1)) == ranker.as_document()
+    slow = [Slow(one, 0.0) for one in parts]
+    again = learn(ranker, slow, processes, epochs=3, checkpoint=tmp_path, timeout=120)
+    assert document(again) == document(expected)
 
 
 @pytest.mark.deep

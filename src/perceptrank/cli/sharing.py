@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from perceptrank.measures import Measure
 
 LOCAL = "local"
+CONNECTS = 30  # seconds that a scheduler has to answer
 _ADDRESS = re.compile(r"\w+://.*|[\w.-]+:\d+|" + LOCAL)
 
 
@@ -72,7 +73,7 @@ class Cluster:
             raise ImportError("--dask needs the extra dask: pip install 'perceptrank[dask]'") from None
         if self.dask != LOCAL:
             try:
-                client = distributed.Client(self.dask, timeout=30)
+                client = distributed.Client(self.dask, timeout=CONNECTS)
             except (OSError, ValueError) as error:
                 raise OSError(f"there is no Dask scheduler at {self.dask}: {error}") from None
             with client:

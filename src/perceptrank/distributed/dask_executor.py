@@ -15,6 +15,7 @@ from perceptrank.distributed.errors import ClusterError, ShardError
 from perceptrank.distributed.executors import Result, Work
 from perceptrank.distributed.packing import pack, unpack
 from perceptrank.distributed.shards import shard_error
+from perceptrank.stream.validation import check_positive_whole
 
 try:
     import dask
@@ -25,6 +26,9 @@ except ImportError as error:
 
 _SHOWN = 5
 _LOOKS = 1.0  # seconds between two looks at whether there are workers
+_UNDERWAY = {"lost", "pending"}
+_FETCHES = 5.0  # seconds after which to look whether an outcome that does not arrive was lost
+_LOSSES = 10  # of the outcome of one shard
 _ANSWERS = 10.0  # seconds that a scheduler has to tell
 _PATIENCE = 10.0, 300.0  # seconds without any worker, before a warning and before an error
 _ENDED = {"closing", "closing_gracefully", "closed", "failed"}
@@ -42,9 +46,41 @@ def local_cluster(n_workers: int | None = None) -> Any:
     n_workers : int, optional
         Number of processes; default one per processor.
     """
+    if n_workers is not None:
+        check_positive_whole("n_workers", n_workers)
     environment = {name: value for name, value in dask.config.get(_SPAWNING).items() if not name.startswith("MALLOC")}
     with dask.config.set({_SPAWNING: environment}):
         return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
+
+
+class _LostError(Exception):
+    """A shard that was done, but whose outcome was lost with its worker."""
+
+
+class _Calls:
+    """The calls of a task for each shard."""
+
+    def __init__(self, client: Any, task: Work[Any], shards: Sequence[Any]) -> None:
+        self.client, self.of, self.shards, self.common = client, task.of, shards, pack(task)
+
+    def submit_all(self) -> list[Any]:
+        """Return the futures of all shards; those that Dask makes are made together, as they share what they need."""
+        if all(isinstance(shard, DelayedShard) for shard in self.shards):
+            futures: list[Any] = self.client.compute([self._part(number) for number in range(len(self.shards))])
+            return futures
+        return [self.submit(number) for number in range(len(self.shards))]
+
+    def submit(self, number: int) -> Any:
+        """Return a new future of a shard."""
+        shard = self.shards[number]
+        if isinstance(shard, DelayedShard):
+            return self.client.compute(self._part(number))
+        return self.client.submit(run_on_worker, self.common, pack(shard), self.of, number, shard.name, pure=False)
+
+    def _part(self, number: int) -> Any:
+        shard = self.shards[number]
+        call = delayed(run_part, pure=False)
+        return call(self.common, pack(shard.converter), self.of, number, shard.name, shard.part)
 
 
 class DaskExecutor:
@@ -66,19 +102,35 @@ class DaskExecutor:
 
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
         """Yield the number and outcome of each shard as it is done."""
-        futures = self._submit(task, shards)
+        calls = _Calls(self.client, task, shards)
         done: queue.Queue[Any] = queue.Queue()
-        numbers = {future.key: number for number, future in enumerate(futures)}
-        pending = dict(enumerate(futures))
+        pending = dict(enumerate(calls.submit_all()))
+        numbers = {future.key: number for number, future in pending.items()}
+        losses = dict.fromkeys(pending, 0)
         try:
-            for future in futures:
+            for future in pending.values():
                 future.add_done_callback(done.put)
+            del future  # so that workers forget outcomes
             while pending:
-                future = self._next(done, lambda: self._late(task.of, pending, shards))
-                number = numbers[future.key]
-                outcome: Result = self._result(f"{task.of} {number} ({shards[number].name})", number, future)
+                key = self._next(done, lambda: self._late(task.of, pending, shards)).key
+                number = numbers[key]
+                if number not in pending or pending[number].key != key:
+                    continue  # it was asked for anew
+                what = f"{task.of} {number} ({shards[number].name})"
+                try:
+                    outcome: Result = self._result(what, number, pending[number])
+                except _LostError:
+                    if self.client.status != "running":
+                        raise _gone(number, what, "lost") from None
+                    losses[number] += 1
+                    if losses[number] > _LOSSES:
+                        raise ShardError(number, f"{what} was given up: its outcome was lost again and again") from None
+                    # Dask runs it again, but its client may miss to hear of it: ask anew, for the same outcome.
+                    pending[number] = calls.submit(number)
+                    numbers[pending[number].key] = number
+                    pending[number].add_done_callback(done.put)
+                    continue
                 del pending[number]
-                futures[number] = None  # so that workers forget the outcome
                 yield number, outcome
         finally:
             if pending:
@@ -127,33 +179,17 @@ class DaskExecutor:
             return False
         return all(getattr(getattr(one, "status", None), "value", None) in _ENDED for one in keepers.values())
 
-    def _submit(self, task: Work[Any], shards: Sequence[Any]) -> list[Any]:
-        common, of = pack(task), task.of
-        if not all(isinstance(shard, DelayedShard) for shard in shards):
-            return [
-                self.client.submit(run_on_worker, common, pack(shard), of, number, shard.name, pure=False)
-                for number, shard in enumerate(shards)
-            ]
-        calls = [
-            delayed(run_part, pure=False)(common, pack(shard.converter), of, number, shard.name, shard.part)
-            for number, shard in enumerate(shards)
-        ]
-        futures: list[Any] = self.client.compute(calls)
-        return futures
-
     def _result(self, what: str, number: int, future: Any) -> Any:
         status = future.status
+        if status in _UNDERWAY:
+            raise _LostError
         if status == "finished":
             try:
-                return future.result()
-            except (CancelledError, AsyncCancelledError, OSError):
+                return self._fetched(what, future)
+            except (CancelledError, AsyncCancelledError):
                 status = "lost"
         if status != "error":
-            raise ShardError(
-                number,
-                f"{what} is {status}: the scheduler was restarted or closed; checkpoint= keeps "
-                "what was learned in the epochs before, and the same call goes on from there",
-            )
+            raise _gone(number, what, status)
         error = future.exception()
         if isinstance(error, ShardError):
             raise error
@@ -164,6 +200,24 @@ class DaskExecutor:
                 f"perhaps they had too little memory ({error})",
             ) from None
         raise ShardError(number, f"{what} failed: {type(error).__name__}: {error}") from error
+
+    def _fetched(self, what: str, future: Any) -> Any:
+        """Return the outcome of a future that is done; raise `_LostError` if the worker that had it was lost."""
+        start, seconds = time.monotonic(), _FETCHES
+        while True:
+            try:
+                return future.result(timeout=seconds)
+            except TimeoutError:
+                if future.status in _UNDERWAY:
+                    raise _LostError from None
+            except OSError:
+                raise _LostError from None
+            if self.timeout is not None and time.monotonic() > start + self.timeout:
+                raise TimeoutError(
+                    f"{what} is done, but its outcome did not arrive for {self.timeout:g} seconds. What was learned in "
+                    "the epochs before is kept"
+                )
+            seconds *= 2  # a large one takes longer to arrive, and begins again with every call
 
     def _late(self, of: str, pending: dict[int, Any], shards: Sequence[Any]) -> TimeoutError:
         places: dict[str, Any] = {}
@@ -182,6 +236,14 @@ class DaskExecutor:
 
     def __repr__(self) -> str:
         return f"DaskExecutor({self.client!r})"
+
+
+def _gone(number: int, what: str, status: str) -> ShardError:
+    return ShardError(
+        number,
+        f"{what} is {status}: the scheduler was restarted or closed; checkpoint= keeps what was learned in the epochs "
+        "before, and the same call goes on from there",
+    )
 
 
 def run_on_worker(task: bytes, shard: bytes, of: str, number: int, name: str) -> Any:

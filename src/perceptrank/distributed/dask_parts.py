@@ -110,15 +110,35 @@ def shuffled(frame: Any, qid: str, n: int) -> Any:
     import dask.dataframe as dd
     from dask import delayed
 
-    placed = [delayed(_with_places)(part, number) for number, part in enumerate(frame.to_delayed())]
-    meta = _with_places(frame._meta, 0)
+    kind = frame._meta[qid].dtype
+    placed = [delayed(_with_places)(part, number, qid, kind) for number, part in enumerate(frame.to_delayed())]
+    meta = _with_places(frame._meta, 0, qid, kind)
     whole = dd.from_delayed(placed, meta=meta, verify_meta=False)
     # By plain tasks, which Dask runs again like any other if a worker is lost, and any scheduler runs.
     return whole.shuffle(on=qid, npartitions=n, shuffle_method="tasks")
 
 
-def _with_places(frame: Any, partition: int) -> Any:
-    return frame.assign(**{_ORDER: np.arange(len(frame), dtype=np.int64) + partition * _MOST_ROWS})
+def _with_places(frame: Any, partition: int, qid: str, kind: Any) -> Any:
+    places = np.arange(len(frame), dtype=np.int64) + partition * _MOST_ROWS
+    return frame.assign(**{qid: _of_kind(frame[qid], kind, partition), _ORDER: places})
+
+
+def _of_kind(queries: Any, kind: Any, partition: int) -> Any:
+    """Return ids in the type that the frame promises: a shuffle would send 7 and "7" to different partitions."""
+    found = queries.dtype
+    if found == kind or len(queries) == 0:
+        return queries
+    is_text = [not isinstance(one, np.dtype) or one.kind == "O" for one in (found, kind)]
+    if all(is_text):
+        return queries.astype(kind)
+    if not any(is_text):
+        if queries.isna().any():
+            return queries  # which is refused where the queries are read
+        if (queries.astype(kind) == queries).all():
+            return queries.astype(kind)
+    raise TypeError(
+        f"{queries.name} is {found} in partition {partition}, but {kind} in the frame: make all partitions of one type"
+    )
 
 
 def _check_grouped(parts: list[Any], qid: str) -> None:
@@ -126,15 +146,16 @@ def _check_grouped(parts: list[Any], qid: str) -> None:
     import dask
     from dask import delayed
 
-    seen: dict[Any, int] = {}
+    seen: dict[str, int] = {}  # as text: 7, 7.0 and '7' are one query in different types
     for number, found in enumerate(dask.compute(*[delayed(_queries_of)(part, qid) for part in parts])):
-        for one in found:
-            if one in seen:
+        for given in found:
+            one = int(given) if isinstance(given, float) and given.is_integer() else given
+            if str(one) in seen:
                 raise ValueError(
-                    f"query {one!r} is in the partitions {seen[one]} and {number}: leave out assume_grouped=True, "
+                    f"query {one!r} is in the partitions {seen[str(one)]} and {number}: leave out assume_grouped=True, "
                     "for a shuffle that brings queries together"
                 )
-            seen[one] = number
+            seen[str(one)] = number
 
 
 def _queries_of(frame: Any, qid: str) -> list[Any]:

@@ -153,6 +153,10 @@ def as_shards(parts: Any, shards: int | None = None, options: dict[str, Any] | N
     """Return the shards of files or streams; see `learn`."""
     if isinstance(parts, (str, os.PathLike, QueryStream)):
         parts = [parts]
+    if hasattr(parts, "columns"):
+        raise TypeError(
+            "parts must be files, streams or a Dask collection: make a stream, QueryStream.from_frame(frame)"
+        )
     if not isinstance(parts, Iterable):
         raise TypeError(f"parts must be files, streams or a Dask collection, got {type(parts).__name__}")
     found = list(parts)
