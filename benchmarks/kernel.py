@@ -47,7 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
-    rows = [row for shape in SHAPES for policy in ("forgetron", "random") for row in measure(*shape, policy)]
+    rows = [row for shape in SHAPES for policy in ("merge", "forgetron", "random") for row in measure(*shape, policy)]
     ratios.show(rows, as_json=asked.json)
 
 
