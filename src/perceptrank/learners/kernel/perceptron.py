@@ -150,9 +150,9 @@ class KernelPerceptron(KernelGuarantees, Learner):
     P. Zhao, J. Wang, P. Wu, R. Jin and S. C. H. Hoi, "Fast Bounded Online Gradient Descent Algorithms for Scalable
     Kernel-Based Online Learning".
 
-    >>> ranker = KernelPerceptron(rule="minimax", linear=0, transforms=None)  # the first feature should be far from 0
+    >>> ranker = KernelPerceptron(rule="minimax", linear=0, relative_width=1, transforms=None)
     >>> for x in ([[1.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [0.0, 0.0]]):
-    ...     ranker.learn_one(x, [1, 0])
+    ...     ranker.learn_one(x, [1, 0])  # the first feature should be far from 0
     True
     True
     >>> ranker.rank([[0.1, 0.0], [-2.0, 0.0], [2.0, 0.0]]), ranker.n_supports
