@@ -11,7 +11,7 @@ from support.strategies import examples, streams
 
 import perceptrank as pr
 from perceptrank.kernels.chance import noise
-from perceptrank.learners.kernel.values import gaussian_values
+from perceptrank.learners.kernel.values import gaussian_values, laplacian_values
 
 POLICIES = {
     "exact": {"policy": "exact", "budget": None},
@@ -360,6 +360,17 @@ def test_values_are_those_of_the_library(seed):
     np.testing.assert_allclose(found, np.exp(t), rtol=4e-16)
 
 
+@pytest.mark.parametrize("fill", [gaussian_values, laplacian_values])
+def test_values_do_not_depend_on_how_many_there_are(fill):
+    rng = np.random.default_rng(9)
+    products, norms, others = rng.normal(size=(3, 67)), 3 + rng.random(3), 3 + rng.random(67)
+    fill(0.3, norms, others, whole := products.copy())
+    for start, n in ((0, 1), (5, 2), (11, 3), (20, 7), (30, 13), (1, 66)):
+        part = np.ascontiguousarray(products[1:, start : start + n])
+        fill(0.3, norms[1:], others[start : start + n], part)
+        assert np.array_equal(part, whole[1:, start : start + n])
+
+
 def test_what_the_kernel_sees_does_not_depend_on_where_documents_are():
     stream = separated(5)
     moved = stream.with_features(stream.X + 1e6)
@@ -437,15 +448,71 @@ def test_what_it_does_not_have_or_take():
         ({"masses": [-1.0]}, "masses must not be negative"),
         ({"width": 0.0}, "width must be positive"),
         ({"width": 1e200}, "width must be from"),
+        ({"lost": -1.0}, "lost and shrunk must not be negative"),
+        ({"scales": [2.0]}, "scales must be at most 1"),
+        ({"products": []}, "products must be there"),
+        ({"spent": 1e9}, "spent must be at most"),
+        ({"documents": [1e200] * 12}, "documents are too large"),
+        (
+            {"coefficients": [1.0] * 4, "totals": [1.0] * 4, "documents": [1.0] * 24, "sizes": [4]},
+            "more than the budget",
+        ),
     ],
 )
 def test_damaged_models_are_refused(damage, message):
-    learner = pr.KernelPerceptron(rule="minimax", budget=2)
+    learner = pr.KernelPerceptron(rule="minimax", policy="forgetron", budget=2)
     learner.learn(separated(7))
     document = learner.as_document()
     document["state"]["kernel"] |= damage
     with pytest.raises(ValueError, match=message):
         pr.KernelPerceptron.from_document(document)
+
+
+JUNK = [None, True, -1, 0.5, 2**60, 10**400, float("nan"), float("inf"), 1e300, "x", [], {}, [None], [[1.0]], [1.0] * 7]
+
+
+def damaged_entries(kept):
+    """The kernel's part of a state, wrong in one place each."""
+    for name, value in kept.items():
+        yield f"no {name}", {key: one for key, one in kept.items() if key != name}
+        for junk in JUNK:
+            yield f"{name}={str(junk)[:9]}", kept | {name: junk}
+        if isinstance(value, list) and value:
+            yield f"{name} too short", kept | {name: value[:-1]}
+            yield f"{name} too long", kept | {name: [*value, value[0]]}
+            yield f"{name} in rows", kept | {name: [value]}
+            for junk in (None, "1", True, float("nan"), float("inf"), 10**400, 1e200, -1e9):
+                yield f"{name}[0]={junk}", kept | {name: [junk, *value[1:]]}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_damaged_states_are_refused_or_harmless(policy, tmp_path):
+    """A file that is wrong somewhere is no model, or one that ranks and learns on within its budget."""
+    learner = pr.KernelPerceptron(**({"budget": 14} | POLICIES[policy]))
+    learner.learn(stream := separated(13, 12))
+    path, refused = tmp_path / "m.json", 0
+    learner.save(path)
+    written = json.loads(path.read_text())
+    for what, kept in damaged_entries(written["state"]["kernel"]):
+        path.write_text(json.dumps(written | {"state": written["state"] | {"kernel": kept}}))
+        try:
+            model = pr.load(path)
+        except pr.FormatError:
+            refused += 1
+            continue
+        shapes = "=", " too", " in"  # of what is wrong in other places, some is only another number
+        arrays = [name + how for name in ("documents", "sizes", "center", "coefficients", "totals") for how in shapes]
+        assert not what.startswith(("no ", *arrays)) or what == "no lost", what
+        try:
+            scores = model.scores(stream)
+            model.learn(stream)
+        except ValueError as error:
+            assert "overflow" in str(error), what  # noqa: PT017
+            continue
+        assert np.isfinite(scores).all(), what
+        assert model.n_supports <= (model.budget or np.inf), what
+        assert model.n_supports == len(model.dual_coef_) == len(model.supports_), what
+    assert refused > 150
 
 
 def test_it_learns_what_is_not_linear():

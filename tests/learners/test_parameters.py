@@ -119,6 +119,8 @@ FIXED = [
             "rule": "minimax",
             "kernel": "polynomial",
             "width": 2.0,
+            "relative_width": 2.0,
+            "linear": 1.0,
             "degree": 3,
             "budget": 50,
             "policy": "bogd",

@@ -135,7 +135,7 @@ def _play_budget(
         outcome = (
             "the learner has come to rank all of them right"
             if game.is_beaten
-            else "the learner forgets one for each that it learns, and would go on losing"
+            else "of one of them the learner stores no document, and it would go on losing"
         )
         print(f"the mean of all {budget + 1:,} features ranks all {budget + 1:,} queries with that margin: {outcome}")
 

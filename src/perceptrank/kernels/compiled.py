@@ -38,6 +38,9 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 # Sums may be reordered so that they use the whole vector unit; NaN and infinity keep their meaning.
 REORDERED_SUMS = {"reassoc", "nsz", "contract", "arcp"}
 
+# Products may be added without rounding them first. Unlike sums in any order, x + c - c is left as it is.
+FUSED = {"contract"}
+
 # For loops over values already known to be numbers.
 NO_NAN = {"nnan", "nsz"}
 
@@ -86,6 +89,16 @@ def helper(function: Kernel) -> Kernel:
 def helper_inlined(function: Kernel) -> Kernel:
     """As `helper`, for short ones with many arguments: passing them would take longer than the work itself."""
     return _compile(function, helps=True, forceinline=True)
+
+
+def compiled_fused(function: Kernel) -> Kernel:
+    """As `compiled`, with products and sums in one instruction; what it calls must be inlined and fused as well."""
+    return _compile(function, fastmath=FUSED)
+
+
+def helper_fused(function: Kernel) -> Kernel:
+    """As `helper_inlined`, with products and sums in one instruction."""
+    return _compile(function, helps=True, fastmath=FUSED, forceinline=True)
 
 
 def helper_sums(function: Kernel) -> Kernel:

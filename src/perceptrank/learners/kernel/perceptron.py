@@ -8,7 +8,13 @@ import numpy as np
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.learners.kernel.guarantees import KernelGuarantees
-from perceptrank.learners.kernel.policies import Values, forget_oldest, make_room_by_chance, merge_into_nearest
+from perceptrank.learners.kernel.policies import (
+    SPENDING,
+    Values,
+    forget_oldest,
+    make_room_by_chance,
+    merge_into_nearest,
+)
 from perceptrank.learners.kernel.rules import ROWS, listwise_rule, minimax_rule, slam_rule
 from perceptrank.learners.kernel.supports import KernelState
 from perceptrank.learners.kernel.values import (
@@ -144,9 +150,9 @@ class KernelPerceptron(KernelGuarantees, Learner):
     P. Zhao, J. Wang, P. Wu, R. Jin and S. C. H. Hoi, "Fast Bounded Online Gradient Descent Algorithms for Scalable
     Kernel-Based Online Learning".
 
-    >>> ranker = KernelPerceptron(rule="minimax", linear=0, transforms=None)  # the first feature should be far from 0
+    >>> ranker = KernelPerceptron(rule="minimax", linear=0, relative_width=1, transforms=None)
     >>> for x in ([[1.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [0.0, 0.0]]):
-    ...     ranker.learn_one(x, [1, 0])
+    ...     ranker.learn_one(x, [1, 0])  # the first feature should be far from 0
     True
     True
     >>> ranker.rank([[0.1, 0.0], [-2.0, 0.0], [2.0, 0.0]]), ranker.n_supports
@@ -250,6 +256,12 @@ class KernelPerceptron(KernelGuarantees, Learner):
             raise ValueError("weights must be 0 with linear=0")
         if state.width and not SMALLEST_WIDTH <= state.width <= LARGEST_WIDTH:
             raise ValueError(f"width must be from {SMALLEST_WIDTH:g} to {LARGEST_WIDTH:g}, got {state.width}")
+        if state.width == 0.0 and (state.weights.any() or state.center.any()):
+            raise ValueError("weights and center must be 0 while there is no width")
+        if len(state.supports.products) != (state.supports.n_units if self.policy == "forgetron" else 0):
+            raise ValueError('products must be there for each pair of units with policy="forgetron", and only then')
+        if self.policy == "forgetron" and state.spent > SPENDING * float(state.tally[MASS]) * (1 + 1e-9) + 1e-9:
+            raise ValueError(f"spent must be at most {SPENDING} of the mass, got {state.spent}")
 
     # Learning
 
@@ -259,13 +271,15 @@ class KernelPerceptron(KernelGuarantees, Learner):
         assert isinstance(state, KernelState)
         n, n_documents, largest = len(offsets) - 1, len(relevance), float(state.tally[LARGEST_WEIGHT])
         longest = n_documents if n == 1 else int(np.diff(offsets).max())
-        scores = np.zeros(2 * n_documents)
+        scores, room = np.zeros(2 * n_documents), np.empty(0)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for q in range(n):
                 rows = slice(offsets[q], offsets[q + 1])
                 here = slice(n_documents + offsets[q], n_documents + offsets[q + 1])
+                needed = longest * len(state.supports)
+                room = room if room.size >= needed else np.empty(max(needed, longest * (self.budget or 0)))
                 if not self._learn_round(
-                    state, X[rows], relevance[rows], longest, scores[rows], scores[here], masses, q
+                    state, X[rows], relevance[rows], longest, scores[rows], scores[here], masses, q, room
                 ):
                     return q
         if not self.average:
@@ -286,13 +300,15 @@ class KernelPerceptron(KernelGuarantees, Learner):
         by_current: Floats,
         masses: Floats,
         q: int,
+        room: Floats,
     ) -> bool:
         """Score a query and learn from it; return whether all numbers were valid."""
         X, norms = self._placed(state, X)
         if not (norms <= LARGEST_SQUARED_NORM).all():
             return False
         supports = state.supports
-        values = self._values(state)(X, norms, supports.X, supports.norms)
+        found = room[: len(X) * len(supports)].reshape(len(X), len(supports))
+        values = self._values(state)(X, norms, supports.X, supports.norms, found)
         if not self._score(state, X, values, by_current, by_mean):
             return False
         floats, ints, _ = borrow_scratch(longest, 0, ROWS[0] + 2, ROWS[1], 0)
@@ -357,7 +373,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
         added = shares * mass
         if self.policy == "merge" and len(supports) + len(moved) > budget:
             lengths = squared_lengths(supports.norms, state.width, int(self.degree)) if self._grows else None
-            merge_into_nearest(state, values[moved], lengths, added, inner * mass * mass, self._values(state))
+            merge_into_nearest(state, moved, values, lengths, added, inner * mass * mass, self._values(state))
         elif self.policy == "forgetron":
             # The proof counts a pair once for each grade between its documents.
             grades = relevance > 0 if self._judge[0] else relevance
@@ -416,8 +432,10 @@ class KernelPerceptron(KernelGuarantees, Learner):
         """Return the function that computes values of the kernel for all pairs of two lists of documents."""
         kind, width, degree = KERNELS[self.kernel], state.width or 1.0, int(self.degree)
 
-        def values(X: FloatRows, norms: Floats, others: FloatRows, other_norms: Floats) -> FloatRows:
-            found: FloatRows = X @ others.T
+        def values(
+            X: FloatRows, norms: Floats, others: FloatRows, other_norms: Floats, out: FloatRows | None = None
+        ) -> FloatRows:
+            found: FloatRows = np.matmul(X, others.T, out=out)
             if kind == GAUSSIAN:
                 gaussian_values(0.5 / width / width, norms, other_norms, found)
             elif kind == LAPLACIAN:

@@ -11,13 +11,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from perceptrank.kernels.arrays import FloatRows, Floats
+from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.chance import noise
 from perceptrank.learners.kernel.supports import KernelState
 from perceptrank.learners.tally import MASS, UPDATES
 
 # Kernel values of all pairs of two lists of documents, given with their squared norms.
-Values: TypeAlias = Callable[[FloatRows, Floats, FloatRows, Floats], FloatRows]
+Values: TypeAlias = Callable[..., FloatRows]
 
 SPENDING = 15 / 32  # of the weight moved, at most, may the Forgetron spend on removals
 SMALLEST_ALLOWED = 1e-100  # where rounding leaves nothing to spend
@@ -45,19 +45,25 @@ def make_room_by_chance(state: KernelState, needed: int, budget: int, seed: int,
 
 
 def merge_into_nearest(
-    state: KernelState, values: FloatRows, lengths: Floats | None, added: Floats, own: float, values_of: Values
+    state: KernelState,
+    moved: Ints,
+    values: FloatRows,
+    lengths: Floats | None,
+    added: Floats,
+    own: float,
+    values_of: Values,
 ) -> None:
     """Project the images of new documents onto those of the nearest supports, whose coefficients change.
 
-    `values` are those of the kernel, a row per document, `added` the documents' coefficients, `own` the squared length
-    of what they add, and `lengths` the squared lengths of the images of supports, None if they are 1. What the
-    projection of their sum loses is measured: certificates need it.
+    `values` are those of the kernel, a row per document of the query, `moved` the rows of those with coefficients,
+    which are `added`, `own` the squared length of what these add, and `lengths` the squared lengths of the images of
+    supports, None if they are 1. What the projection of their sum loses is measured: certificates need it.
     """
-    supports, rows = state.supports, np.arange(len(values))
-    nearest = np.argmax(values if lengths is None else values * (values / lengths), axis=1)
-    shares = values[rows, nearest] if lengths is None else values[rows, nearest] / lengths[nearest]
+    supports = state.supports
+    nearest = np.argmax(values if lengths is None else values * (values / lengths), axis=1)[moved]
+    shares = values[moved, nearest] if lengths is None else values[moved, nearest] / lengths[nearest]
     merged, near, norms = added * shares, supports.X[nearest], supports.norms[nearest]
-    across = float(added @ (values[:, nearest] @ merged))
+    across = float(added @ (values[moved[:, None], nearest] @ merged))
     kept = float(merged @ (values_of(near, norms, near, norms) @ merged))
     state.lost += math.sqrt(max(0.0, own - 2 * across + kept))
     coefficients = supports.coefficients.copy()

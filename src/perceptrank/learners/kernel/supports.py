@@ -9,18 +9,20 @@ from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.learners.kernel.values import squared_norms
 from perceptrank.learners.starting import NO_SIGNS
 from perceptrank.learners.state import State
+from perceptrank.learners.tally import LARGEST_SQUARED_NORM
 from perceptrank.stream.memory import check_room
 
 _NONE: Floats = np.empty(0)
 _NO_UNITS: Ints = np.empty(0, np.int64)
 _FIRST_ROOM = 64
+_LARGEST = 1e100  # in a file: squares, and sums of them, are numbers
 
 
 class Supports:
     """Documents, one coefficient each, the oldest first; those that one query added are a unit.
 
-    Copies share arrays. Rows are added in place only behind those that are in use, and only by the copy that made the
-    room for them; all else makes new arrays. So a copy costs nothing, and none changes another.
+    Copies share arrays. Documents are added and removed in place only by the one that made the room for them, and has
+    not been copied since; all else makes new arrays. So a copy costs nothing, and none changes another.
 
     Attributes
     ----------
@@ -67,7 +69,7 @@ class Supports:
         copied = Supports.__new__(Supports)
         for name in Supports.__slots__:
             setattr(copied, name, getattr(self, name))
-        copied._is_own = False
+        self._is_own = copied._is_own = False
         return copied
 
     def add(self, rows: FloatRows, norms: Floats, coefficients: Floats, mass: float, scale: float, most: int) -> None:
@@ -105,9 +107,11 @@ class Supports:
     def remove(self, unit: int, n_units: int = 1) -> None:
         """Remove a unit, or several that follow each other."""
         gone, units, n = self.rows_of(unit, n_units), slice(unit, unit + n_units), len(self)
-        room, norms, left = np.empty_like(self._room), np.empty_like(self._norms), n - (gone.stop - gone.start)
-        room[: gone.start], room[gone.start : left] = self.X[: gone.start], self.X[gone.stop :]
-        norms[: gone.start], norms[gone.start : left] = self.norms[: gone.start], self.norms[gone.stop :]
+        room, norms, left = self._room, self._norms, n - (gone.stop - gone.start)
+        if not self._is_own:
+            room, norms = np.empty_like(room), np.empty_like(norms)
+            room[: gone.start], norms[: gone.start] = self._room[: gone.start], self._norms[: gone.start]
+        room[gone.start : left], norms[gone.start : left] = self._room[gone.stop : n], self._norms[gone.stop : n]
         self._room, self._norms, self._is_own = room, norms, True
         self.coefficients, self.totals = np.delete(self.coefficients, gone), np.delete(self.totals, gone)
         self.sizes = np.delete(self.sizes, units)
@@ -140,6 +144,8 @@ class Supports:
         supports._room = finite_numbers("documents", plain["documents"], n * n_features).reshape(n, n_features)
         supports._norms = np.empty(n)
         squared_norms(supports._room, supports._norms)
+        if not (supports._norms <= LARGEST_SQUARED_NORM).all():
+            raise ValueError("documents are too large: their squared norms overflow")
         supports.coefficients = finite_numbers("coefficients", plain["coefficients"], n)
         supports.totals = finite_numbers("totals", plain["totals"], n)
         supports.sizes = np.array([whole_number("sizes", size) for size in plain["sizes"]], np.int64)
@@ -147,11 +153,15 @@ class Supports:
             raise ValueError(f"sizes must be positive and add up to the number of supports, {n}")
         for name in ("masses", "scales"):
             values = finite_numbers(name, plain[name], n_units)
-            if (values < 0).any():
-                raise ValueError(f"{name} must not be negative")
+            if (values < 0).any() or (values > _LARGEST).any():
+                raise ValueError(f"{name} must not be negative, nor above {_LARGEST:g}")
             setattr(supports, name, values)
-        if plain["products"]:
+        if (supports.scales > 1).any():
+            raise ValueError("scales must be at most 1")
+        if plain["products"] != []:
             products = finite_numbers("products", plain["products"], n_units**2)
+            if (np.abs(products) > _LARGEST).any():
+                raise ValueError(f"products must be from {-_LARGEST:g} to {_LARGEST:g}")
             supports.products = products.reshape(n_units, n_units)
         return supports
 

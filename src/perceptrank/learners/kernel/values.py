@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats
-from perceptrank.kernels.compiled import compiled, compiled_sums, helper_inlined
+from perceptrank.kernels.compiled import compiled, compiled_fused, compiled_sums, helper_fused
 
 GAUSSIAN, LAPLACIAN, POLYNOMIAL = range(3)
 KERNELS = {"gaussian": GAUSSIAN, "laplacian": LAPLACIAN, "polynomial": POLYNOMIAL}
@@ -23,7 +23,7 @@ _FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(14))
 _P0, _P1, _P2, _P3, _P4, _P5, _P6, _P7, _P8, _P9, _P10, _P11, _P12, _P13 = _FACTORIALS
 
 
-@helper_inlined
+@helper_fused
 def exponential(t: float) -> float:
     """Return exp(t) for t <= 0, to about the last bit; 0 below -708."""
     clamped = t if t > _LEAST else _LEAST
@@ -47,7 +47,7 @@ def exponential(t: float) -> float:
     return p * power if t > _LEAST else 0.0 * t
 
 
-@compiled
+@compiled_fused
 def gaussian_values(scale: float, norms: Floats, support_norms: Floats, products: FloatRows) -> None:
     """Replace inner products by exp(-scale |x - y|^2)."""
     for i in range(products.shape[0]):
@@ -57,7 +57,7 @@ def gaussian_values(scale: float, norms: Floats, support_norms: Floats, products
             row[j] = exponential(-scale * (squared if squared > 0.0 else 0.0 * squared))
 
 
-@compiled
+@compiled_fused
 def laplacian_values(scale: float, norms: Floats, support_norms: Floats, products: FloatRows) -> None:
     """Replace inner products by exp(-scale |x - y|)."""
     for i in range(products.shape[0]):
