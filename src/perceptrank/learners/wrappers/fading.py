@@ -86,7 +86,7 @@ class Fading(StepWrapper):
 
     @property
     def ranks_with(self) -> str:
-        """What ranks the next query: the "mean" of iterates that fade, or the "current" weights."""
+        """The weights that rank the next query: the "mean" of iterates that fade, or the "current" ones."""
         return self._ranks_with(self._learned())
 
     def _pass(
