@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 
 import numpy as np
+import psycopg
 import pytest
 
 import perceptrank as pr
@@ -82,13 +83,16 @@ class Load:
             one.join()
 
 
-def events_in(folder):
+def events_in(folder, database=None):
     """Event ids of all answers in the log, by number of their entries."""
-    connection = sqlite3.connect(f"file:{folder / 'default' / 'log.sqlite'}?mode=ro", uri=True)
-    entries = [
-        (number, decode(record)) for number, record in connection.execute("SELECT sequence, record FROM entries")
-    ]
+    if database is None:
+        connection = sqlite3.connect(f"file:{folder / 'default' / 'log.sqlite'}?mode=ro", uri=True)
+        found = connection.execute("SELECT sequence, record FROM entries").fetchall()
+    else:
+        connection = psycopg.connect(database)
+        found = connection.execute("SELECT sequence, record FROM perceptrank.entries ORDER BY sequence").fetchall()
     connection.close()
+    entries = [(number, decode(record)) for number, record in found]
     return {number: entry.event_id for number, entry in entries if isinstance(entry, AnswerEntry)}
 
 
@@ -103,30 +107,31 @@ def kill_after(running, load, n_answers, seconds):
         running.end(signal.SIGKILL)
 
 
-def check_kills(nursery, folder, n_kills, seed, most=40):
+def check_kills(nursery, folder, n_kills, seed, most=40, database=None):
     """Kill a service so many times; compare with what the clients know, and with an offline pass over that."""
     load, chance = Load(), random.Random(seed)
     model = pr.ListwisePerceptron()
     learned = 0
     for _ in range(n_kills):
-        running = nursery.start(folder, snapshot_answers=chance.choice([3, 20, 10**6]), snapshot_seconds=0.3)
+        snapshot_answers = chance.choice([3, 20, 10**6])
+        running = nursery.start(folder, database=database, snapshot_answers=snapshot_answers, snapshot_seconds=0.3)
         moment = chance.randrange(most), chance.uniform(0.0, 0.02)
         load.fatal = len(load.acknowledged) + moment[0] if chance.random() < 0.7 else None
         load.run(running, partial(kill_after, running, load, *moment))
-        logged = events_in(folder)
+        logged = events_in(folder, database)
         for event_id, sequence in load.acknowledged.items():
             assert logged.get(sequence) == event_id, f"{event_id} was acknowledged and is lost"
         for sequence in sorted(logged)[learned:]:
             X, grades = load.sent[logged[sequence]]
             model.learn_one(Columns(X, NAMES), grades)
         learned = len(logged)
-        again = nursery.start(folder)
+        again = nursery.start(folder, database=database)
         with pr.Client(again.url) as client:
             served = client.model()
         again.end(chance.choice([signal.SIGKILL, signal.SIGTERM]))
         assert json.dumps(served.as_document()) == json.dumps(model.as_document())
     assert len(load.acknowledged) > 5 * n_kills
-    (found,) = verify(folder)
+    (found,) = verify(folder, database)
     assert found.problems == ()
     assert found.answers == learned
     return len(load.acknowledged)
@@ -134,6 +139,17 @@ def check_kills(nursery, folder, n_kills, seed, most=40):
 
 def test_kills_lose_nothing_that_was_acknowledged(nursery, tmp_path):
     check_kills(nursery, tmp_path, 10, seed=1)
+
+
+def test_kills_lose_nothing_that_was_acknowledged_by_postgresql(nursery, tmp_path, database):
+    check_kills(nursery, tmp_path, 5, seed=2, database=database)
+
+
+@pytest.mark.deep
+def test_many_kills_lose_nothing_that_was_acknowledged_by_postgresql(nursery, tmp_path, database):
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
+    check_kills(nursery, tmp_path, 100, seed, database=database)
 
 
 @pytest.mark.deep

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import perceptrank as pr
+import perceptrank.serve.postgres_log  # so that forks need not
 from perceptrank.serve.access import Access
 from perceptrank.serve.http_app import Limits, make_app
 from perceptrank.serve.running import listen, run
@@ -19,11 +20,12 @@ from perceptrank.serve.service import Service
 from perceptrank.serve.settings import Settings
 
 
-def serve(folder, settings, limits, models):
+def serve(folder, settings, limits, models, database):
     """Serve a folder, and tell the port."""
     access = Access(Path(folder))
     listening = listen("127.0.0.1", 0, access)
-    with Service(folder, {name: name and make() for name, make in models.items()}, Settings(**settings)) as service:
+    made = {name: name and make() for name, make in models.items()}
+    with Service(folder, made, Settings(**settings), database=database) as service:
         told = {"pid": os.getpid(), "port": listening.getsockname()[1]}
         app = make_app(service, access, Limits(**limits))
         run(app, listening, lambda: print(json.dumps(told), flush=True))
@@ -48,7 +50,7 @@ def main():
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             status = 1
             try:
-                serve(asked["folder"], asked["settings"], asked["limits"], models)
+                serve(asked["folder"], asked["settings"], asked["limits"], models, asked["database"])
                 status = 0
             except Exception as error:
                 print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)

@@ -30,6 +30,14 @@ def serve(
             metavar="DIR", envvar="PERCEPTRANK_DATA", help="Folder of the logs and snapshots; made if it is not there."
         ),
     ] = Path("perceptrank-data"),
+    database: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="PERCEPTRANK_DATABASE",
+            help="PostgreSQL database that has the logs, postgresql://…; by default, SQLite files in the folder do.",
+        ),
+    ] = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, envvar="PERCEPTRANK_PORT", help="Port to listen at; 0 takes any.")
     ] = 8080,
@@ -64,7 +72,7 @@ def serve(
     """
     _check_installed()
     if verify is not None:
-        raise typer.Exit(_verify(verify, as_json=as_json))
+        raise typer.Exit(_verify(verify, database, as_json=as_json))
     from perceptrank.serve.access import Access
 
     if add_token is not None:
@@ -78,7 +86,10 @@ def serve(
 
     access = Access(data)
     models = _models(model or [])
-    with listen(host, port, access) as listening, Service(data, models, check_all=not quick_start) as service:
+    with (
+        listen(host, port, access) as listening,
+        Service(data, models, check_all=not quick_start, database=database) as service,
+    ):
         for one in service.rankers.values():
             for message in one.messages:
                 complain(f"warning: {message}")
@@ -112,12 +123,12 @@ def _models(given: list[str]) -> "dict[str, pr.Learner | None]":
     return found
 
 
-def _verify(folder: Path, *, as_json: bool) -> int:
+def _verify(folder: Path, database: str | None, *, as_json: bool) -> int:
     from dataclasses import asdict
 
     from perceptrank.serve.verification import verify
 
-    found = verify(folder)
+    found = verify(folder, database)
     if as_json:
         print_json({"rankers": [asdict(one) | {"is_sound": one.is_sound} for one in found]})
     else:

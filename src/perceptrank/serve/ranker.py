@@ -26,7 +26,8 @@ from perceptrank.serve.errors import (
     ServiceError,
     UnknownError,
 )
-from perceptrank.serve.log import Addition, Log, Row, damaged
+from perceptrank.serve.log import Addition, Row, damaged
+from perceptrank.serve.logs import open_log
 from perceptrank.serve.rankings import Rankings
 from perceptrank.serve.records import (
     AnswerEntry,
@@ -54,6 +55,7 @@ from perceptrank.serve.submissions import (
 )
 
 _TICK = 0.2  # seconds between looks at whether a snapshot is due
+_LOOK = 1.0  # seconds between looks at whether the log is still there
 
 
 class Ranked(NamedTuple):
@@ -85,6 +87,8 @@ class Ranker:
         Limits and intervals.
     check_all : bool
         Check the whole log at the start, not only what came after the newest snapshot.
+    database : str, optional
+        Address of the PostgreSQL database that has the log; by default, an SQLite file in the folder has it.
 
     Attributes
     ----------
@@ -95,7 +99,13 @@ class Ranker:
     """
 
     def __init__(
-        self, folder: Path, model: Learner | None = None, settings: Settings | None = None, *, check_all: bool = True
+        self,
+        folder: Path,
+        model: Learner | None = None,
+        settings: Settings | None = None,
+        *,
+        check_all: bool = True,
+        database: str | None = None,
     ) -> None:
         self.folder, self.settings = folder, settings or Settings()
         self.messages: list[str] = []
@@ -103,7 +113,8 @@ class Ranker:
         self.snapshot_problem = ""
         (folder / "versions").mkdir(parents=True, exist_ok=True)
         self._snapshots = Snapshots(folder / "versions")
-        self._log = Log(folder / "log.sqlite")
+        self._log = open_log(folder, database)
+        self.messages += getattr(self._log, "warnings", ())
         try:
             self._current = self._recovered(check_all)
             if self._current is None:
@@ -339,8 +350,7 @@ class Ranker:
                     self._carry_out(item)
                 else:
                     is_last = item.is_last
-                    if self.problem:
-                        self._try_again()
+                    self._try_again()
                     item.future.set_result(None)
             self._attempt(answers)
 
@@ -363,12 +373,13 @@ class Ranker:
         entries: list[Entry] = []
         outcomes: list[tuple[Answer, Acknowledgement | ServiceError]] = []
         new: dict[str, tuple[int, bytes]] = {}
+        before = self._log.find_events([one.entry.event_id for one in answers])
         current = self.current
         names, n_features, end = current.names, current.n_features, current.version
         for one in answers:
             entry = in_order(one, names)
             digest, width = digest_of(entry), entry.X.shape[1]
-            if (used := new.get(entry.event_id) or self._log.find_event(entry.event_id)) is not None:
+            if (used := new.get(entry.event_id) or before.get(entry.event_id)) is not None:
                 outcomes.append((one, repeated(entry, digest, used)))
                 continue
             if n_features is None:
@@ -414,30 +425,36 @@ class Ranker:
         """Turn learning off until the log can be written again."""
         what = "the log cannot be written" if isinstance(error, (sqlite3.Error, OSError)) else "learning failed"
         self.problem = f"{what}: {error}"
-        return LearningOffError(
-            f"{self.problem}; ranking goes on", "free some space, and send the answer again with the same event_id"
-        )
+        advice = getattr(error, "advice", "free some space, and send the answer again with the same event_id")
+        return LearningOffError(f"{self.problem}; ranking goes on", advice)
 
     def _catch_up(self) -> None:
         """Open the log again, and learn what it has that was not learned; so a commit of unknown outcome is settled."""
         self._log.reopen()
+        if self._log.link_of(self.current.version) != self.current.link:
+            raise OSError("it lacks answers that were acknowledged: start again, to go on from what was learned")
         for row in self._log.rows(self.current.version):
             self._current = self.current.after(row, decode(row.record))
         self._log.check_writable()
         self.problem = ""
 
     def _try_again(self) -> None:
+        """Find out whether the log can be written again, or no longer."""
         try:
-            self._catch_up()
+            if self.problem:
+                self._catch_up()
+            else:
+                self._log.ping()
         except Exception as error:
             self._fail(error)
 
     # Snapshots and stopping
 
     def _save_now_and_then(self) -> None:
-        last = time.monotonic()
+        last = looked = time.monotonic()
         while not self._closing.wait(_TICK):
-            if self.problem and self._queue.empty():
+            if (self.problem or time.monotonic() - looked > _LOOK) and self._queue.empty():
+                looked = time.monotonic()
                 with suppress(OverloadedError):
                     self._put(Mark(started()))
             new = self.current.version - self._saved
