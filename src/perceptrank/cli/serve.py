@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 import perceptrank as pr
+from perceptrank.cli.making import make_learner
+from perceptrank.cli.models import load_ranker
 from perceptrank.cli.options import AsJson
 from perceptrank.cli.streams import complain
 from perceptrank.cli.tables import print_json
@@ -22,6 +24,31 @@ def serve(
             metavar="[NAME=]FILE",
             help="Model that a new ranker starts from, and the ranker's name (by default 'default'); may be repeated. "
             "Without any, it is one that has learned nothing, and takes the features' names from the first answer.",
+        ),
+    ] = None,
+    incumbent: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]FILE",
+            help="As --model, for a model that ranks and stays as it is; or weights, JSON: names and weights, or a "
+            "linear model of Solr, Elasticsearch or OpenSearch.",
+        ),
+    ] = None,
+    challenger: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[RANKER/]NAME=FILE-OR-ALGORITHM",
+            help="Model that learns silently from the same answers and is compared with the one that ranks: a file of "
+            "a model or weights, or the name of an algorithm; may be repeated. A name that the log has is not added "
+            "again.",
+        ),
+    ] = None,
+    promote_at: Annotated[
+        float | None,
+        typer.Option(
+            metavar="ERROR",
+            help="Promote a challenger by itself once it is shown to be better, with this probability, such as 0.05, "
+            "of ever promoting one that is not over the model that ranks.",
         ),
     ] = None,
     data: Annotated[
@@ -83,12 +110,24 @@ def serve(
     from perceptrank.serve.http_app import make_app
     from perceptrank.serve.running import listen, run
     from perceptrank.serve.service import Service
+    from perceptrank.serve.settings import Settings
 
     access = Access(data)
-    models = _models(model or [])
+    models, fixed = _models("--model", model or []), _models("--incumbent", incumbent or [])
+    if both := sorted(models.keys() & fixed.keys()):
+        raise ValueError(f"--model and --incumbent both name the ranker {both[0]}: it learns, or it stays as it is")
+    settings = Settings(promote_at=promote_at)
     with (
         listen(host, port, access) as listening,
-        Service(data, models, check_all=not quick_start, database=database) as service,
+        Service(
+            data,
+            models | fixed,
+            settings,
+            check_all=not quick_start,
+            database=database,
+            fixed=list(fixed),
+            challengers=_challengers(challenger or []),
+        ) as service,
     ):
         for one in service.rankers.values():
             for message in one.messages:
@@ -112,14 +151,28 @@ def _check_installed() -> None:
         raise ImportError(f"serve needs {', '.join(lacking)}: pip install 'perceptrank[serve]'")
 
 
-def _models(given: list[str]) -> "dict[str, pr.Learner | None]":
+def _models(option: str, given: list[str]) -> "dict[str, pr.Learner | None]":
     found: dict[str, pr.Learner | None] = {}
     for one in given:
         name, equals, path = one.partition("=")
         name, path = (name, path) if equals and not Path(one).exists() else ("default", one)
         if name in found:
-            raise ValueError(f"--model names the ranker {name} twice: say --model NAME={path}")
-        found[name] = pr.load(path)
+            raise ValueError(f"{option} names the ranker {name} twice: say {option} NAME={path}")
+        found[name] = pr.load(path) if option == "--model" else load_ranker(path)
+    return found
+
+
+def _challengers(given: list[str]) -> "dict[str, dict[str, pr.Learner]]":
+    found: dict[str, dict[str, pr.Learner]] = {}
+    for one in given:
+        place, equals, source = one.partition("=")
+        ranker, slash, name = place.rpartition("/")
+        if not equals or not source:
+            raise ValueError(f"--challenger must be NAME=FILE or NAME=ALGORITHM, got {one}")
+        known = found.setdefault(ranker if slash else "default", {})
+        if name in known:
+            raise ValueError(f"--challenger names {place} twice: give each a name of its own")
+        known[name] = load_ranker(source) if Path(source).exists() else make_learner(source, {})
     return found
 
 

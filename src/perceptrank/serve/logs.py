@@ -19,7 +19,7 @@ class AnyLog(Protocol):
 
     @property
     def path(self) -> object:
-        """Where it is, in words for messages."""
+        """Its place, in words for messages."""
 
     @property
     def size(self) -> int:

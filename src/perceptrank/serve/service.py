@@ -1,7 +1,7 @@
 """Several named rankers in one process, each with a folder of its own."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -37,6 +37,10 @@ class Service:
     database : str, optional
         Address of a PostgreSQL database, postgresql://…, that has the logs instead of files in the folder; logs that
         the folder has are moved there.
+    fixed : collection of str
+        Names of new rankers whose models stay as they are.
+    challengers : mapping from names of rankers to mappings from names of challengers to models, optional
+        Models that learn silently; those whose names a log has are what it says.
     """
 
     def __init__(
@@ -47,6 +51,8 @@ class Service:
         *,
         check_all: bool = True,
         database: str | None = None,
+        fixed: Collection[str] = (),
+        challengers: Mapping[str, Mapping[str, Learner]] | None = None,
     ) -> None:
         self.folder = Path(folder)
         self.rankers: dict[str, Ranker] = {}
@@ -60,9 +66,19 @@ class Service:
         self._lock = _locked(self.folder)
         try:
             names = list(dict.fromkeys([*ranker_names(self.folder, database), *wanted])) or [DEFAULT]
+            if unknown := [name for name in challengers or {} if name not in names]:
+                raise InvalidRequestError(
+                    f"there is no ranker {unknown[0]!r} to challenge", f"there are {', '.join(names)}"
+                )
             for name in names:
                 self.rankers[name] = Ranker(
-                    self.folder / name, wanted.get(name), settings, check_all=check_all, database=database
+                    self.folder / name,
+                    wanted.get(name),
+                    settings,
+                    check_all=check_all,
+                    database=database,
+                    fixed=name in fixed,
+                    challengers=(challengers or {}).get(name),
                 )
         except BaseException:
             self.close()

@@ -9,7 +9,7 @@ from perceptrank.io.model_file import model_text
 from perceptrank.serve.errors import DamagedLogError
 from perceptrank.serve.log import Row, damaged
 from perceptrank.serve.logs import AnyLog, open_log, ranker_names
-from perceptrank.serve.records import AnswerEntry, decode
+from perceptrank.serve.records import AnswerEntry, PromotionEntry, decode
 from perceptrank.serve.replay import Current, replay
 from perceptrank.serve.snapshots import Snapshots
 
@@ -83,7 +83,12 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
         if log.n_cut():
             problems.append(f"{log.n_cut()} damaged entries were cut off earlier; they are in the table 'cut'")
         for row in _up_to(log, bad):
-            n_answers += isinstance(decode(row.record), AnswerEntry)
+            entry = decode(row.record)
+            n_answers += isinstance(entry, AnswerEntry)
+            if isinstance(entry, PromotionEntry) and entry.error is not None and current is not None:
+                one = current.shadow.challengers.get(entry.name)
+                if one is not None and not one.is_better(entry.error):
+                    problems.append(f"entry {row.sequence} promotes {entry.name!r}, which the log does not show better")
             current = replay([row], current)  # one by one, where the service learns blocks
             if current is not None and (snapshot := expected.pop(row.sequence, None)) is not None:
                 n_compared += 1
@@ -110,4 +115,4 @@ def _up_to(log: AnyLog, bad: int | None) -> Iterator[Row]:
 
 def _bits(current: Current) -> tuple[object, ...]:
     kept = (current.link, current.n_features, current.names, current.answers, current.refused)
-    return (model_text(current.model.as_document()), *kept)
+    return (model_text(current.model.as_document()), *kept, current.shadow.as_plain())
