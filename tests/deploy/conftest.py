@@ -1,15 +1,10 @@
 """Models to export, and engines that are started for the tests."""
 
-import os
-import shutil
-import subprocess
-import tempfile
-import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support.postgresql import PostgreSQL
 
 import perceptrank as pr
 
@@ -66,47 +61,9 @@ def learned_floats():
     return learn
 
 
-def server_program(name):
-    """The path of a program of PostgreSQL's server, which is often not on the PATH; skip if there is none."""
-    found = shutil.which(name) or next(iter(sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))), None)
-    if found is None or shutil.which("psql") is None:
-        pytest.skip(f"PostgreSQL is not installed: there is no {name} or no psql")
-    return str(found)
-
-
 @pytest.fixture(scope="session")
 def postgresql():
-    """Start a server in a temporary folder, as a user who is not root; yield where it is, as psql takes it."""
-    initdb, server = server_program("initdb"), server_program("postgres")
-    who = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
-    folder = Path(tempfile.mkdtemp(prefix="pr-pg-", dir="/tmp"))  # the path of a socket must be short
-    if who:
-        os.chown(folder, 65534, 65534)
-    settings = {"cwd": folder, "env": {"PATH": os.environ["PATH"], "LC_ALL": "C"}, **who}
-    process = None
-    try:
-        making = [initdb, "-D", str(folder / "data"), "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-sync"]
-        made = subprocess.run(making, capture_output=True, text=True, check=False, **settings)
-        if made.returncode:
-            pytest.skip(f"PostgreSQL cannot make a cluster: {made.stderr.strip()}")
-        with open(folder / "log", "wb") as log:
-            process = subprocess.Popen(
-                [server, "-D", str(folder / "data"), "-k", str(folder), "-c", "listen_addresses=", "-F"],
-                stdout=log,
-                stderr=log,
-                **settings,
-            )
-        url = f"host={folder} user=tester dbname=postgres"
-        for _ in range(200):
-            asked = subprocess.run(["psql", "-X", "-d", url, "-c", "SELECT 1"], capture_output=True, check=False)
-            if asked.returncode == 0:
-                break
-            if process.poll() is not None:
-                pytest.skip(f"PostgreSQL does not start: {(folder / 'log').read_text()[-500:]}")
-            time.sleep(0.1)
-        yield url
-    finally:
-        if process is not None:
-            process.terminate()
-            process.wait(30)
-        shutil.rmtree(folder)
+    """Start a server; yield where it is, as psql takes it."""
+    server = PostgreSQL()
+    yield server.address
+    server.close()

@@ -143,7 +143,7 @@ def test_errors_are_the_librarys(own):
             client.roll_back(99)
         with pytest.raises(InvalidRequestError, match="not a model"):
             client._request("POST", "/model/promote", {"model": {"format": "x"}})
-        with pytest.raises(InvalidRequestError, match="exactly one of ranker and model"):
+        with pytest.raises(InvalidRequestError, match="exactly one of challenger, ranker and model"):
             client._request("POST", "/model/promote", {})
         with pytest.raises(UnknownError, match="no target 'nix'"):
             client.export("nix")

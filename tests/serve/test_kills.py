@@ -12,7 +12,9 @@ from contextlib import suppress
 from functools import partial
 
 import numpy as np
+import psycopg
 import pytest
+from support.shadows import compare_offline
 
 import perceptrank as pr
 from perceptrank.serve import verify
@@ -25,8 +27,8 @@ NAMES = ("title", "price")
 class Load:
     """Threads that send answers until the service is gone, and remember what they sent and what was acknowledged."""
 
-    def __init__(self, n_threads=3):
-        self.n_threads = n_threads
+    def __init__(self, n_threads=3, judge=None):
+        self.n_threads, self._judge = n_threads, judge
         self.sent, self.acknowledged = {}, {}
         self.fatal = None  # number of acknowledgements at which the service is killed
         self._lock, self._number = threading.Lock(), 0
@@ -37,6 +39,8 @@ class Load:
             number = self._number
         rng = np.random.default_rng(number)
         X, grades = rng.normal(size=(3, 2)), rng.integers(0, 3, 3)
+        if self._judge is not None:
+            grades = self._judge(X)
         self.sent[f"e{number}"] = (X, grades)
         documents = [
             {"id": f"d{i}", "features": dict(zip(NAMES, row, strict=True))} for i, row in enumerate(X.tolist())
@@ -82,13 +86,16 @@ class Load:
             one.join()
 
 
-def events_in(folder):
+def events_in(folder, database=None):
     """Event ids of all answers in the log, by number of their entries."""
-    connection = sqlite3.connect(f"file:{folder / 'default' / 'log.sqlite'}?mode=ro", uri=True)
-    entries = [
-        (number, decode(record)) for number, record in connection.execute("SELECT sequence, record FROM entries")
-    ]
+    if database is None:
+        connection = sqlite3.connect(f"file:{folder / 'default' / 'log.sqlite'}?mode=ro", uri=True)
+        found = connection.execute("SELECT sequence, record FROM entries").fetchall()
+    else:
+        connection = psycopg.connect(database)
+        found = connection.execute("SELECT sequence, record FROM perceptrank.entries ORDER BY sequence").fetchall()
     connection.close()
+    entries = [(number, decode(record)) for number, record in found]
     return {number: entry.event_id for number, entry in entries if isinstance(entry, AnswerEntry)}
 
 
@@ -103,30 +110,31 @@ def kill_after(running, load, n_answers, seconds):
         running.end(signal.SIGKILL)
 
 
-def check_kills(nursery, folder, n_kills, seed, most=40):
+def check_kills(nursery, folder, n_kills, seed, most=40, database=None):
     """Kill a service so many times; compare with what the clients know, and with an offline pass over that."""
     load, chance = Load(), random.Random(seed)
     model = pr.ListwisePerceptron()
     learned = 0
     for _ in range(n_kills):
-        running = nursery.start(folder, snapshot_answers=chance.choice([3, 20, 10**6]), snapshot_seconds=0.3)
+        snapshot_answers = chance.choice([3, 20, 10**6])
+        running = nursery.start(folder, database=database, snapshot_answers=snapshot_answers, snapshot_seconds=0.3)
         moment = chance.randrange(most), chance.uniform(0.0, 0.02)
         load.fatal = len(load.acknowledged) + moment[0] if chance.random() < 0.7 else None
         load.run(running, partial(kill_after, running, load, *moment))
-        logged = events_in(folder)
+        logged = events_in(folder, database)
         for event_id, sequence in load.acknowledged.items():
             assert logged.get(sequence) == event_id, f"{event_id} was acknowledged and is lost"
         for sequence in sorted(logged)[learned:]:
             X, grades = load.sent[logged[sequence]]
             model.learn_one(Columns(X, NAMES), grades)
         learned = len(logged)
-        again = nursery.start(folder)
+        again = nursery.start(folder, database=database)
         with pr.Client(again.url) as client:
             served = client.model()
         again.end(chance.choice([signal.SIGKILL, signal.SIGTERM]))
         assert json.dumps(served.as_document()) == json.dumps(model.as_document())
     assert len(load.acknowledged) > 5 * n_kills
-    (found,) = verify(folder)
+    (found,) = verify(folder, database)
     assert found.problems == ()
     assert found.answers == learned
     return len(load.acknowledged)
@@ -134,6 +142,83 @@ def check_kills(nursery, folder, n_kills, seed, most=40):
 
 def test_kills_lose_nothing_that_was_acknowledged(nursery, tmp_path):
     check_kills(nursery, tmp_path, 10, seed=1)
+
+
+def test_kills_lose_nothing_that_was_acknowledged_by_postgresql(nursery, tmp_path, database):
+    check_kills(nursery, tmp_path, 5, seed=2, database=database)
+
+
+SHADOW = {"weights": {"price": -1.0}, "challengers": {"new": "listwise", "slow": "slam"}}
+
+
+def check_kills_in_shadow_mode(nursery, folder, n_kills, seed, judge=None, most=40, database=None):
+    """Kill a service with challengers; compare them with what an offline pass finds, and with a replay."""
+    load, chance = Load(judge=judge), random.Random(seed)
+    for _ in range(n_kills):
+        running = nursery.start(
+            folder,
+            database=database,
+            shadow=SHADOW,
+            snapshot_answers=chance.choice([3, 20, 10**6]),
+            snapshot_seconds=0.3,
+            promote_at=1e-6 if judge is None else 0.2,
+        )
+        moment = chance.randrange(most), chance.uniform(0.0, 0.02)
+        load.fatal = len(load.acknowledged) + moment[0] if chance.random() < 0.7 else None
+        load.run(running, partial(kill_after, running, load, *moment))
+        logged = events_in(folder, database)
+        for event_id, sequence in load.acknowledged.items():
+            assert logged.get(sequence) == event_id, f"{event_id} was acknowledged and is lost"
+    models = {"new": pr.ListwisePerceptron(), "slow": pr.SlamPerceptron()}
+    rounds = [(load.sent[logged[one]][0], NAMES, load.sent[logged[one]][1], 1.0) for one in sorted(logged)]
+    expected = {
+        name: compare_offline(rounds, pr.FixedRanker(SHADOW["weights"]), model, fixed=True)
+        for name, model in models.items()
+    }
+    again = nursery.start(folder, database=database)
+    with pr.Client(again.url) as client:
+        found, served = client.challengers(), client.model()
+    again.end()
+    (checked,) = verify(folder, database)
+    assert checked.problems == ()
+    assert checked.answers == len(logged)
+    if judge is not None:  # one was promoted, which has learned before and after
+        name = found["last_promotion"]["name"]
+        assert json.dumps(served.as_document()) == json.dumps(models[name].as_document())
+        assert name not in [one["name"] for one in found["challengers"]]
+        return
+    assert found["last_promotion"] is None
+    assert [one["name"] for one in found["challengers"]] == ["new", "slow"]
+    for one in found["challengers"]:
+        twin = expected[one["name"]]
+        assert (one["answers"], one["difference"]) == (twin.n_rounds, twin.difference)
+        assert one["interval"] == list(twin.interval(0.05))
+
+
+def by_price(X):
+    return np.digitize(X[:, 1], [0.0, 1.0])
+
+
+def test_kills_lose_nothing_in_shadow_mode(nursery, tmp_path):
+    check_kills_in_shadow_mode(nursery, tmp_path / "a", 3, seed=3)
+    check_kills_in_shadow_mode(nursery, tmp_path / "b", 5, seed=4, judge=by_price)
+
+
+@pytest.mark.deep
+def test_many_kills_lose_nothing_in_shadow_mode(nursery, tmp_path, database):
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
+    check_kills_in_shadow_mode(nursery, tmp_path / "a", 100, seed)
+    check_kills_in_shadow_mode(nursery, tmp_path / "b", 30, seed, database=database)
+    for i in range(20):  # few answers each, so that some kills are near the promotion
+        check_kills_in_shadow_mode(nursery, tmp_path / f"c{i}", 20, seed + i, judge=by_price, most=15)
+
+
+@pytest.mark.deep
+def test_many_kills_lose_nothing_that_was_acknowledged_by_postgresql(nursery, tmp_path, database):
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
+    check_kills(nursery, tmp_path, 100, seed, database=database)
 
 
 @pytest.mark.deep

@@ -73,6 +73,35 @@ def test_the_walk_does_what_it_says(walked):
     assert verify(folder / "shop")[0].is_sound
 
 
+def objects_in(text):
+    """The JSON objects that a text begins with, and the rest."""
+    found = []
+    while text.startswith("{"):
+        one, end = json.JSONDecoder().raw_decode(text)
+        found.append(one)
+        text = text[end:].lstrip()
+    return found, text
+
+
+def test_challengers_take_over_as_the_page_says(walked):
+    said, _, folder = walked
+    marks = ('"scores":{"d1":0.9,', '"last_promotion":{', '"name":"again"')
+    ranked, standings, back = [next(one for one in said if mark in one) for mark in marks]
+    assert objects_in(ranked)[0][1]["order"] == ["d1", "d3", "d2"]  # by title
+    found = json.loads(standings)
+    assert found["last_promotion"]["name"] == "new"
+    assert found["incumbent"]["learns"]
+    assert [one["name"] for one in found["challengers"]] == ["cheap"]
+    (*versions, after), verified = objects_in(back)
+    version = found["model_version"]
+    assert [one["model_version"] for one in versions] == [version + 1, version + 2, version + 3]
+    assert after["incumbent"] == {"algorithm": "fixed", "learns": False}
+    assert ("again", "ap", 0) in [(one["name"], one["measure"], one["answers"]) for one in after["challengers"]]
+    assert "200 answers" in verified
+    assert "to the bit" in verified
+    assert verify(folder / "live")[0].is_sound
+
+
 def test_the_access_log_is_json_without_features(walked):
     _, complaints, _ = walked
     lines = [json.loads(line) for line in complaints.splitlines() if line.startswith("{")]

@@ -42,9 +42,10 @@ class Nursery:
         )
         assert self._process.stdout.readline() == "ready\n"
 
-    def start(self, folder, *, models=None, limits=None, **settings):
+    def start(self, folder, *, models=None, limits=None, database=None, shadow=None, **settings):
         """Start a service of a folder; return it once it listens."""
         asked = {"folder": str(folder), "models": models or {}, "limits": limits or {}, "settings": settings}
+        asked |= {"database": database, "shadow": shadow}
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         told = json.loads(self._process.stdout.readline())

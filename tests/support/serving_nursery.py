@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import perceptrank as pr
+import perceptrank.serve.postgres_log  # so that forks need not
 from perceptrank.serve.access import Access
 from perceptrank.serve.http_app import Limits, make_app
 from perceptrank.serve.running import listen, run
@@ -19,11 +20,17 @@ from perceptrank.serve.service import Service
 from perceptrank.serve.settings import Settings
 
 
-def serve(folder, settings, limits, models):
-    """Serve a folder, and tell the port."""
+def serve(folder, settings, limits, models, database, shadow):
+    """Serve a folder, and tell the port; `shadow` has weights of the model that ranks, and kinds of challengers."""
     access = Access(Path(folder))
     listening = listen("127.0.0.1", 0, access)
-    with Service(folder, {name: name and make() for name, make in models.items()}, Settings(**settings)) as service:
+    made = {name: name and make() for name, make in models.items()}
+    more = {}
+    if shadow is not None:
+        made["default"] = pr.FixedRanker(shadow["weights"])
+        kinds = {name: KINDS[kind]() for name, kind in shadow["challengers"].items()}
+        more = {"fixed": ["default"], "challengers": {"default": kinds}}
+    with Service(folder, made, Settings(**settings), database=database, **more) as service:
         told = {"pid": os.getpid(), "port": listening.getsockname()[1]}
         app = make_app(service, access, Limits(**limits))
         run(app, listening, lambda: print(json.dumps(told), flush=True))
@@ -40,6 +47,7 @@ def main():
         ranker = kind()
         ranker.learn_one(X, [1, 0])
         ranker.predict(X)
+        pr.NDCG(10)(ranker.predict(X), [1, 0])
     print("ready", flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
@@ -48,7 +56,7 @@ def main():
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             status = 1
             try:
-                serve(asked["folder"], asked["settings"], asked["limits"], models)
+                serve(asked["folder"], asked["settings"], asked["limits"], models, asked["database"], asked["shadow"])
                 status = 0
             except Exception as error:
                 print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 import perceptrank as pr
+from perceptrank.cli.making import make_learner
+from perceptrank.cli.models import load_ranker
 from perceptrank.cli.options import AsJson
 from perceptrank.cli.streams import complain
 from perceptrank.cli.tables import print_json
@@ -24,12 +26,45 @@ def serve(
             "Without any, it is one that has learned nothing, and takes the features' names from the first answer.",
         ),
     ] = None,
+    incumbent: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]FILE",
+            help="As --model, for a model that ranks and stays as it is; or weights, JSON: names and weights, or a "
+            "linear model of Solr, Elasticsearch or OpenSearch.",
+        ),
+    ] = None,
+    challenger: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[RANKER/]NAME=FILE-OR-ALGORITHM",
+            help="Model that learns silently from the same answers and is compared with the one that ranks: a file of "
+            "a model or weights, or the name of an algorithm; may be repeated. A name that the log has is not added "
+            "again.",
+        ),
+    ] = None,
+    promote_at: Annotated[
+        float | None,
+        typer.Option(
+            metavar="ERROR",
+            help="Promote a challenger by itself once it is shown to be better, with this probability, such as 0.05, "
+            "of ever promoting one that is not over the model that ranks.",
+        ),
+    ] = None,
     data: Annotated[
         Path,
         typer.Option(
             metavar="DIR", envvar="PERCEPTRANK_DATA", help="Folder of the logs and snapshots; made if it is not there."
         ),
     ] = Path("perceptrank-data"),
+    database: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="PERCEPTRANK_DATABASE",
+            help="PostgreSQL database that has the logs, postgresql://…; by default, SQLite files in the folder do.",
+        ),
+    ] = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, envvar="PERCEPTRANK_PORT", help="Port to listen at; 0 takes any.")
     ] = 8080,
@@ -64,7 +99,7 @@ def serve(
     """
     _check_installed()
     if verify is not None:
-        raise typer.Exit(_verify(verify, as_json=as_json))
+        raise typer.Exit(_verify(verify, database, as_json=as_json))
     from perceptrank.serve.access import Access
 
     if add_token is not None:
@@ -75,10 +110,25 @@ def serve(
     from perceptrank.serve.http_app import make_app
     from perceptrank.serve.running import listen, run
     from perceptrank.serve.service import Service
+    from perceptrank.serve.settings import Settings
 
     access = Access(data)
-    models = _models(model or [])
-    with listen(host, port, access) as listening, Service(data, models, check_all=not quick_start) as service:
+    models, fixed = _models("--model", model or []), _models("--incumbent", incumbent or [])
+    if both := sorted(models.keys() & fixed.keys()):
+        raise ValueError(f"--model and --incumbent both name the ranker {both[0]}: it learns, or it stays as it is")
+    settings = Settings(promote_at=promote_at)
+    with (
+        listen(host, port, access) as listening,
+        Service(
+            data,
+            models | fixed,
+            settings,
+            check_all=not quick_start,
+            database=database,
+            fixed=list(fixed),
+            challengers=_challengers(challenger or []),
+        ) as service,
+    ):
         for one in service.rankers.values():
             for message in one.messages:
                 complain(f"warning: {message}")
@@ -101,23 +151,37 @@ def _check_installed() -> None:
         raise ImportError(f"serve needs {', '.join(lacking)}: pip install 'perceptrank[serve]'")
 
 
-def _models(given: list[str]) -> "dict[str, pr.Learner | None]":
+def _models(option: str, given: list[str]) -> "dict[str, pr.Learner | None]":
     found: dict[str, pr.Learner | None] = {}
     for one in given:
         name, equals, path = one.partition("=")
         name, path = (name, path) if equals and not Path(one).exists() else ("default", one)
         if name in found:
-            raise ValueError(f"--model names the ranker {name} twice: say --model NAME={path}")
-        found[name] = pr.load(path)
+            raise ValueError(f"{option} names the ranker {name} twice: say {option} NAME={path}")
+        found[name] = pr.load(path) if option == "--model" else load_ranker(path)
     return found
 
 
-def _verify(folder: Path, *, as_json: bool) -> int:
+def _challengers(given: list[str]) -> "dict[str, dict[str, pr.Learner]]":
+    found: dict[str, dict[str, pr.Learner]] = {}
+    for one in given:
+        place, equals, source = one.partition("=")
+        ranker, slash, name = place.rpartition("/")
+        if not equals or not source:
+            raise ValueError(f"--challenger must be NAME=FILE or NAME=ALGORITHM, got {one}")
+        known = found.setdefault(ranker if slash else "default", {})
+        if name in known:
+            raise ValueError(f"--challenger names {place} twice: give each a name of its own")
+        known[name] = load_ranker(source) if Path(source).exists() else make_learner(source, {})
+    return found
+
+
+def _verify(folder: Path, database: str | None, *, as_json: bool) -> int:
     from dataclasses import asdict
 
     from perceptrank.serve.verification import verify
 
-    found = verify(folder)
+    found = verify(folder, database)
     if as_json:
         print_json({"rankers": [asdict(one) | {"is_sound": one.is_sound} for one in found]})
     else:

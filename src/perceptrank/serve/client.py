@@ -183,6 +183,55 @@ class Client:
         body = {"ranker": model} if isinstance(model, str) else {"model": json.loads(model_text(model.as_document()))}
         return int(self._request("POST", "/model/promote", body)["model_version"])
 
+    def challengers(self) -> dict[str, Any]:
+        """Return who ranks, and how the challengers are doing."""
+        found: dict[str, Any] = self._request("GET", "/challengers")
+        return found
+
+    def add_challenger(self, name: str, model: Any, *, measure: str = "ndcg@10") -> int:
+        """Let a model learn silently from the same answers; return the number of the version that this makes.
+
+        Parameters
+        ----------
+        name : str
+            Name of the challenger.
+        model : str, int or learner
+            What it starts from: the name of an algorithm, a version of this ranker, or a model.
+        measure : str
+            What it is compared with the model that ranks by.
+        """
+        from perceptrank.io.model_file import model_text
+
+        source: dict[str, Any]
+        if isinstance(model, str):
+            source = {"algorithm": model}
+        elif isinstance(model, int):
+            source = {"version": model}
+        else:
+            source = {"model": json.loads(model_text(model.as_document()))}
+        body = {"name": name, "measure": measure} | source
+        return int(self._request("POST", "/challengers/add", body)["model_version"])
+
+    def remove_challenger(self, name: str) -> int:
+        """Let a challenger go; return the number of the version that this makes.
+
+        Parameters
+        ----------
+        name : str
+            Name of the challenger.
+        """
+        return int(self._request("POST", "/challengers/remove", {"name": name})["model_version"])
+
+    def promote_challenger(self, name: str) -> int:
+        """Let a challenger rank from now on; return the number of the version that this makes.
+
+        Parameters
+        ----------
+        name : str
+            Name of the challenger.
+        """
+        return int(self._request("POST", "/model/promote", {"challenger": name})["model_version"])
+
     def export(self, target: str) -> bytes:
         """Return the model as the file of another engine.
 

@@ -22,8 +22,7 @@ from starlette.types import Receive, Scope, Send
 from perceptrank import __version__
 from perceptrank.deploy.explanation import explain
 from perceptrank.deploy.exports import export, targets
-from perceptrank.io.model_file import model_text, parse_model
-from perceptrank.learners.registry import restore
+from perceptrank.io.model_file import model_text
 from perceptrank.serve import messages
 from perceptrank.serve.access import Access
 from perceptrank.serve.documents import Document
@@ -40,6 +39,7 @@ from perceptrank.serve.openapi import describe
 from perceptrank.serve.ranker import Ranked, Ranker
 from perceptrank.serve.scanning import Scanned
 from perceptrank.serve.service import Service
+from perceptrank.serve.shadow_paths import ShadowPaths, restored
 from perceptrank.serve.submissions import Acknowledgement, Answer
 from perceptrank.stream.query_stream import QueryStream
 
@@ -142,6 +142,7 @@ class _Paths:
             ("/model/versions", "GET", "admin", self.versions),
             ("/model/rollback", "POST", "admin", self.rollback),
             ("/model/promote", "POST", "admin", self.promote),
+            *ShadowPaths(self).all(),
             ("/export/{target}", "GET", "admin", self.export),
         ]
         named = [("/v1/rankers/{name}" + path, *rest) for path, *rest in of_a_ranker]
@@ -326,14 +327,18 @@ class _Paths:
     async def promote(self, request: Request) -> Response:
         """POST /model/promote."""
         given = await self._parsed(request, _promote_decoder)
-        if (given.ranker is None) == (given.model is None):
-            raise InvalidRequestError("give exactly one of ranker and model", "name a ranker, or send a document")
+        if [given.ranker, given.model, given.challenger].count(None) != 2:
+            raise InvalidRequestError(
+                "give exactly one of challenger, ranker and model", "name a challenger or a ranker, or send a document"
+            )
         ranker = self._ranker(request)
+        if given.challenger is not None:
+            return _json(messages.VersionResponse(await self._done(ranker.promote_challenger(given.challenger))))
         if given.ranker is not None:
             model, reason = self._service.ranker(given.ranker).current.model, f"promoted from {given.ranker}"
         else:
-            model, reason = await asyncio.to_thread(_restored, given.model), "promoted from a document"
-        return _json(messages.VersionResponse(await self._done(ranker.promote(model, reason))))
+            model, reason = await asyncio.to_thread(restored, given.model), "promoted from a document"
+        return _json(messages.VersionResponse(await self._done(ranker.promote(model, reason, fixed=given.fixed))))
 
     async def export(self, request: Request) -> Response:
         """GET /export/{target}."""
@@ -406,15 +411,6 @@ def _json(value: Any, status: int = 200) -> Response:
 
 def _failed(error: ServiceError, headers: dict[str, str] | None = None) -> Response:
     return Response(_encode(error.as_plain()), error.status, headers, media_type="application/json")
-
-
-def _restored(document: dict[str, Any] | None) -> Any:
-    try:
-        return restore("the document", parse_model("the document", json.dumps(document)))
-    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, MemoryError) as error:
-        raise InvalidRequestError(
-            f"not a model: {error}", "send what GET /v1/model returns, or a saved model"
-        ) from None
 
 
 def _contributions(ranked: Ranked) -> dict[str, dict[str, float]]:

@@ -4,7 +4,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from perceptrank.serve.errors import DamagedLogError
 from perceptrank.serve.records import FIRST_LINK, link_after
@@ -19,7 +19,7 @@ CREATE TABLE cut (time TEXT NOT NULL, sequence INTEGER NOT NULL, record BLOB, li
 """
 _AT_ONCE = 64  # event ids that are looked up with one statement
 _FIND = f"SELECT event_id, sequence, digest FROM events WHERE event_id IN ({', '.join('?' * _AT_ONCE)})"
-_ADVICE = (
+ADVICE = (
     "keep a copy of the folder, then restore the log from a backup, or move the folder away and start anew with "
     "--model and the newest file of its versions; perceptrank serve --verify says what is damaged"
 )
@@ -137,15 +137,12 @@ class Log:
                 found[event_id] = Event(sequence, bytes(digest))
         return found
 
+    def ping(self) -> None:
+        """Do nothing: a file is there, or writing will tell."""
+
     def append(self, additions: Sequence[Addition]) -> list[Row]:
         """Append records, all or none of them; when it returns, they are on disk."""
-        last, link = self.end()
-        rows, events = [], []
-        for sequence, one in enumerate(additions, start=last + 1):
-            link = link_after(link, one.record)
-            rows.append(Row(sequence, one.record, link))
-            if one.event_id is not None:
-                events.append((one.event_id, sequence, one.digest))
+        rows, events = linked(*self.end(), additions)
         run = self._connection
         run.execute("BEGIN IMMEDIATE")
         try:
@@ -160,8 +157,14 @@ class Log:
 
     def rows(self, after: int = 0) -> Iterator[Row]:
         """Iterate over the entries after a number, unchecked."""
-        for row in self._connection.execute("SELECT * FROM entries WHERE sequence > ? ORDER BY sequence", (after,)):
-            yield Row(*row)
+        try:
+            for row in self._connection.execute("SELECT * FROM entries WHERE sequence > ? ORDER BY sequence", (after,)):
+                yield Row(*row)
+                after = row[0]
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            raise DamagedLogError(f"{self.path} cannot be read after entry {after}: {error}", ADVICE) from None
 
     def n_events(self) -> int:
         """Return the number of event ids."""
@@ -176,21 +179,7 @@ class Log:
 
         Raises if entries after it are in order: then it is not the end of the log that is damaged.
         """
-        number, link, bad = after, self.link_of(after), None
-        try:
-            for row in self.rows(after):
-                follows = row.sequence == number + 1 and link is not None
-                fine = follows and _is_sound(row) and link_after(link or b"", row.record) == row.link
-                if fine and bad is not None:
-                    raise DamagedLogError(
-                        f"{self.path}: entry {bad} is damaged, and entry {row.sequence} after it is not", _ADVICE
-                    )
-                if not fine and bad is None:
-                    bad = number + 1
-                number, link = row.sequence, bytes(row.link) if _is_sound(row) else None
-        except sqlite3.DatabaseError as error:
-            raise DamagedLogError(f"{self.path} cannot be read after entry {number}: {error}", _ADVICE) from None
-        return bad
+        return first_bad(self, after)
 
     def cut_from(self, sequence: int) -> int:
         """Set the entries from a number on aside; return how many there were."""
@@ -206,9 +195,43 @@ class Log:
         return n_cut
 
 
-def damaged(path: Path, error: Exception) -> DamagedLogError:
+class _Linked(Protocol):
+    @property
+    def path(self) -> object: ...
+    def link_of(self, sequence: int) -> bytes | None: ...
+    def rows(self, after: int = 0) -> Iterator[Row]: ...
+
+
+def linked(last: int, link: bytes, additions: Sequence[Addition]) -> tuple[list[Row], list[tuple[str, int, bytes]]]:
+    """Return the rows of records that are appended after an entry, and the rows of their event ids."""
+    rows, events = [], []
+    for sequence, one in enumerate(additions, start=last + 1):
+        link = link_after(link, one.record)
+        rows.append(Row(sequence, one.record, link))
+        if one.event_id is not None:
+            events.append((one.event_id, sequence, one.digest))
+    return rows, events
+
+
+def first_bad(log: _Linked, after: int) -> int | None:
+    """Return the number of the entry after which nothing fits; raise if something after it does."""
+    number, link, bad = after, log.link_of(after), None
+    for row in log.rows(after):
+        follows = row.sequence == number + 1 and link is not None
+        fine = follows and _is_sound(row) and link_after(link or b"", row.record) == row.link
+        if fine and bad is not None:
+            raise DamagedLogError(
+                f"{log.path}: entry {bad} is damaged, and entry {row.sequence} after it is not", ADVICE
+            )
+        if not fine and bad is None:
+            bad = number + 1
+        number, link = row.sequence, bytes(row.link) if _is_sound(row) else None
+    return bad
+
+
+def damaged(path: object, error: Exception) -> DamagedLogError:
     """Return the error for a file that SQLite cannot read."""
-    return DamagedLogError(f"{path} cannot be read: {error}", _ADVICE)
+    return DamagedLogError(f"{path} cannot be read: {error}", ADVICE)
 
 
 def _is_sound(row: Row) -> bool:

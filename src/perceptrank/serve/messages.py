@@ -106,10 +106,85 @@ class RollbackRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class PromoteRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """The model to go on with: that of another ranker, or a model document. Exactly one of them."""
+    """The model to go on with: a challenger, that of another ranker, or a model document. Exactly one of them.
+
+    With `fixed`, that of another ranker or a document stays as it is.
+    """
 
     ranker: Id | None = None
     model: dict[str, Any] | None = None
+    challenger: Id | None = None
+    fixed: bool = False
+
+
+class AddChallengerRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A model that learns silently from now on, and what it is compared by.
+
+    It starts from an algorithm's name, a model document, another ranker's model, or a version of this ranker. Exactly
+    one of them.
+    """
+
+    name: Id
+    algorithm: Id | None = None
+    model: dict[str, Any] | None = None
+    ranker: Id | None = None
+    version: Version | None = None
+    measure: Id = "ndcg@10"
+
+
+class RemoveChallengerRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The challenger that is to go."""
+
+    name: Id
+
+
+class Standing(msgspec.Struct):
+    """The standing of a challenger, since it is compared with the model that ranks now.
+
+    Means are of the measure of rankings before their answers were known. The interval is of the mean expected
+    difference. It is better once its evidence is as large as needed.
+    """
+
+    name: str
+    algorithm: str
+    measure: str
+    since_version: int
+    answers: int
+    incumbent_mean: float | None
+    mean: float | None
+    difference: float | None
+    interval: tuple[float, float]
+    evidence: float
+    needed_evidence: float
+    better: bool
+    refused_answers: int
+    last_refusal: str
+
+
+class Incumbent(msgspec.Struct):
+    """The model that ranks."""
+
+    algorithm: str
+    learns: bool
+
+
+class LastPromotion(msgspec.Struct):
+    """The challenger that was promoted last, the version that this made, and the error rate, null if done by hand."""
+
+    model_version: int
+    name: str
+    error: float | None
+
+
+class StandingsResponse(msgspec.Struct):
+    """The model that ranks, and its challengers; `automatic` if one that is better is promoted without asking."""
+
+    model_version: int
+    incumbent: Incumbent
+    error: float
+    automatic: bool
+    last_promotion: LastPromotion | None
+    challengers: list[Standing]
 
 
 class VersionResponse(msgspec.Struct):

@@ -21,17 +21,20 @@ from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.serve.documents import Arranged, Document, arrange, graded
 from perceptrank.serve.errors import (
     DamagedLogError,
+    FeatureMismatchError,
     InvalidRequestError,
     LearningOffError,
     OverloadedError,
     ServiceError,
     UnknownError,
 )
-from perceptrank.serve.log import Addition, Log, Row, damaged
+from perceptrank.serve.log import Addition, Row, damaged
+from perceptrank.serve.logs import open_log
 from perceptrank.serve.rankings import Rankings
 from perceptrank.serve.records import (
     AnswerEntry,
     Entry,
+    FixedEntry,
     ModelEntry,
     NamesEntry,
     as_bytes,
@@ -39,9 +42,11 @@ from perceptrank.serve.records import (
     digest_of,
     encode,
 )
-from perceptrank.serve.replay import BLOCK, Current, replay
+from perceptrank.serve.replay import BLOCK, Current, nothing_before, replay
 from perceptrank.serve.scanning import Scanned, scan
 from perceptrank.serve.settings import Settings
+from perceptrank.serve.shadow import unfit
+from perceptrank.serve.shadowed import Shadowed, ShadowRequest, restoring
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import (
     Acknowledgement,
@@ -56,6 +61,7 @@ from perceptrank.serve.submissions import (
 )
 
 _TICK = 0.2  # seconds between looks at whether a snapshot is due
+_LOOK = 1.0  # seconds between looks at whether the log is still there
 
 
 class Ranked(NamedTuple):
@@ -69,7 +75,7 @@ class Ranked(NamedTuple):
     model: Learner
 
 
-class Ranker:
+class Ranker(Shadowed):
     """One model behind a log, in a folder.
 
     `rank` never waits for learning: a model is replaced as a whole by the one that has learned more. `feedback` and
@@ -83,10 +89,16 @@ class Ranker:
     model : Learner, optional
         What a new folder starts from; by default a `ListwisePerceptron` that has learned nothing. A folder that has a
         log goes on with what it has.
+    fixed : bool
+        That model ranks, and stays as it is.
+    challengers : mapping from names to Learner, optional
+        Models that learn silently; those whose names the log has are what it says.
     settings : Settings
         Limits and intervals.
     check_all : bool
         Check the whole log at the start, not only what came after the newest snapshot.
+    database : str, optional
+        Address of the PostgreSQL database that has the log; by default, an SQLite file in the folder has it.
 
     Attributes
     ----------
@@ -97,7 +109,15 @@ class Ranker:
     """
 
     def __init__(
-        self, folder: Path, model: Learner | None = None, settings: Settings | None = None, *, check_all: bool = True
+        self,
+        folder: Path,
+        model: Learner | None = None,
+        settings: Settings | None = None,
+        *,
+        check_all: bool = True,
+        database: str | None = None,
+        fixed: bool = False,
+        challengers: Mapping[str, Learner] | None = None,
     ) -> None:
         self.folder, self.settings = folder, settings or Settings()
         self.messages: list[str] = []
@@ -105,15 +125,16 @@ class Ranker:
         self.snapshot_problem = ""
         (folder / "versions").mkdir(parents=True, exist_ok=True)
         self._snapshots = Snapshots(folder / "versions")
-        self._log = Log(folder / "log.sqlite")
+        self._log = open_log(folder, database)
+        self.messages += getattr(self._log, "warnings", ())
         try:
             self._current = self._recovered(check_all)
             if self._current is None:
-                self._replace(model or ListwisePerceptron(), "start")
-            elif model is not None and _text(model) != self._first_text():
+                self._replace(model or ListwisePerceptron(), "start", fixed=fixed)
+            elif model is not None and (_text(model), fixed) != self._beginning():
                 raise InvalidRequestError(
                     f"{folder} has a log already, which began with another model",
-                    "leave --model out to go on with it, or promote the model",
+                    "leave --model and --incumbent out to go on with it, or promote the model",
                 )
             self._rankings = Rankings(self._log.secret, time.time_ns() // 1000, self.settings)
         except sqlite3.OperationalError:
@@ -126,7 +147,7 @@ class Ranker:
             self._log.close()
             raise
         self._lock = threading.Lock()
-        self._queue: SimpleQueue[Answer | ModelRequest | Mark] = SimpleQueue()
+        self._queue: SimpleQueue[Answer | ModelRequest | ShadowRequest | Mark] = SimpleQueue()
         self._closing = threading.Event()
         self._is_closed = False
         self._logged = self.current.version
@@ -137,6 +158,13 @@ class Ranker:
         self._saver = threading.Thread(target=self._save_now_and_then, name=f"snapshots of {folder.name}", daemon=True)
         self._writer.start()
         self._saver.start()
+        try:
+            for name, one in (challengers or {}).items():
+                if name not in self.current.shadow.known:
+                    self.add_challenger(name, one).result()
+        except BaseException:
+            self.close()
+            raise
 
     # Start
 
@@ -169,17 +197,25 @@ class Ranker:
                 "from the model of that snapshot"
             )
             self._current = found
-            self._replace(ahead.model, f"snapshot of version {ahead.version}, which the log had lost")
+            self._replace(
+                ahead.model,
+                f"snapshot of version {ahead.version}, which the log had lost",
+                fixed=ahead.shadow.is_fixed,
+            )
+            for entry in restoring(ahead.shadow, self.current.shadow):
+                self._log_entry(entry)
             for version in self._snapshots.versions():
                 if version > end:
                     self._snapshots.path(version).rename(self._snapshots.path(version).with_suffix(".lost"))
             return self._current
         return found
 
-    def _first_text(self) -> str:
+    def _beginning(self) -> tuple[str, bool]:
+        """Return the text of the model that the log began with, and whether it stays as it is."""
         first = next(self._log.rows(), None)
         entry = None if first is None else decode(first.record)
-        return entry.document.decode() if isinstance(entry, ModelEntry) else ""
+        text = entry.document.decode() if isinstance(entry, ModelEntry | FixedEntry) else ""
+        return text, isinstance(entry, FixedEntry)
 
     # Ranking
 
@@ -314,7 +350,7 @@ class Ranker:
             )
         return Answer(entry, arranged.names, started())
 
-    def _put(self, item: "Answer | ModelRequest | Mark") -> None:
+    def _put(self, item: "Answer | ModelRequest | ShadowRequest | Mark") -> None:
         with self._lock:
             if self._is_closed:
                 raise _stopping()
@@ -331,17 +367,23 @@ class Ranker:
         """Go on with the model of any earlier version; the future has the number of the version that this makes."""
         return self._request(version, f"rollback to version {version}")
 
-    def promote(self, model: Learner, reason: str = "promoted") -> "Future[int]":
-        """Go on with another model; the future has the number of the version that this makes."""
-        return self._request(model, reason)
+    def promote(self, model: Learner, reason: str = "promoted", *, fixed: bool = False) -> "Future[int]":
+        """Go on with another model; the future has the number of the version that this makes.
 
-    def _request(self, model: Learner | int, reason: str) -> "Future[int]":
+        With `fixed` it stays as it is. Challengers stay, and are compared with it from then on.
+        """
+        return self._request(model, reason, fixed=fixed)
+
+    def _request(self, model: Learner | int, reason: str, *, fixed: bool = False) -> "Future[int]":
         future: Future[int] = started()
-        self._put(ModelRequest(model, reason, future))
+        self._put(ModelRequest(model, reason, future, fixed))
         return future
 
     def model_of(self, version: int) -> Learner:
         """Return the model of any version, learned again from the newest snapshot before it; in the log's thread."""
+        return self._version(version).model
+
+    def _version(self, version: int) -> Current:
         if not 1 <= version <= self.current.version:
             raise UnknownError(
                 f"there is no version {version}", f"versions are 1 to {self.current.version}; GET /v1/model/versions"
@@ -350,11 +392,12 @@ class Ranker:
         start = next((one for one in known if one is not None and self._log.link_of(one.version) == one.link), None)
         found = replay(self._log.rows(0 if start is None else start.version), start, version)
         assert found is not None
-        return found.model
+        return found
 
     # The log's thread
 
     def _write(self) -> None:
+        self._try_again()  # a kill may have come before a promotion
         is_last = False
         while not is_last:
             batch = [self._queue.get()]
@@ -368,7 +411,7 @@ class Ranker:
                     continue
                 self._attempt(answers)
                 answers = []
-                if isinstance(item, ModelRequest):
+                if isinstance(item, ModelRequest | ShadowRequest):
                     self._carry_out(item)
                 else:
                     is_last = item.is_last
@@ -391,6 +434,7 @@ class Ranker:
     def _take(self, answers: list[Answer]) -> None:
         if self.problem:
             self._catch_up()
+        self._promote_if_due()
         additions: list[Addition] = []
         entries: list[Entry] = []
         outcomes: list[tuple[Answer, Acknowledgement | ServiceError]] = []
@@ -399,7 +443,8 @@ class Ranker:
         if self.current.n_features is None:
             self._finish_learning()
         # Answers that are being learned from have the features that the model has before.
-        names, n_features, end = self.current.names, self.current.n_features, self._logged
+        current = self.current
+        names, n_features, end = current.names, current.n_features, self._logged
         for one in answers:
             entry = in_order(one, names)
             digest, width = digest_of(entry), entry.X.shape[1]
@@ -407,6 +452,9 @@ class Ranker:
                 outcomes.append((one, repeated(entry, digest, used)))
                 continue
             if n_features is None:
+                if wrong := unfit(current, width, one.names):
+                    outcomes.append((one, FeatureMismatchError(wrong, "send the features that it has weights of")))
+                    continue
                 names, n_features = one.names, width
                 first = NamesEntry(entry.time, width, None if names is None else list(names))
                 additions.append(Addition(encode(first)))
@@ -444,38 +492,55 @@ class Ranker:
         if learning is not None:
             learning.result()
 
-    def _carry_out(self, item: ModelRequest) -> None:
+    def _promote_if_due(self) -> None:
+        """Log the promotion of a challenger that is shown to be better, before what comes next is logged."""
+        if self._due_promotion() is not None:
+            self._finish_learning()
+            if (entry := self._due_promotion()) is not None:
+                self._log_entry(entry)
+
+    def _carry_out(self, item: ModelRequest | ShadowRequest) -> None:
         try:
             if self.problem:
                 self._catch_up()
             self._finish_learning()
-            model = self.model_of(item.model) if isinstance(item.model, int) else item.model
-            self._replace(model, item.reason)
+            if isinstance(item, ShadowRequest):
+                self._log_entry(item.make(self.current))
+            elif isinstance(item.model, int):
+                found = self._version(item.model)
+                self._replace(found.model, item.reason, fixed=found.shadow.is_fixed)
+            else:
+                self._replace(item.model, item.reason, fixed=item.fixed)
             item.future.set_result(self.current.version)
         except ServiceError as error:
             item.future.set_exception(error)
         except Exception as error:
             item.future.set_exception(self._fail(error))
 
-    def _replace(self, model: Learner, reason: str) -> None:
-        entry = ModelEntry(time.time_ns(), reason, _text(model).encode())
+    def _replace(self, model: Learner, reason: str, *, fixed: bool) -> None:
+        kind = FixedEntry if fixed else ModelEntry
+        self._log_entry(kind(time.time_ns(), reason, _text(model).encode()))
+
+    def _log_entry(self, entry: Entry) -> None:
         (row,) = self._log.append([Addition(encode(entry))])
-        self._current = Current.of(model).after(row, entry) if self._current is None else self.current.after(row, entry)
+        before = nothing_before(entry) if self._current is None else self._current
+        self._current = before.after(row, entry)
         self._logged = row.sequence
 
     def _fail(self, error: Exception) -> LearningOffError:
         """Turn learning off until the log can be written again."""
         what = "the log cannot be written" if isinstance(error, (sqlite3.Error, OSError)) else "learning failed"
         self.problem = f"{what}: {error}"
-        return LearningOffError(
-            f"{self.problem}; ranking goes on", "free some space, and send the answer again with the same event_id"
-        )
+        advice = getattr(error, "advice", "free some space, and send the answer again with the same event_id")
+        return LearningOffError(f"{self.problem}; ranking goes on", advice)
 
     def _catch_up(self) -> None:
         """Open the log again, and learn what it has that was not learned; so a commit of unknown outcome is settled."""
         with suppress(Exception):  # it was said already, or is learned again
             self._finish_learning()
         self._log.reopen()
+        if self._log.link_of(self.current.version) != self.current.link:
+            raise OSError("it lacks answers that were acknowledged: start again, to go on from what was learned")
         for row in self._log.rows(self.current.version):
             self._current = self.current.after(row, decode(row.record))
         self._logged = self.current.version
@@ -483,20 +548,24 @@ class Ranker:
         self.problem = ""
 
     def _try_again(self) -> None:
-        """Wait until all is learned, and if something cannot be logged or learned, find out whether it can again."""
+        """Wait until all is learned, find out whether it can be logged again, or no longer, and promote who is due."""
         try:
             if self.problem:
                 self._catch_up()
+            else:
+                self._log.ping()
             self._finish_learning()
+            self._promote_if_due()
         except Exception as error:
             self._fail(error)
 
     # Snapshots and stopping
 
     def _save_now_and_then(self) -> None:
-        last = time.monotonic()
+        last = looked = time.monotonic()
         while not self._closing.wait(_TICK):
-            if self.problem and self._queue.empty():
+            if (self.problem or time.monotonic() - looked > _LOOK) and self._queue.empty():
+                looked = time.monotonic()
                 with suppress(OverloadedError):
                     self._put(Mark(started()))
             new = self.current.version - self._saved

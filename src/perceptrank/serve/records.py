@@ -20,6 +20,38 @@ class ModelEntry(msgspec.Struct, frozen=True, array_like=True, tag="model"):
     document: bytes  # the text of a model file
 
 
+class FixedEntry(msgspec.Struct, frozen=True, array_like=True, tag="fixed"):
+    """From here on, the ranker is this model, which ranks and does not learn."""
+
+    time: int
+    reason: str
+    document: bytes
+
+
+class ChallengerEntry(msgspec.Struct, frozen=True, array_like=True, tag="challenger"):
+    """From here on, this model learns silently under a name, and is compared with the one that ranks."""
+
+    time: int
+    name: str
+    measure: str
+    document: bytes
+
+
+class RemovalEntry(msgspec.Struct, frozen=True, array_like=True, tag="removal"):
+    """There is no longer a challenger of this name."""
+
+    time: int
+    name: str
+
+
+class PromotionEntry(msgspec.Struct, frozen=True, array_like=True, tag="promotion"):
+    """From here on, the ranker is the challenger of this name; `error` is the rate stated, None if done by hand."""
+
+    time: int
+    name: str
+    error: float | None
+
+
 class NamesEntry(msgspec.Struct, frozen=True, array_like=True, tag="names"):
     """The features of a ranker that has not learned anything: their number, and their names if they have some."""
 
@@ -50,7 +82,7 @@ class AnswerEntry(msgspec.Struct, frozen=True, array_like=True, tag="answer"):
         return np.frombuffer(self.grades, "<f8")
 
 
-Entry = ModelEntry | NamesEntry | AnswerEntry
+Entry = ModelEntry | NamesEntry | AnswerEntry | FixedEntry | ChallengerEntry | RemovalEntry | PromotionEntry
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Entry] = msgspec.msgpack.Decoder(Entry)

@@ -1,17 +1,29 @@
 """From entries of the log to a model: the one way that the service learns, live, at its start and in checks."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
 from perceptrank.io.model_file import parse_model
-from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.registry import restore
+from perceptrank.serve.columns import Columns
 from perceptrank.serve.log import Row
-from perceptrank.serve.records import FIRST_LINK, AnswerEntry, Entry, ModelEntry, NamesEntry, decode
+from perceptrank.serve.records import (
+    FIRST_LINK,
+    AnswerEntry,
+    ChallengerEntry,
+    Entry,
+    FixedEntry,
+    ModelEntry,
+    NamesEntry,
+    PromotionEntry,
+    RemovalEntry,
+    decode,
+)
+from perceptrank.serve.shadow import Shadow, after_answers, begun, promoted
 from perceptrank.stream.query_stream import QueryStream
 
 BLOCK = 64  # answers that are learned at once; rankings meanwhile are by the model before them
@@ -36,6 +48,8 @@ class Current:
         How many answers there were, and how many the learner could not learn from.
     refusal : str
         The reason for the last one of these.
+    shadow : Shadow
+        The models that learn silently, and whether this one learns.
     """
 
     model: Learner
@@ -46,6 +60,7 @@ class Current:
     answers: int = 0
     refused: int = 0
     refusal: str = ""
+    shadow: Shadow = field(default_factory=Shadow)
 
     @classmethod
     def of(cls, model: Learner, **known: Any) -> Self:
@@ -61,17 +76,40 @@ class Current:
     def after(self, row: Row, entry: Entry) -> "Current":
         """Return the model after one more entry."""
         known: dict[str, Any] = {"version": row.sequence, "link": row.link}
-        if isinstance(entry, ModelEntry):
-            model = restore(entry.reason, parse_model(entry.reason, entry.document))
-            return Current.of(model, answers=self.answers, refused=self.refused, refusal=self.refusal, **known)
+        if isinstance(entry, ModelEntry | FixedEntry):
+            known |= {"answers": self.answers, "refused": self.refused, "refusal": self.refusal}
+            return self._with(entry, known)
         if isinstance(entry, NamesEntry):
             names = None if entry.names is None else tuple(entry.names)
-            return replace(self, n_features=entry.n_features, names=names, **known)
+            model = begun(self.model, entry.n_features, names) if self.shadow.is_fixed else self.model
+            return replace(self, model=model, n_features=entry.n_features, names=names, **known)
+        if isinstance(entry, ChallengerEntry | RemovalEntry):
+            return replace(self, shadow=self.shadow.after(row.sequence, entry), **known)
+        if isinstance(entry, PromotionEntry):
+            return promoted(self, row, entry)
+        if self.shadow.is_active:
+            return after_answers(self, [(row, entry)])
         known["answers"] = self.answers + 1
         try:
             return replace(self, model=self._learned(entry), **known)
         except ValueError as error:  # which depends on the answer and the state alone, so that a replay has it too
             return replace(self, refused=self.refused + 1, refusal=f"entry {row.sequence}: {error}", **known)
+
+    def _with(self, entry: ModelEntry | FixedEntry, known: dict[str, Any]) -> "Current":
+        """Return what follows from an entry with a model."""
+        model, is_fixed = (
+            restore(entry.reason, parse_model(entry.reason, entry.document)),
+            isinstance(entry, FixedEntry),
+        )
+        known["shadow"] = self.shadow.restarted(known["version"], is_fixed=is_fixed)
+        if is_fixed and not model._state.has_begun:
+            # It may know some features only, of those that challengers learn from.
+            if self.n_features is None:
+                return Current(model, **known)
+            ready = begun(model, self.n_features, self.names)
+            if ready._state.has_begun:
+                return Current(ready, n_features=self.n_features, names=self.names, **known)
+        return Current.of(model, **known)
 
     def after_all(self, entries: Sequence[tuple[Row, Entry]]) -> "Current":
         """Return the model after several entries, the same as after one after the other.
@@ -82,10 +120,16 @@ class Current:
         current, place = self, 0
         while place < len(entries):
             run: list[AnswerEntry] = []
-            for _, entry in entries[place : place + BLOCK] if current.model._state.has_begun else ():
+            is_shadowed = current.shadow.is_active
+            for _, entry in entries[place : place + BLOCK] if current.model._state.has_begun or is_shadowed else ():
                 if not isinstance(entry, AnswerEntry):
                     break
                 run.append(entry)
+            if is_shadowed and run:
+                rows = [row for row, _ in entries[place : place + len(run)]]
+                current = after_answers(current, list(zip(rows, run, strict=True)))
+                place += len(run)
+                continue
             if len(run) > 1:
                 row = entries[place + len(run) - 1][0]
                 try:
@@ -127,14 +171,11 @@ class Current:
         return model
 
 
-class Columns:
-    """Features with the names of their columns, as data frames have them."""
-
-    def __init__(self, X: Floats, names: tuple[str, ...]) -> None:
-        self.columns, self._X = names, X
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Floats:
-        return self._X
+def nothing_before(entry: Entry) -> Current:
+    """Return what the first entry of a log is applied to."""
+    if not isinstance(entry, ModelEntry | FixedEntry):
+        raise ValueError("the log does not begin with a model")
+    return Current(restore(entry.reason, parse_model(entry.reason, entry.document)))
 
 
 def replay(rows: Iterable[Row], start: Current | None = None, until: int | None = None) -> Current | None:
@@ -146,9 +187,7 @@ def replay(rows: Iterable[Row], start: Current | None = None, until: int | None 
             break
         entry = decode(row.record)
         if current is None:
-            if not isinstance(entry, ModelEntry):
-                raise ValueError("the log does not begin with a model")
-            current = Current.of(restore(entry.reason, parse_model(entry.reason, entry.document)))
+            current = nothing_before(entry)
         waiting.append((row, entry))
         if len(waiting) == BLOCK:
             current, waiting = current.after_all(waiting), []

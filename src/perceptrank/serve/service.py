@@ -1,14 +1,14 @@
 """Several named rankers in one process, each with a folder of its own."""
 
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from perceptrank.learners.learner import Learner
 from perceptrank.serve.errors import InvalidRequestError, UnknownError
+from perceptrank.serve.logs import NAME, ranker_names
 from perceptrank.serve.ranker import Ranker
 from perceptrank.serve.settings import Settings
 
@@ -18,7 +18,6 @@ except ImportError:  # Windows: nothing keeps a second process out
     fcntl = None  # type: ignore[assignment]
 
 DEFAULT = "default"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class Service:
@@ -35,6 +34,13 @@ class Service:
         Limits and intervals.
     check_all : bool
         Check whole logs, not only what came after the newest snapshots.
+    database : str, optional
+        Address of a PostgreSQL database, postgresql://…, that has the logs instead of files in the folder; logs that
+        the folder has are moved there.
+    fixed : collection of str
+        Names of new rankers whose models stay as they are.
+    challengers : mapping from names of rankers to mappings from names of challengers to models, optional
+        Models that learn silently; those whose names a log has are what it says.
     """
 
     def __init__(
@@ -44,21 +50,36 @@ class Service:
         settings: Settings | None = None,
         *,
         check_all: bool = True,
+        database: str | None = None,
+        fixed: Collection[str] = (),
+        challengers: Mapping[str, Mapping[str, Learner]] | None = None,
     ) -> None:
         self.folder = Path(folder)
         self.rankers: dict[str, Ranker] = {}
         wanted = dict(models or {})
         for name in wanted:
-            if not _NAME.fullmatch(name):
+            if not NAME.fullmatch(name):
                 raise InvalidRequestError(
                     f"the name of a ranker must be up to 64 letters, digits, _ and -, got {name!r}", "choose another"
                 )
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(self.folder)
-        names = list(dict.fromkeys([*ranker_names(self.folder), *wanted])) or [DEFAULT]
         try:
+            names = list(dict.fromkeys([*ranker_names(self.folder, database), *wanted])) or [DEFAULT]
+            if unknown := [name for name in challengers or {} if name not in names]:
+                raise InvalidRequestError(
+                    f"there is no ranker {unknown[0]!r} to challenge", f"there are {', '.join(names)}"
+                )
             for name in names:
-                self.rankers[name] = Ranker(self.folder / name, wanted.get(name), settings, check_all=check_all)
+                self.rankers[name] = Ranker(
+                    self.folder / name,
+                    wanted.get(name),
+                    settings,
+                    check_all=check_all,
+                    database=database,
+                    fixed=name in fixed,
+                    challengers=(challengers or {}).get(name),
+                )
         except BaseException:
             self.close()
             raise
@@ -89,11 +110,6 @@ class Service:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def ranker_names(folder: Path) -> list[str]:
-    """Return the names of the rankers that a folder has."""
-    return sorted(path.parent.name for path in folder.glob("*/log.sqlite") if _NAME.fullmatch(path.parent.name))
 
 
 def _locked(folder: Path) -> int | None:

@@ -7,7 +7,7 @@ from perceptrank.stream.validation import ParameterError
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Limits and intervals of a ranker in the service; all are numbers > 0.
+    """Limits and intervals of a ranker in the service; all are numbers > 0, error rates < 1.
 
     Attributes
     ----------
@@ -23,6 +23,10 @@ class Settings:
         A snapshot is written once there is something new and so much time has passed, or so many answers have come.
     snapshots : int
         How many snapshots are kept.
+    shadow_error : float
+        Error rate of what is said about challengers.
+    promote_at : float, optional
+        Error rate at which a challenger that is shown to be better is promoted without asking; by default none is.
     """
 
     ranking_seconds: float = 3600.0
@@ -33,9 +37,15 @@ class Settings:
     snapshot_seconds: float = 60.0
     snapshot_answers: int = 10_000
     snapshots: int = 20
+    shadow_error: float = 0.05
+    promote_at: float | None = None
 
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
+            if one.name == "promote_at" and value is None:
+                continue
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
                 raise ParameterError(one.name, "must be a number > 0", value)
+            if one.name in ("shadow_error", "promote_at") and not value < 1:
+                raise ParameterError(one.name, "must be a probability < 1", value)

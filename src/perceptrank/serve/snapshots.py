@@ -13,6 +13,7 @@ from perceptrank.io.errors import FormatError
 from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.learners.registry import restore
 from perceptrank.serve.replay import Current
+from perceptrank.serve.shadow import Shadow
 
 _NAME = re.compile(r"(\d{12,})\.json")
 
@@ -44,6 +45,8 @@ class Snapshots:
             "refused": current.refused,
             "refusal": current.refusal,
         }
+        if current.shadow.is_active or current.shadow.known:
+            document["log"]["shadow"] = current.shadow.as_plain()
         document["log"]["checksum"] = _checksum(document)
         write_atomically(self.path(current.version), model_text(document))
         for version in self.versions()[keep:]:
@@ -68,6 +71,7 @@ class Snapshots:
                 about["answers"],
                 about["refused"],
                 about["refusal"],
+                Shadow.from_plain(about["shadow"]) if "shadow" in about else Shadow(),
             )
         except (OSError, FormatError, KeyError, TypeError, ValueError):
             return None

@@ -30,11 +30,15 @@ class Answer:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """A request to go on with another model: one that is given, or that of an earlier version."""
+    """A request to go on with another model: one that is given, or that of an earlier version.
+
+    One that is given may be `fixed`: it stays as it is.
+    """
 
     model: Learner | int
     reason: str
     future: "Future[int]"
+    fixed: bool = False
 
 
 @dataclass(frozen=True)

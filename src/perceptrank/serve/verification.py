@@ -7,10 +7,10 @@ from pathlib import Path
 
 from perceptrank.io.model_file import model_text
 from perceptrank.serve.errors import DamagedLogError
-from perceptrank.serve.log import Log, Row, damaged
-from perceptrank.serve.records import AnswerEntry, decode
+from perceptrank.serve.log import Row, damaged
+from perceptrank.serve.logs import AnyLog, open_log, ranker_names
+from perceptrank.serve.records import AnswerEntry, PromotionEntry, decode
 from perceptrank.serve.replay import Current, replay
-from perceptrank.serve.service import ranker_names
 from perceptrank.serve.snapshots import Snapshots
 
 
@@ -40,7 +40,7 @@ class Verification:
         return not self.problems
 
 
-def verify(folder: str | Path) -> list[Verification]:
+def verify(folder: str | Path, database: str | None = None) -> list[Verification]:
     """Replay the logs of a folder from their first entries, and compare every snapshot with the model at that point.
 
     Nothing is changed. The model learns one answer after the other by `learn_one`, and must have the same bits.
@@ -49,18 +49,21 @@ def verify(folder: str | Path) -> list[Verification]:
     ----------
     folder : str or Path
         Folder of a service, which may be running.
+    database : str, optional
+        Address of the PostgreSQL database that has the logs, if the folder does not.
     """
-    names = ranker_names(Path(folder))
+    names = ranker_names(Path(folder), database)
     if not names:
-        raise FileNotFoundError(f"there is no log in {folder}: name the folder that was given to serve as --data")
-    return [_verify(name, Path(folder) / name) for name in names]
+        where = folder if database is None else "the database"
+        raise FileNotFoundError(f"there is no log in {where}: name the folder that was given to serve as --data")
+    return [_verify(name, Path(folder) / name, database) for name in names]
 
 
-def _verify(name: str, folder: Path) -> Verification:
+def _verify(name: str, folder: Path, database: str | None) -> Verification:
     problems: list[str] = []
     snapshots = Snapshots(folder / "versions")
     expected: dict[int, Current] = {}
-    for version in snapshots.versions():
+    for version in snapshots.versions() if snapshots.folder.exists() else ():
         if (found := snapshots.read(version)) is None:
             if not snapshots.path(version).exists():  # a running service has just removed it
                 continue
@@ -71,7 +74,7 @@ def _verify(name: str, folder: Path) -> Verification:
     current: Current | None = None
     n_answers = 0
     try:
-        log = Log(folder / "log.sqlite", read_only=True)
+        log = open_log(folder, database, read_only=True)
     except DamagedLogError as error:
         return Verification(name, 0, 0, 0, (*problems, str(error)))
     try:
@@ -80,7 +83,12 @@ def _verify(name: str, folder: Path) -> Verification:
         if log.n_cut():
             problems.append(f"{log.n_cut()} damaged entries were cut off earlier; they are in the table 'cut'")
         for row in _up_to(log, bad):
-            n_answers += isinstance(decode(row.record), AnswerEntry)
+            entry = decode(row.record)
+            n_answers += isinstance(entry, AnswerEntry)
+            if isinstance(entry, PromotionEntry) and entry.error is not None and current is not None:
+                one = current.shadow.challengers.get(entry.name)
+                if one is not None and not one.is_better(entry.error):
+                    problems.append(f"entry {row.sequence} promotes {entry.name!r}, which the log does not show better")
             current = replay([row], current)  # one by one, where the service learns blocks
             if current is not None and (snapshot := expected.pop(row.sequence, None)) is not None:
                 n_compared += 1
@@ -98,7 +106,7 @@ def _verify(name: str, folder: Path) -> Verification:
     return Verification(name, 0 if current is None else current.version, n_answers, n_compared, tuple(problems))
 
 
-def _up_to(log: Log, bad: int | None) -> Iterator[Row]:
+def _up_to(log: AnyLog, bad: int | None) -> Iterator[Row]:
     for row in log.rows():
         if bad is not None and row.sequence >= bad:
             return
@@ -107,4 +115,4 @@ def _up_to(log: Log, bad: int | None) -> Iterator[Row]:
 
 def _bits(current: Current) -> tuple[object, ...]:
     kept = (current.link, current.n_features, current.names, current.answers, current.refused)
-    return (model_text(current.model.as_document()), *kept)
+    return (model_text(current.model.as_document()), *kept, current.shadow.as_plain())
