@@ -27,6 +27,7 @@ from serving_load import Saturation, http_request, learn_until, read_lines, time
 import perceptrank as pr
 from perceptrank.serve.documents import Document
 from perceptrank.serve.ranker import Ranker
+from perceptrank.serve.running import SWITCH_SECONDS
 from perceptrank.serve.settings import Settings
 
 M, D = 100, 50
@@ -169,6 +170,7 @@ def feedback(folder: str, n: int, turns: int, group: int = 64) -> Rows:
     bare.execute("PRAGMA synchronous=FULL")
     bare.execute("CREATE TABLE entries (sequence INTEGER PRIMARY KEY, record BLOB, link BLOB)")
     bare.execute("CREATE TABLE events (event_id TEXT PRIMARY KEY, sequence INTEGER, digest BLOB) WITHOUT ROWID")
+    sys.setswitchinterval(SWITCH_SECONDS)  # as in the service
     record, number, ratios, seconds = os.urandom(X.nbytes + 300), 0, [], []
     for turn in range(turns + 1):
         start = time.perf_counter()

@@ -125,3 +125,18 @@ def test_they_depend_on_the_query_and_on_the_order_of_values_alone(stream, size)
         assert np.array_equal(np.concatenate(pieces), whole)
         stretched = transform.apply(np.cbrt(stream.X.astype(np.float64)) * 3 + 1, stream.offsets)
         assert np.array_equal(stretched.astype(whole.dtype), whole)
+
+
+def test_a_block_that_was_refused_leaves_nothing_behind():
+    """Scratch is used again: after values that need a second look, and after some that are not finite."""
+    rng = np.random.default_rng(5)
+    close = 1.0 + rng.permutation(40 * 2 * LANES).reshape(40, -1) * 2.0**-50  # differ in their last bits alone
+    stream = pr.QueryStream.from_arrays(close, np.zeros(40))
+    transform = pr.transforms.QueryNormal()
+    expected = by_definition(stream)[1]
+    wrong = close.copy()
+    wrong[3, -1] = np.nan
+    for _ in range(3):
+        with pytest.raises(ValueError, match="finite"):
+            transform.apply(wrong, stream.offsets)
+        np.testing.assert_allclose(transform.apply(close, stream.offsets), expected, atol=1e-12)

@@ -17,7 +17,7 @@ Version = Annotated[int, Meta(ge=1)]
 
 
 class RankOptions(msgspec.Struct, forbid_unknown_fields=True):
-    """What `RankRequest` has besides documents."""
+    """Fields of `RankRequest` besides the documents."""
 
     contributions: bool = False
 
@@ -53,7 +53,7 @@ class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class LearnOptions(msgspec.Struct, forbid_unknown_fields=True):
-    """What `LearnRequest` has besides documents."""
+    """Fields of `LearnRequest` besides the documents."""
 
     grades: Grades
     event_id: EventId | None = None

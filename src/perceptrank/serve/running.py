@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from perceptrank.serve.access import Access
 from perceptrank.serve.errors import InvalidRequestError
 
-_SWITCH_SECONDS = 0.0001  # between threads, so that learning never keeps ranking waiting for long
+SWITCH_SECONDS = 0.0001  # between threads, so that learning never keeps ranking waiting for long
 
 
 def is_loopback(host: str) -> bool:
@@ -45,7 +45,7 @@ def listen(host: str, port: int, access: Access) -> socket.socket:
 
 def run(app: FastAPI, listening: socket.socket, started: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT; requests that have begun are finished."""
-    sys.setswitchinterval(_SWITCH_SECONDS)
+    sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(
         app,
         access_log=False,

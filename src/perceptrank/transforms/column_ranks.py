@@ -5,9 +5,10 @@ bits, and the number of the document. What they cannot tell apart is sorted agai
 that follow.
 """
 
+import threading
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +27,26 @@ MOST_SORTED = 1024  # beyond, document numbers would leave too few bits to sort 
 Scores: TypeAlias = Callable[[int], Floats]
 
 
+class _Kept(threading.local):
+    """Scratch that a thread goes on using, by number of rows and type."""
+
+    def __init__(self) -> None:
+        self.scratch: dict[tuple[int, np.dtype[Any]], tuple[Keys, Features]] = {}
+
+
+_kept = _Kept()
+
+
+def _borrow_scratch(n_rows: int, dtype: np.dtype[Any]) -> tuple[Keys, Features]:
+    """Return scratch of a pass, whose known places are 0, as the pass leaves them."""
+    found = _kept.scratch.get((n_rows, dtype))
+    if found is None:
+        found = aligned((3, n_rows, LANES), np.int32), aligned((n_rows, LANES), dtype)
+        found[0][2] = 0
+        _kept.scratch[n_rows, dtype] = found
+    return found
+
+
 def write_scores(X: Features, offsets: Ints, outputs: Features, first: int, scores: Scores) -> None:
     """Write scores of ranks within queries, from a column on; raise if a value is not finite."""
     sizes = (offsets[1:] - offsets[:-1]).tolist()
@@ -36,8 +57,7 @@ def write_scores(X: Features, offsets: Ints, outputs: Features, first: int, scor
     table: Features = np.empty(2 * len(X) - len(sizes), X.dtype)
     np.concatenate(tables, out=table, casting="same_kind")
     n_rows = max(1 << (min(max(sizes), MOST_SORTED) - 1).bit_length(), ROWS)
-    keys, rows = aligned((3, n_rows, LANES), np.int32), aligned((n_rows, LANES), X.dtype)
-    keys[2] = 0
+    keys, rows = _borrow_scratch(n_rows, X.dtype)
     if not rank_pass(read_only(X), read_only(offsets), table, keys, rows, outputs, first) or not all(
         np.isfinite(X[offsets[q] : offsets[q + 1]]).all() for q in long
     ):
