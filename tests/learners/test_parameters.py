@@ -110,6 +110,8 @@ FIXED = [
     (pr.Bagging(pr.RankNet()), "learner", pr.OnlineListNet()),
     (pr.Bagging(pr.RankNet()), "n_members", 3),
     (pr.Bagging(pr.RankNet()), "seed", 7),
+    (pr.Forgetting(pr.RankNet()), "half_lives", [7.0]),
+    (pr.Forgetting(pr.RankNet()), "measure", "ap"),
     (pr.Sum(), "learners", [pr.SlamPerceptron()]),
     (pr.Tournament(), "learners", [pr.SlamPerceptron()]),
     (pr.Tournament(), "measure", "ap"),
