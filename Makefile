@@ -54,6 +54,7 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/evaluation.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/nonlinear.py teacher --sets shaped --queries 2000
 
 fuzz: $(VENV)/dev
 	$(BIN)/python tests/fuzz_letor.py --seconds 600 --seed $(SEED)
