@@ -55,6 +55,7 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/evaluation.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/nonlinear.py teacher --sets shaped --queries 2000
 	$(BIN)/python benchmarks/history.py
 
 # The wheel and the source, each installed into an environment of its own and used there.

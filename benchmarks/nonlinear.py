@@ -5,14 +5,14 @@ python benchmarks/nonlinear.py teacher [--queries 50000] [--sets mq2008,imat2009
 python benchmarks/nonlinear.py time [--queries 20000] [--sets mq2008]
 
 PERCEPTRANK_DATA names the folder that holds the samples; the set "shaped" is simulated and needs none. Nothing is
-tuned: learners have their defaults, beside what their names say. "progressive" is each query ranked before it was
-learned from; "held out" are queries that were not learned from at all: a fifth of a sample at a time, or the last tenth
-of a teacher stream. "share" is the share of the gap between the linear default and the teacher without noise that a
-learner closes in the last tenth of a stream, ranked before it was learned from. Differences to the linear default have
-intervals of 95 % each, by a paired bootstrap over queries; "behind" and "ahead" are those that do not contain 0. Times
-are those of the processor, so that a busy machine hardly matters; set OMP_NUM_THREADS=1, as threads that wait count. MB
-is the most that memory grew by in a pass, beside the stream (Linux). Batch learners fit what the others learn from, on
-one thread.
+tuned: learners have their defaults, beside what their names say (--learners "bins;kernel" chooses some). "progressive"
+is each query ranked before it was learned from; "held out" are queries that were not learned from at all: a fifth of a
+sample at a time, or the last tenth of a teacher stream. "share" is the share of the gap between the linear default and
+the teacher without noise that a learner closes in the last tenth of a stream, ranked before it was learned from.
+Differences to the linear default have intervals of 95 % each, by a paired bootstrap over queries; "behind" and "ahead"
+are those that do not contain 0. Times are those of the processor, so that a busy machine hardly matters; set
+OMP_NUM_THREADS=1, as threads that wait count. MB is the most that memory grew by in a pass, beside the stream (Linux).
+Batch learners fit what the others learn from, on one thread.
 """
 
 import argparse
@@ -98,6 +98,8 @@ def size_of(ranker: Any) -> str:
 
 
 def difference(values: np.ndarray, linear: np.ndarray) -> str:
+    if values is linear:
+        return f"{np.nanmean(values):9.4f}{'':35}"
     found = simultaneous_intervals([(values - linear)[:, None]], [None], confidence=0.95, n_resamples=4000, seed=0)
     low, high = found.low[0, 0], found.high[0, 0]
     said = "ahead" if low > 0 else "behind" if high < 0 else ""
@@ -215,7 +217,11 @@ def main() -> None:
     parser.add_argument("--sets")
     parser.add_argument("--shuffles", type=int, default=10)
     parser.add_argument("--batch", action="store_true")
+    parser.add_argument("--learners", default="", help="beginnings of names, with ; between them; by default all")
     options = parser.parse_args()
+    for kind in set(LEARNERS) - {LINEAR}:
+        if not kind.startswith(tuple(options.learners.split(";"))):
+            del LEARNERS[kind]
     {"real": real, "teacher": teacher, "time": equal_time}[options.what](options)
 
 

@@ -372,10 +372,27 @@ def test_bad_settings_and_nothing_seen():
     for attempt in (
         lambda: pr.Bins().apply(np.zeros((1, 1)), [0, 1]),
         lambda: pr.Bins().freeze(),
-        lambda: pr.SlamPerceptron(transforms="bins").predict(np.zeros((2, 2))),
     ):
         with pytest.raises(ValueError, match="bins have no edges before anything was seen: learn from"):
             attempt()
+
+
+@pytest.mark.parametrize("transforms", ["bins", ["auto+bins", "fastfood:n_features=8"], ["missing", "bins"], "running"])
+def test_who_has_learned_nothing_scores_all_documents_0(transforms):
+    """A service that begins with such a model must rank, or it would never get an answer to learn from."""
+    X = np.array([[1.0, 2.0], [3.0, 1.0]])
+    for make in (lambda one: one, lambda one: pr.Sum([one]), lambda one: pr.Tournament([one, pr.SlamPerceptron()])):
+        ranker = make(pr.SlamPerceptron(transforms=transforms))
+        assert ranker.predict(X).tolist() == [0.0, 0.0]
+        with pytest.raises(ValueError, match="got infinity at document 1, feature 0"):
+            ranker.predict([[1.0, 2.0], [np.inf, 1.0]])
+    missing = pr.QueryStream.from_arrays([[1.0, np.nan], [3.0, 1.0]], [0, 1], missing="keep")
+    ranker = pr.SlamPerceptron(transforms=transforms)
+    if transforms[0] == "missing":
+        assert ranker.predict(missing).tolist() == [0.0, 0.0]
+    else:
+        with pytest.raises(ValueError, match="got NaN at document 0, feature 1"):
+            ranker.predict(missing)
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,9 @@ class LinearRanker(Guaranteed, Estimator):
 
     def _block_scores(self, state: State, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
         """Return the scores of the queries with these offsets; names are those of the features."""
-        if isinstance(X, SparseFeatures) and not state.has_begun:
+        if not state.has_begun:  # all documents score 0, whatever transforms have yet to see
+            if not isinstance(X, SparseFeatures) and self._takes_missing(state):
+                X = np.where(np.isnan(X), 0.0, X)
             return self._scores(state, X, names)
         transforms = named(state, self._transforms(state), names)
         return self._scores(state, transformed(transforms, as_learned(state, X), offsets, names), names)
