@@ -657,6 +657,9 @@ def test_the_adversary_of_margins(run):
     (row,) = json.loads(run(*words, "--set", "violators=top").stdout)["rows"]
     assert 0.98 * 112.5 < row["loss"] <= row["upper bound"] == pytest.approx(112.5)
     assert "about listwise" in run(*words, "--algorithm", "slam", code=1).stderr
+    assert "without a cut-off" in run(*words, code=1).stderr
+    (row,) = json.loads(run("adversary", "--version", "margin", "--documents", 300, "--json").stdout)["rows"]
+    assert row["lost"] == row["outranked"] > 0.5 * row["upper bound"]
     assert "features as they are" in run(*words, "--set", "transform=query-rank", code=1).stderr
 
 
