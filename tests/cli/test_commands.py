@@ -571,7 +571,8 @@ def test_bound_on_a_separable_stream(run, tmp_path):
     assert [row["name"] for row in result["rows"]] == ["slam 0.1", "slam 1", "minimax", "listwise"]
     for row in result["rows"]:
         assert row["holds"]
-        assert row["loss"] <= row["loss at most"] <= row["S"] <= row["a posteriori"]
+        assert row["loss"] <= row["S"] <= row["a posteriori"]
+        assert row["loss"] <= row["loss at most"] <= row["a priori"]
         assert row["from the steps"] <= row["a priori"]
     slam = pr.SlamPerceptron(learning_rate=1.0)
     losses = slam.learn(stream, "ndcg@10").losses("ndcg@10").sum()
