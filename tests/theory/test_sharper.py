@@ -61,7 +61,7 @@ def test_shares():
 
 
 @given(
-    base=st.floats(0, 100), price=st.floats(0, 300), loss=st.floats(0, 50), start=st.floats(0, 30),
+    base=st.floats(0, 100), price=st.just(0.0) | st.floats(0.001, 300), loss=st.floats(0, 50), start=st.floats(0, 30),
     cosine=st.floats(-1, 1), seed=st.integers(0, 99),
 )  # fmt: skip
 @examples(3)

@@ -11,8 +11,8 @@ class MarginPRank(PRank):
 
     For a document of grade y and every threshold r, the score should be more than `margin` above b_r if y >= r, and
     more than `margin` below it if not. With s_r = 1 or -1 for thresholds that violate this and 0 for others,
-    w += (the sum of s_r) x and b_r -= s_r, as in `PRank`, which has a margin of 0. Thresholds stay in order. Learns
-    from documents one by one.
+    w += (the sum of s_r) x and b_r -= s_r. With a margin of 0 it is `PRank`. Thresholds stay in order. Learns from
+    documents one by one.
 
     With n thresholds, on documents of norm at most R that a unit vector (w*, b*) puts on the right sides of all
     thresholds with margin gamma: with K = n R^2 + 1, the scores are on the wrong sides of at most K / gamma^2
