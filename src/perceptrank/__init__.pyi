@@ -54,6 +54,7 @@ from .learners.kernel.perceptron import KernelPerceptron as KernelPerceptron
 from .learners.learner import Learner as Learner
 from .learners.listnet import OnlineListNet as OnlineListNet
 from .learners.listwise import ListwisePerceptron as ListwisePerceptron
+from .learners.margin_prank import MarginPRank as MarginPRank
 from .learners.minimax import MinimaxPerceptron as MinimaxPerceptron
 from .learners.numpy_learner import NumpyLearner as NumpyLearner
 from .learners.oap_bpm import OapBpm as OapBpm

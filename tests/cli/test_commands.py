@@ -571,7 +571,8 @@ def test_bound_on_a_separable_stream(run, tmp_path):
     assert [row["name"] for row in result["rows"]] == ["slam 0.1", "slam 1", "minimax", "listwise"]
     for row in result["rows"]:
         assert row["holds"]
-        assert row["loss"] <= row["loss at most"] <= row["S"] <= row["a posteriori"]
+        assert row["loss"] <= row["S"] <= row["a posteriori"]
+        assert row["loss"] <= row["loss at most"] <= row["a priori"]
         assert row["from the steps"] <= row["a priori"]
     slam = pr.SlamPerceptron(learning_rate=1.0)
     losses = slam.learn(stream, "ndcg@10").losses("ndcg@10").sum()
@@ -657,6 +658,9 @@ def test_the_adversary_of_margins(run):
     (row,) = json.loads(run(*words, "--set", "violators=top").stdout)["rows"]
     assert 0.98 * 112.5 < row["loss"] <= row["upper bound"] == pytest.approx(112.5)
     assert "about listwise" in run(*words, "--algorithm", "slam", code=1).stderr
+    assert "without a cut-off" in run(*words, code=1).stderr
+    (row,) = json.loads(run("adversary", "--version", "margin", "--documents", 300, "--json").stdout)["rows"]
+    assert row["lost"] == row["outranked"] > 0.5 * row["upper bound"]
     assert "features as they are" in run(*words, "--set", "transform=query-rank", code=1).stderr
 
 

@@ -9,7 +9,18 @@ import perceptrank as pr
 from perceptrank.distributed import mix
 from perceptrank.learners.tally import LARGEST_REACH, MASS, MIXINGS, ROUND_WEIGHT, ROUNDS, USED_LOSS
 
-REFUSED = {"committee", "prank", "oap-bpm", "solar-2", "opauc", "ridge", "buffered-pairwise", "sum", "tournament"}
+REFUSED = {
+    "committee",
+    "prank",
+    "margin-prank",
+    "oap-bpm",
+    "solar-2",
+    "opauc",
+    "ridge",
+    "buffered-pairwise",
+    "sum",
+    "tournament",
+}
 
 
 def data(n=60, seed=0, **options):

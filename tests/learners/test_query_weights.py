@@ -341,7 +341,7 @@ def test_hedge_takes_weights_up_to_1():
 
 @pytest.mark.parametrize("name", REFUSING)
 def test_learners_without_weights_refuse_them(name):
-    assert REFUSING == ["buffered-pairwise", "kernel", "oap-bpm", "prank"]
+    assert REFUSING == ["buffered-pairwise", "kernel", "margin-prank", "oap-bpm", "prank"]
     stream = noisy()
     learner = NAMES[name]()
     around = [make() for one in pr.wrappers().values() if (make := all_wrapped(one).get(f"{one.algorithm}:{name}"))]

@@ -9,18 +9,19 @@ from support.twins import AdaGradSteps
 
 import perceptrank as pr
 from perceptrank.kernels.chance import noise
+from perceptrank.theory import bounds
 
 
 class TwinPRank:
     """PRank as in the paper; several of them make OAP-BPM."""
 
-    def __init__(self, d, n_thresholds):
-        self.w, self.b = np.zeros(d), np.zeros(n_thresholds)
+    def __init__(self, d, n_thresholds, margin=0.0):
+        self.w, self.b, self.margin = np.zeros(d), np.zeros(n_thresholds), margin
 
     def learn(self, x, grade):
         score = self.w @ x
         sides = np.where(grade >= np.arange(1, len(self.b) + 1), 1.0, -1.0)
-        tau = np.where((score - self.b) * sides <= 0, sides, 0.0)
+        tau = np.where((score - self.b) * sides <= self.margin, sides, 0.0)
         self.w = self.w + tau.sum() * x
         self.b = self.b - tau
         return tau.any()
@@ -55,9 +56,34 @@ def test_oap_bpm(stream, members, share, seed):
     np.testing.assert_allclose(learner.weights, np.mean([twin.w for twin in twins], axis=0), atol=1e-9)
 
 
-@given(st.integers(0, 10**4), st.integers(2, 5), st.integers(1, 4))
-def test_prank_keeps_its_bound(seed, n_grades, d):
-    """Thresholds wrong, in sum, at most n (R^2 + 1) / gamma^2, for a unit vector (w*, b*) with margin gamma."""
+@pytest.mark.kernel
+@given(stream=streams(), n_grades=st.integers(2, 6), margin=st.sampled_from([0.0, 0.5, 1.0, 4.0]))
+def test_prank_with_a_margin(stream, n_grades, margin):
+    learner = pr.MarginPRank(margin, n_grades=n_grades)
+    learner.learn(stream)
+    twin = TwinPRank(stream.n_features, n_grades - 1, margin)
+    for x, grade in zip(np.asarray(stream.X, dtype=float), stream.relevance, strict=True):
+        twin.learn(x, grade)
+    np.testing.assert_allclose(learner.weights, twin.w, atol=1e-9)
+    np.testing.assert_array_equal(learner.thresholds, twin.b)
+    assert (np.diff(learner.thresholds) >= 0).all()  # they stay in order, whatever the margin
+
+
+def test_prank_without_a_margin_is_prank():
+    stream = pr.separable(40, seed=4).stream
+    one, other = pr.PRank(), pr.MarginPRank(0.0)
+    one.learn(stream)
+    other.learn(stream)
+    assert one.as_document()["state"] == other.as_document()["state"]
+
+
+@given(st.integers(0, 10**4), st.integers(2, 5), st.integers(1, 4), st.sampled_from([0.0, 0.5, 3.0, 50.0]))
+def test_prank_keeps_its_bound(seed, n_grades, d, margin):
+    """Thresholds wrong, in sum, at most K / gamma^2, K = n R^2 + 1, for a unit vector (w*, b*) with margin gamma.
+
+    With a margin of its own, as long as that is at most K / 2, and a little more if it is larger; and together with
+    those that were right by less than the margin, at most (K + 2 margin) / gamma^2.
+    """
     rng = np.random.default_rng(seed)
     ranker, levels = rng.normal(size=d), np.sort(rng.normal(size=n_grades - 1))
     X = rng.normal(size=(300, d))
@@ -69,16 +95,53 @@ def test_prank_keeps_its_bound(seed, n_grades, d):
     grades = (scores[:, None] > levels).sum(axis=1).astype(float)
     norm = np.sqrt(ranker @ ranker + levels @ levels)
     gamma = np.abs(scores[:, None] - levels).min() / norm
-    twin, wrong = TwinPRank(d, n_grades - 1), 0
-    learner = pr.PRank(n_grades)
+    twin, wrong, violated = TwinPRank(d, n_grades - 1, margin), 0, 0
+    learner = pr.MarginPRank(margin, n_grades=n_grades)
     for x, grade in zip(X, grades, strict=True):
-        predicted = int((twin.w @ x - twin.b > 0).sum())
-        wrong += abs(predicted - grade)
+        sides = np.where(grade >= np.arange(1, n_grades), 1, -1)
+        distances = sides * (twin.w @ x - twin.b)
+        wrong += (distances <= 0).sum()
+        violated += (distances <= margin).sum()
+        assert abs((twin.w @ x - twin.b > 0).sum() - grade) <= (distances <= 0).sum()
         twin.learn(x, grade)
         learner.learn_one([x], [grade])
     np.testing.assert_allclose(learner.weights, twin.w, atol=1e-8)
-    n = n_grades - 1
-    assert wrong <= n * (np.square(X).sum(axis=1).max() + 1) / gamma**2
+    radius = np.linalg.norm(X, axis=1).max()
+    assert wrong <= bounds.prank(n_grades=n_grades, radius=radius, margin=gamma, threshold_margin=margin) * (1 + 1e-9)
+    assert violated <= ((n_grades - 1) * radius**2 + 1 + 2 * margin) / gamma**2 * (1 + 1e-9)
+
+
+def test_bounds_of_prank_by_hand():
+    assert bounds.prank(n_grades=2, radius=3.0, margin=0.5) == pytest.approx(10 * 4)
+    assert bounds.prank(n_grades=5, radius=1.0, margin=1.0, threshold_margin=2.5) == pytest.approx(5)
+    assert bounds.prank(n_grades=5, radius=1.0, margin=1.0, threshold_margin=10.0) == pytest.approx(25**2 / 80)
+    with pytest.raises(ValueError, match="n_grades must be at least 2"):
+        bounds.prank(n_grades=1, radius=1.0, margin=1.0)
+    with pytest.raises(ValueError, match="threshold_margin"):
+        bounds.prank(n_grades=2, radius=1.0, margin=1.0, threshold_margin=-1.0)
+
+
+def test_what_a_margin_of_prank_buys():
+    """Once nothing is violated, (w, b) / |(w, b)| has a margin of at least gamma margin / (K + 2 margin)."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 2))
+    scores, levels = X @ [0.6, 0.8], np.array([-0.5, 0.4])
+    X = X[np.abs(scores[:, None] - levels).min(axis=1) > 0.1]
+    grades = (levels[:, None] < X @ [0.6, 0.8]).sum(axis=0)
+    gamma = np.abs((X @ [0.6, 0.8])[:, None] - levels).min() / np.sqrt(1 + levels @ levels)
+    K = 2 * np.square(X).sum(axis=1).max() + 1
+    for margin in (1.0, 20.0):
+        learner = pr.MarginPRank(margin, n_grades=3)
+        stream = pr.QueryStream.from_arrays(X, grades, group=[len(X)])
+        for _ in range(5000):
+            before = learner.n_updates
+            learner.learn(stream)
+            if learner.n_updates == before:
+                break
+        sides = np.where(grades[:, None] >= [1, 2], 1, -1)
+        found = (sides * ((X @ learner.weights)[:, None] - learner.thresholds)).min()
+        found /= np.sqrt(learner.weights @ learner.weights + learner.thresholds @ learner.thresholds)
+        assert found >= gamma * margin / (K + 2 * margin)
 
 
 STEPS = st.sampled_from(["constant", "diagonal", "norm"])
@@ -190,6 +253,13 @@ def test_rounds_by_hand():
     assert (prank.weights.tolist(), prank.thresholds.tolist()) == ([0.0], [-1.0, 1.0])
     prank.learn_one([[2.0]], [2])  # 0 is above b_1 = -1, not above b_2 = 1
     assert (prank.weights.tolist(), prank.thresholds.tolist()) == ([2.0], [-1.0, 0.0])
+    wide = pr.MarginPRank(1.0, n_grades=3)
+    wide.learn_one([[1.0]], [1])
+    assert (wide.weights.tolist(), wide.thresholds.tolist()) == ([0.0], [-1.0, 1.0])
+    wide.learn_one([[1.0]], [1])  # 0 is above b_1 = -1 and below b_2 = 1, both by no more than the margin
+    assert (wide.weights.tolist(), wide.thresholds.tolist()) == ([0.0], [-2.0, 2.0])
+    wide.learn_one([[3.0]], [2])  # 2 above b_1, which is enough; not above b_2
+    assert (wide.weights.tolist(), wide.thresholds.tolist()) == ([3.0], [-2.0, 1.0])
     both = pr.OapBpm(2, share=1.0, n_grades=3)  # members that see everything are all the same
     both.learn_one([[1.0]], [1])
     both.learn_one([[2.0]], [2])
@@ -220,6 +290,8 @@ def test_rounds_by_hand():
     ("kind", "wrong"),
     [
         (pr.PRank, {"n_grades": 1}),
+        (pr.MarginPRank, {"n_grades": 1}),
+        (pr.MarginPRank, {"margin": -1.0}),
         (pr.OapBpm, {"n_members": 0}),
         (pr.OapBpm, {"share": 0}),
         (pr.OapBpm, {"share": 1.5}),

@@ -130,6 +130,62 @@ def test_hedge_keeps_its_guarantee(seed):
     assert expected - total.min() <= bounds.hedge(n_learners=n, n_queries=rounds)
 
 
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 6), rate=st.sampled_from([0.1, 1.0, 5.0]))
+def test_hedge_with_a_fixed_rate_keeps_its_guarantee(seed, n, rate):
+    """The expected loss, taken exactly from its own chances: on average over draws that fill the unit interval."""
+    rng = np.random.default_rng(seed)
+    losses = rng.random((n, 80)) ** rng.choice([0.1, 1, 8], (n, 1)) * (rng.random((n, 80)) < rng.random((n, 1)))
+    losses[rng.integers(n), 10:] = 0.0
+    before = np.cumsum(np.column_stack([np.zeros(n), losses]), axis=1)[:, :-1]
+    chances = np.exp(-rate * (before - before.min(axis=0)))
+    expected = (chances / chances.sum(axis=0) * losses).sum()
+    assert expected <= bounds.hedge(n_learners=n, rate=rate, best_loss=losses.sum(axis=1).min()) + 1e-9
+
+
+def test_hedge_with_a_fixed_rate_draws_with_its_chances():
+    """After rounds that one of two learners won by 3 in sum, chances are 1 : exp(-3/2), in whatever round."""
+    tournament = pr.Tournament([pr.SlamPerceptron(), pr.SlamPerceptron()], strategy="hedge", rate=0.5)
+    rounds = np.arange(20_000)
+    drawn = tournament._choices(np.array([[3.0], [0.0]]) * np.ones(len(rounds)), rounds, rounds)
+    chance = 1 / (1 + np.exp(-1.5))
+    assert (drawn == 0).mean() == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / len(rounds)))
+
+
+def test_a_fixed_rate_stops_losing_on_a_separable_stream():
+    """One learner knows everything: with a fixed rate what the other costs is bounded, with the default it grows."""
+    losses = np.array([[1.0], [0.0]]) * np.ones((2, 20_000))
+    sums, rounds = np.cumsum(np.column_stack([np.zeros(2), 1 - losses]), axis=1)[:, :-1], np.arange(20_000)
+    fixed = pr.Tournament([pr.SlamPerceptron()] * 2, strategy="hedge", rate=1.0)
+    assert losses[fixed._choices(sums, rounds, rounds), rounds].sum() <= 8
+    assert bounds.hedge(n_learners=2, rate=1.0, best_loss=0.0) == pytest.approx(np.log(2) / (1 - np.exp(-1)))
+    assert bounds.hedge(n_learners=2, n_queries=20_000) > 100
+
+
+def test_a_fixed_rate_is_saved_and_others_are_not(tmp_path):
+    stream = pr.separable(30, seed=1).stream
+    plain, fixed = (pr.Tournament(rivals(), strategy="hedge", rate=rate) for rate in (None, 2.0))
+    assert "rate" not in plain.as_document()["parameters"]
+    fixed.learn(stream[:10])
+    fixed.save(tmp_path / "m.json")
+    again = pr.load(tmp_path / "m.json")
+    assert again.rate == 2.0
+    again.learn(stream[10:])
+    fixed.learn(stream[10:])
+    assert again.as_document() == fixed.as_document()
+    assert "exp(-η)" in fixed.theorem.statement
+    for wrong in (0, -1.0, "1", np.nan):
+        with pytest.raises(ValueError, match="rate must be a number > 0"):
+            pr.Tournament(strategy="hedge", rate=wrong)
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"n_queries": 5, "best_loss": 1.0}, {"rate": 1.0}, {"rate": 1.0, "n_queries": 5}]
+)
+def test_a_bound_of_hedge_is_of_one_kind(given):
+    with pytest.raises(ValueError, match="give n_queries, or rate and best_loss"):
+        bounds.hedge(n_learners=2, **given)
+
+
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 5), rounds=st.integers(1, 60))
 def test_the_leader_keeps_its_guarantee(seed, n, rounds):
     rng = np.random.default_rng(seed)

@@ -61,7 +61,7 @@ def test_shares():
 
 
 @given(
-    base=st.floats(0, 100), price=st.floats(0, 300), loss=st.floats(0, 50), start=st.floats(0, 30),
+    base=st.floats(0, 100), price=st.just(0.0) | st.floats(0.001, 300), loss=st.floats(0, 50), start=st.floats(0, 30),
     cosine=st.floats(-1, 1), seed=st.integers(0, 99),
 )  # fmt: skip
 @examples(3)
@@ -182,6 +182,35 @@ def test_the_best_rate_in_hindsight_gives_the_sharp_root(stream, measure, seed):
     assert (2 * b * loss + size) / (b * (2 - b)) == pytest.approx(best)
     others = np.linspace(0.001, 1.999, 500)
     assert ((2 * others * loss + size) / (others * (2 - others))).min() >= best - 1e-9
+
+
+@given(base=st.floats(0.01, 100), beta=st.floats(0, 20), start=st.floats(0, 1000))
+def test_a_start_costs_no_more_than_twice_its_length(base, beta, start):
+    """The largest M from w₁ is at most that from 0, plus 2 U W, whatever the margin."""
+    assert largest_lost(base, beta * base, 0.0, start) <= (largest_lost(base, beta * base, 0.0) + 2 * start) * SLACK
+
+
+def test_statements_keep_what_they_say_about_symbols_at_the_end():
+    top = {"violators": "top", "transforms": None}
+    assert pr.SlamPerceptron().theorem.statement == "loss ≤ (D² + b)²/(4b γ²), b = max(D², 2Δ/η)"
+    assert pr.SlamPerceptron(initial_weights=[1.0]).theorem.statement.endswith("+ 2|w₁|/(ηγ), b = max(D², 2Δ/η)")
+    assert pr.ListwisePerceptron(**top).theorem.statement == "loss ≤ 3 (1 + b)²/4b D²/γ² + 2, b = max(1, 2ρ)"
+    formulas = [
+        pr.SlamPerceptron(learning_rate=0.5, margin=3.0).theorem.separable_formula(),
+        pr.SlamPerceptron().theorem.separable_formula(by_radius=True),
+        pr.ListwisePerceptron(average=False, **top).theorem.separable_formula(),
+        pr.ListwisePerceptron(average=False, relative_margin=0.4, **top).theorem.separable_formula(),
+        pr.ListwisePerceptron(**top).theorem.separable_formula(),
+        pr.ListwisePerceptron(average=False, relative_margin=0, transforms=None).theorem.separable_formula(),
+    ]
+    assert formulas == [
+        "(D² + b)² / 4b / γ², b = max(D², 6 / rate)",
+        "(4 R² + b)² / 4b / γ², b = max(4 R², 2 / rate)",
+        "1.125 D² / γ²",
+        "D² / γ²",
+        "3 · 1.125 D² / γ² + 2",
+        "D² / γ²",
+    ]
 
 
 # What a margin buys

@@ -146,6 +146,8 @@ def _play_margin(algorithm: str, learner: "Learner", margin: float, n_documents:
         raise ValueError("--version margin is about listwise with a relative margin, ranking by its current weights")
     if learner.transforms_:
         raise ValueError("--version margin is about features as they are: leave --transform out")
+    if learner.violators == "places" and pr.parse(learner.measure).cutoff is not None:
+        raise ValueError("--version margin is about measures without a cut-off if violators are weighted by places")
     rho = float(learner.relative_margin or 0.0)
     costly = pr.theory.costly_stream(
         learner.violators,

@@ -83,7 +83,7 @@ def bound(
         losses = {name: trace.cumulative_loss(measure) for name, trace in result.traces.items()}
         from perceptrank.evaluation.plots import draw
 
-        draw(_chart(losses, {row["name"]: row["a priori"] for row in rows}, measure), plot)
+        draw(_chart(losses, {row["name"]: row["loss at most"] for row in rows}, measure), plot)
     extra = facts.as_plain() | {"queries": n_queries, "seconds": round(time.perf_counter() - start, 3)}
     show(
         rows,
@@ -140,6 +140,8 @@ class _Facts:
         self.longest = max(int((block.offsets[1:] - block.offsets[:-1]).max()) for block in stream)
         # Those of the paper are for queries of equal weight.
         self.weighted = any(block.weights is not None and (block.weights != 1.0).any() for block in stream)
+        largest = max(1.0 if block.weights is None else float(block.weights.max()) for block in stream)
+        self.largest_weight = largest if self.weighted else 1.0
 
     def comparators(self, learner: "Learner") -> "list[Comparator]":
         """The best fixed ranker for the learner's constant, and the one that ranks all documents alike."""
@@ -156,10 +158,12 @@ class _Facts:
         """A learner's loss and promises."""
         given: dict[str, Any] = {"diameter": self.diameter, "radius": self.radius, "n_documents": self.longest}
         if self.best.separable:
-            certificate = learner.certificate(margin=self.best.lower, **given)
+            against: dict[str, Any] = {"margin": self.best.lower}
+            certificate = learner.certificate(**against, **given)
         else:
-            found = [learner.certificate(comparator=one, **given) for one in self.comparators(learner)]
-            certificate = min(found, key=lambda one: one.promises[-1].bound)
+            found = [(learner.certificate(comparator=one, **given), one) for one in self.comparators(learner)]
+            certificate, best = min(found, key=lambda one: one[0].promises[-1].bound)
+            against = {"comparator": best}
         promised = {one.name: one.bound for one in certificate.promises}
         return {
             "name": name,
@@ -167,7 +171,7 @@ class _Facts:
             "loss": loss,
             "S": certificate.mass,
             **promised,
-            "loss at most": certificate.loss_bound,
+            "loss at most": learner.guarantee(largest_weight=self.largest_weight, **against, **given),
             "holds": certificate.holds and loss <= certificate.loss_bound * (1 + 1e-9) + 1e-9,
         }
 
@@ -207,8 +211,8 @@ class _Facts:
                 f"Algorithm 2 at its rate: {as_text(self._paper(), _BOUND)}. What any learner can be made to lose on "
                 f"some stream of this radius and margin: {as_text(self._lower(), _BOUND)}.\n"
                 "S: weight moved, at least the loss. a posteriori: |w| / (rate margin). from the steps: the longest "
-                "step per weight in place of D. a priori: the theorem, about S. loss at most: the theorem about the "
-                f"loss, or S if that is less, for queries of up to {self.longest:,} documents."
+                "step per weight in place of D. a priori: the theorem, about S. loss at most: the theorem, about the "
+                f"loss, for queries of up to {self.longest:,} documents."
             )
         verdict = "not separable" if self.best.separable is False else "not found to be separable"
         proof = f": {len(self.best.shares)} pairs combine to a vector of length {self.best.upper:.2g}"

@@ -133,7 +133,7 @@ class Guaranteed:
         diameter, radius : float, optional
             Those of the stream.
         n_documents : int, optional
-            Most documents of a query, see `guarantee`; for `loss_bound`.
+            Most documents of a query, if known: `loss_bound` is then smaller.
         """
         self._check_comparator(comparator)
         share = self._largest_share(n_documents)

@@ -16,9 +16,10 @@ from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import ParameterError, check_positive_whole
 from perceptrank.theory import theorems
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
-PRankRule = tuple[bool, float, int]  # averaging, share, seed
+PRankRule = tuple[bool, float, int, float]  # averaging, share, seed, margin
 
 
 @compiled
@@ -34,7 +35,7 @@ def prank_pass(
 
     Every member learns from a document with probability `share`; the weights are the mean of the members.
     """
-    averaging, share, seed = rule
+    averaging, share, seed, margin = rule
     X, relevance, offsets, _ = block
     weights, _, tally, _ = state
     members, thresholds = extra
@@ -57,7 +58,7 @@ def prank_pass(
                 step = 0.0
                 for r in range(n_thresholds):
                     side = 1.0 if relevance[i] >= r + 1 else -1.0
-                    if (score - thresholds[member, r]) * side <= 0.0:
+                    if (score - thresholds[member, r]) * side <= margin:
                         step += side
                         thresholds[member, r] -= side
                         n_wrong += 1
@@ -79,8 +80,8 @@ class PRank(CompiledLearner):
     ranked by score.
 
     With n thresholds, on documents that a unit vector (w*, b*) puts on the right sides of all thresholds with margin
-    gamma, the sum over documents of the number of violated thresholds is at most n (R^2 + 1) / gamma^2, R the largest
-    norm of a document.
+    gamma, the sum over documents of the number of violated thresholds is at most (n R^2 + 1) / gamma^2, R the largest
+    norm of a document (the authors have n (R^2 + 1); see docs/theory.md).
 
     Parameters
     ----------
@@ -110,7 +111,8 @@ class PRank(CompiledLearner):
     n_members = 1
     share = 1.0
     seed = 0
-    theorem = theorems.prank()
+    margin = 0.0
+    theorem: Theorem = theorems.prank()
     kernel = prank_pass
     rows = 1, 0, 1
 
@@ -135,4 +137,4 @@ class PRank(CompiledLearner):
     def _make_rule(self) -> PRankRule:
         if check_positive_whole("n_grades", self.n_grades) < 2:
             raise ParameterError("n_grades", "must be at least 2", self.n_grades)
-        return bool(self.average), float(self.share), int(self.seed)
+        return bool(self.average), float(self.share), int(self.seed), float(self.margin)

@@ -236,9 +236,9 @@ def algorithms() -> dict[str, type[Learner]]:
     """Return name and class of every learner that learns; each can be constructed without arguments.
 
     >>> list(algorithms())  # doctest: +NORMALIZE_WHITESPACE
-    ['buffered-pairwise', 'category-ranking', 'committee', 'kernel', 'listnet', 'listwise', 'minimax', 'oap-bpm',
-     'opauc', 'perceptron', 'prank', 'predtron', 'ranknet', 'ridge', 'slam', 'solar-1', 'solar-2', 'structured-ndcg',
-     'sum', 'svm-map', 'toppush', 'tournament', 'uneven-margins']
+    ['buffered-pairwise', 'category-ranking', 'committee', 'kernel', 'listnet', 'listwise', 'margin-prank', 'minimax',
+     'oap-bpm', 'opauc', 'perceptron', 'prank', 'predtron', 'ranknet', 'ridge', 'slam', 'solar-1', 'solar-2',
+     'structured-ndcg', 'sum', 'svm-map', 'toppush', 'tournament', 'uneven-margins']
     """
     return {name: kind for name, kind in _all_kinds().items() if kind.learns and not kind.wraps}
 

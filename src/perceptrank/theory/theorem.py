@@ -187,17 +187,18 @@ class Theorem:
         >>> Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0).separable_formula(by_radius=True)
         '4 R² / γ²'
         """
-        constant = self.formula
-        if self.splits:
+        constant, where = self.formula, ""
+        if self.splits and self.offset > 0:
+            constant, where = "(D² + b)² / 4b", f", b = max(D², {constant.removeprefix('(D² + ').removesuffix(')')})"
+        elif self.splits:
             excess = max(1.0, self.factor - 1)
             constant = f"{(1 + excess) ** 2 / (4 * excess):g} D²"
-            if self.offset > 0:
-                constant = f"(D² + b)² / 4 b, b = max(D², {self.offset:g}),"
-        constant = constant.replace("1 D²", "D²") if constant == "1 D²" else constant
-        constant = constant.replace("D²", "4 R²") if by_radius else constant
+        constant = constant.removeprefix("1 ")
+        if by_radius:
+            constant, where = constant.replace("D²", "4 R²"), where.replace("D²", "4 R²")
         current = f"{constant} / γ²"
         current = f"({current} + 2 |w₁| / (rate γ))" if self.starts else current
-        return f"{self.multiple:g} · {current} + {self.extra:g}" if self.extra else current
+        return (f"{self.multiple:g} · {current} + {self.extra:g}" if self.extra else current) + where
 
     def check_comparator(self, comparator: AnyComparator | None, measure: Measure | None) -> None:
         """Raise if a comparator's loss is counted in a surrogate that may be smaller than the theorem's."""

@@ -65,10 +65,11 @@ def listwise(relative_margin: float, surrogate: str, *, splits: bool = False) ->
 def safe_averaging(current: Theorem) -> Theorem:
     """Bound the loss of safe averaging, given the theorem about rankings by the current weights."""
     promised, bound = current.statement.split(" ≤ ")
+    bound, where = _parted(bound)
     multiple, extra = 1 + MEAN_FACTOR, HEAD_START + 1
     return replace(
         current,
-        statement=f"{promised} ≤ {multiple:g} {bound} + {extra:g}",
+        statement=f"{promised} ≤ {multiple:g} {bound} + {extra:g}{where}",
         multiple=multiple,
         extra=extra,
         assumption="a linear ranker has margin γ on the stream",
@@ -76,11 +77,18 @@ def safe_averaging(current: Theorem) -> Theorem:
     )
 
 
+def _parted(statement: str) -> tuple[str, str]:
+    """Return a statement and what it says about its symbols, which stays at the end."""
+    statement, comma, where = statement.partition(", b = ")
+    return statement, comma + where
+
+
 def from_start(promised: Theorem) -> Theorem:
     """Bound the loss of a learner that starts from weights w₁ that are not 0, given its theorem for w₁ = 0."""
+    statement, where = _parted(promised.statement)
     return replace(
         promised,
-        statement=f"{promised.statement} + {2 * promised.multiple:g}|w₁|/(ηγ)",
+        statement=f"{statement} + {2 * promised.multiple:g}|w₁|/(ηγ){where}",
         starts=True,
         tight=False,
     )

@@ -16,7 +16,7 @@ from perceptrank.learners.wrappers.sum import Sum
 from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
 from perceptrank.measures import AP, Measure, MeasureLike, parse
 from perceptrank.stream.sparse import AnyFeatures
-from perceptrank.stream.validation import check_choice, check_seed
+from perceptrank.stream.validation import check_choice, check_positive, check_seed
 from perceptrank.theory import theorems
 from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import Transform, TransformLike
@@ -30,8 +30,10 @@ class Tournament(Ensemble):
     All learners rank and learn every query. The best has the largest sum of a measure over all queries so far, the
     first in case of ties (`strategy="leader"`): the loss is at most N times that of the best of N learners, plus N - 1,
     for every stream (`perceptrank.theory.bounds.leader`). With `"hedge"` the learner to rank with is drawn by
-    exponential weights: the expected loss after T queries is at most that of the best of N learners plus
-    sqrt(2 T ln N) + sqrt(ln N / 8), for every stream (`perceptrank.theory.bounds.hedge`).
+    exponential weights, with the rate sqrt(8 ln N / t) in round t: the expected loss after T queries is at most that of
+    the best of N learners plus sqrt(2 T ln N) + sqrt(ln N / 8), for every stream. With a fixed `rate` it is at most
+    (rate L* + ln N) / (1 - exp(-rate)), L* being the best learner's loss, which does not grow once that learner has
+    stopped losing (`perceptrank.theory.bounds.hedge`).
 
     It replaces tuning, for example of a learning rate or of the transform. With weights of queries, sums and losses are
     weighted: plus N - 1 times the largest weight, for the leader; "hedge" takes weights up to 1, which leave its bound
@@ -52,6 +54,8 @@ class Tournament(Ensemble):
         which have none, "auto".
     seed : int
         Seed of the draws of "hedge".
+    rate : float, positive, optional
+        A fixed rate of "hedge": the larger, the more it prefers whoever is ahead.
 
     Reference, for "hedge": N. Cesa-Bianchi and G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3.
 
@@ -75,18 +79,20 @@ class Tournament(Ensemble):
         strategy: str = "leader",
         transforms: TransformLike = None,
         seed: int = 0,
+        rate: float | None = None,
     ) -> None:
         self.learners = learners
         self.measure = measure
         self.strategy = strategy
         self.transforms = transforms
         self.seed = seed
+        self.rate = rate
         self._start()
 
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return theorems.hedge() if self.strategy == "hedge" else theorems.leader()
+        return theorems.hedge(self.rate) if self.strategy == "hedge" else theorems.leader()
 
     @classmethod
     def over(
@@ -130,6 +136,8 @@ class Tournament(Ensemble):
         self._compared_by()
         check_choice("strategy", self.strategy, STRATEGIES)
         check_seed(self.seed)
+        if self.rate is not None:
+            check_positive("rate", self.rate)
         if self.learners is not None:
             check_learners(self.learners, refused=Tournament)
 
@@ -143,6 +151,10 @@ class Tournament(Ensemble):
     def _learner_documents(self, state: State) -> dict[str, Any]:
         return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in state.members]}
 
+    def _without_unused(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        kept = super()._without_unused(parameters)  # earlier versions know no rate
+        return {name: value for name, value in kept.items() if name != "rate" or value is not None}
+
     def _room(self, n_features: int) -> int:
         return sum(one._room(n_features) for one in self._state.members)
 
@@ -154,7 +166,7 @@ class Tournament(Ensemble):
             leaders: Ints = np.argmax(sums, axis=0)
             return leaders
         n = len(sums)
-        rates = np.sqrt(8 * np.log(n) / (n_judged + 1))
+        rates = np.sqrt(8 * np.log(n) / (n_judged + 1)) if self.rate is None else float(self.rate)
         exponents = rates * (sums - sums.max(axis=0))
         chances = np.cumsum(np.exp(exponents), axis=0)
         draws = np.array([np.random.default_rng([self.seed, number]).random() for number in rounds])
