@@ -19,10 +19,10 @@ from perceptrank.serve.service import Service
 from perceptrank.serve.settings import Settings
 
 
-def serve(folder, settings, limits, models):
+def serve(folder, settings, limits, models, port):
     """Serve a folder, and tell the port."""
     access = Access(Path(folder))
-    listening = listen("127.0.0.1", 0, access)
+    listening = listen("127.0.0.1", port, access)
     with Service(folder, {name: name and make() for name, make in models.items()}, Settings(**settings)) as service:
         told = {"pid": os.getpid(), "port": listening.getsockname()[1]}
         app = make_app(service, access, Limits(**limits))
@@ -48,7 +48,7 @@ def main():
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             status = 1
             try:
-                serve(asked["folder"], asked["settings"], asked["limits"], models)
+                serve(asked["folder"], asked["settings"], asked["limits"], models, asked["port"])
                 status = 0
             except Exception as error:
                 print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)

@@ -46,7 +46,7 @@ def serve(
         str | None,
         typer.Option(
             metavar="NAME=SCOPES",
-            help="Make a token, print it and exit; scopes are rank, feedback and admin, with commas.",
+            help="Make a token, print it and exit; scopes are rank, feedback, watch and admin, with commas.",
         ),
     ] = None,
     verify: Annotated[

@@ -32,8 +32,10 @@ from perceptrank.serve.errors import (
     TooSlowError,
     UnknownError,
 )
+from perceptrank.serve.live import Live
 from perceptrank.serve.metrics import Metrics
 from perceptrank.serve.openapi import describe
+from perceptrank.serve.page import Page
 from perceptrank.serve.ranker import Ranked, Ranker
 from perceptrank.serve.service import Service
 from perceptrank.serve.submissions import Acknowledgement
@@ -65,11 +67,13 @@ def make_app(service: Service, access: Access, limits: Limits | None = None, *, 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        await asyncio.to_thread(live.close)
         await asyncio.to_thread(service.close)
 
     app = FastAPI(title="perceptrank", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
-    paths = _Paths(service, access, Metrics(service), limits or Limits(), access_log)
-    for path, method, scope, handler in paths.all():
+    live = Live(service)
+    paths = _Paths(service, access, Metrics(service), limits or Limits(), access_log, live)
+    for path, method, scope, handler in [*paths.all(), *paths.page()]:
         app.add_api_route(
             path,
             paths.guarded(path, scope, handler),
@@ -95,9 +99,12 @@ def make_app(service: Service, access: Access, limits: Limits | None = None, *, 
 class _Paths:
     """The handlers of all paths."""
 
-    def __init__(self, service: Service, access: Access, metrics: Metrics, limits: Limits, access_log: bool) -> None:
+    def __init__(
+        self, service: Service, access: Access, metrics: Metrics, limits: Limits, access_log: bool, live: Live
+    ) -> None:
         self._service, self._access, self._metrics = service, access, metrics
         self._limits, self._access_log = limits, access_log
+        self._live, self._page = live, Page(live)
 
     def all(self) -> list[tuple[str, str, str, Handler]]:
         """Return path, method, scope (none for all) and handler of everything there is."""
@@ -121,8 +128,23 @@ class _Paths:
             ("/metrics", "GET", "admin", self.metrics),
         ]
 
+    def page(self) -> list[tuple[str, str, str, Handler]]:
+        """Return the same of the live page, which is not part of the interface that is promised."""
+        return [
+            ("/", "GET", "", self._page.html),
+            ("/page.js", "GET", "", self._page.script),
+            ("/page.css", "GET", "", self._page.style),
+            ("/live", "GET", "watch", self.live),
+            ("/live/{name}", "GET", "watch", self.live),
+        ]
+
+    async def live(self, request: Request) -> Response:
+        """GET /live: the events behind the page."""
+        return await self._page.events(request, request.path_params.get("name", self._service.first))
+
     def guarded(self, path: str, scope: str, handler: Handler) -> Handler:
         """Return a handler that checks who asks, turns errors into responses, and counts."""
+        times = self._live.times_of(path)
 
         async def handle(request: Request) -> Response:
             start = time.perf_counter()
@@ -137,6 +159,7 @@ class _Paths:
                 response = _failed(ServiceError("something went wrong that should not", "see the service's log"))
             seconds = time.perf_counter() - start
             self._metrics.count(path, response.status_code, seconds)
+            times.add(seconds)
             if self._access_log:
                 self._log(request, response, seconds)
             return response

@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -92,6 +92,8 @@ class Ranker:
         What was found, and done about it, at the start.
     problem : str
         Why nothing is learned now; empty if all is well.
+    watch : callable, optional
+        Called by the log's thread with the model before, the model after, and the entries that were learned between.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class Ranker:
         self.messages: list[str] = []
         self.problem = ""
         self.snapshot_problem = ""
+        self.watch: Callable[[Current, Current, Sequence[tuple[Row, Entry]]], None] | None = None
         (folder / "versions").mkdir(parents=True, exist_ok=True)
         self._snapshots = Snapshots(folder / "versions")
         self._log = Log(folder / "log.sqlite")
@@ -391,7 +394,10 @@ class Ranker:
                 one.future.set_exception(outcome)
         logged = list(zip(rows, entries, strict=True))
         for place in range(0, len(logged), BLOCK):
-            self._current = self.current.after_all(logged[place : place + BLOCK])
+            before, block = self.current, logged[place : place + BLOCK]
+            self._current = before.after_all(block)
+            if self.watch is not None:
+                self.watch(before, self._current, block)
 
     def _carry_out(self, item: ModelRequest) -> None:
         try:

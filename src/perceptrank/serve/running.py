@@ -56,5 +56,7 @@ def run(app: FastAPI, listening: socket.socket, started: Callable[[], None]) -> 
     )
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: None)  # the server hands them on once it has stopped
+    server = uvicorn.Server(config)
+    app.state.is_stopping = lambda: server.should_exit  # for responses without an end
     started()
-    uvicorn.Server(config).run(sockets=[listening])
+    server.run(sockets=[listening])
