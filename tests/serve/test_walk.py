@@ -112,6 +112,7 @@ def test_wrong_use_of_the_command(tmp_path):
     assert "names the ranker default twice" in fail("--port", 0, "--model", model, "--model", model)
     assert "there is no file" in fail("--port", 0, "--model", tmp_path / "nothing.json")
     assert "scopes must be some of" in fail("--add-token", "engine")
+    assert "--rate-limit must be a number > 0, got 0.0" in fail("--rate-limit", 0)
     assert "name of a ranker must be" in fail("--port", 0, "--model", f"../x={model}")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -13,7 +13,8 @@ import numpy as np
 
 import perceptrank as pr
 from perceptrank.serve.access import Access
-from perceptrank.serve.http_app import Limits, make_app
+from perceptrank.serve.http_app import make_app
+from perceptrank.serve.limits import Limits
 from perceptrank.serve.running import listen, run
 from perceptrank.serve.service import Service
 from perceptrank.serve.settings import Settings
@@ -25,8 +26,9 @@ def serve(folder, settings, limits, models, port):
     listening = listen("127.0.0.1", port, access)
     with Service(folder, {name: name and make() for name, make in models.items()}, Settings(**settings)) as service:
         told = {"pid": os.getpid(), "port": listening.getsockname()[1]}
-        app = make_app(service, access, Limits(**limits))
-        run(app, listening, lambda: print(json.dumps(told), flush=True))
+        made = Limits(**limits)
+        app = make_app(service, access, made)
+        run(app, listening, lambda: print(json.dumps(told), flush=True), made)
 
 
 KINDS = {"listwise": pr.ListwisePerceptron, "slam": pr.SlamPerceptron}

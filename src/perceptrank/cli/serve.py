@@ -42,6 +42,13 @@ def serve(
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Write a line of JSON per request to standard error.")
     ] = False,
+    log_features: Annotated[
+        bool, typer.Option("--log-features", help="Write what requests say to the access log, features and all.")
+    ] = False,
+    rate_limit: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="Requests per second that each token may send; by default, any number."),
+    ] = None,
     add_token: Annotated[
         str | None,
         typer.Option(
@@ -73,10 +80,11 @@ def serve(
         print(Access(data).add(name, [one for one in scopes.split(",") if one]))
         return
     from perceptrank.serve.http_app import make_app
+    from perceptrank.serve.limits import Limits
     from perceptrank.serve.running import listen, run
     from perceptrank.serve.service import Service
 
-    access = Access(data)
+    access, limits = Access(data), Limits() if rate_limit is None else Limits(rate_limit=rate_limit)
     models = _models(model or [])
     with listen(host, port, access) as listening, Service(data, models, check_all=not quick_start) as service:
         for one in service.rankers.values():
@@ -89,7 +97,8 @@ def serve(
             shown = ", ".join(f"{name} (version {one.current.version})" for name, one in service.rankers.items())
             complain(f"serving {shown} at http://{address}:{listening.getsockname()[1]}")
 
-        run(make_app(service, access, access_log=access_log), listening, started)
+        app = make_app(service, access, limits, access_log=access_log, log_features=log_features)
+        run(app, listening, started, limits)
     complain("stopped; everything is logged and saved")
 
 

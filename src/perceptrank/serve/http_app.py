@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import sys
+import logging
+import math
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -24,19 +24,24 @@ from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.learners.registry import restore
 from perceptrank.serve import messages
 from perceptrank.serve.access import Access
+from perceptrank.serve.access_log import AccessLog
 from perceptrank.serve.errors import (
     InvalidRequestError,
     NotAllowedError,
+    RateLimitedError,
     ServiceError,
     TooLargeError,
     TooSlowError,
     UnknownError,
 )
+from perceptrank.serve.gate import Gate
+from perceptrank.serve.limits import Limits
 from perceptrank.serve.live import Live
 from perceptrank.serve.metrics import Metrics
 from perceptrank.serve.openapi import describe
 from perceptrank.serve.page import Page
 from perceptrank.serve.ranker import Ranked, Ranker
+from perceptrank.serve.rate_limit import RateLimit
 from perceptrank.serve.service import Service
 from perceptrank.serve.submissions import Acknowledgement
 from perceptrank.stream.query_stream import QueryStream
@@ -44,6 +49,7 @@ from perceptrank.stream.query_stream import QueryStream
 Handler = Callable[[Request], Awaitable[Response]]
 Result = TypeVar("Result")
 
+logger = logging.getLogger("perceptrank.serve")
 _encode = msgspec.json.Encoder().encode
 _rank_decoder = msgspec.json.Decoder(messages.RankRequest)
 _learn_decoder = msgspec.json.Decoder(messages.LearnRequest)
@@ -52,16 +58,14 @@ _promote_decoder = msgspec.json.Decoder(messages.PromoteRequest)
 _feedback_decoder: msgspec.json.Decoder[messages.FeedbackBody] = msgspec.json.Decoder(messages.FeedbackBody)
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Limits of requests: bytes of a body, seconds for it to arrive, and seconds for an answer to be logged."""
-
-    body_bytes: int = 2**25
-    body_seconds: float = 10.0
-    answer_seconds: float = 30.0
-
-
-def make_app(service: Service, access: Access, limits: Limits | None = None, *, access_log: bool = False) -> FastAPI:
+def make_app(
+    service: Service,
+    access: Access,
+    limits: Limits | None = None,
+    *,
+    access_log: bool = False,
+    log_features: bool = False,
+) -> FastAPI:
     """Return the application; when it stops, the service finishes, flushes and writes snapshots."""
 
     @asynccontextmanager
@@ -72,7 +76,8 @@ def make_app(service: Service, access: Access, limits: Limits | None = None, *, 
 
     app = FastAPI(title="perceptrank", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     live = Live(service)
-    paths = _Paths(service, access, Metrics(service), limits or Limits(), access_log, live)
+    log = AccessLog(with_bodies=log_features) if access_log or log_features else None
+    paths = _Paths(service, access, Metrics(service), limits or Limits(), log, live)
     for path, method, scope, handler in [*paths.all(), *paths.page()]:
         app.add_api_route(
             path,
@@ -100,10 +105,17 @@ class _Paths:
     """The handlers of all paths."""
 
     def __init__(
-        self, service: Service, access: Access, metrics: Metrics, limits: Limits, access_log: bool, live: Live
+        self,
+        service: Service,
+        access: Access,
+        metrics: Metrics,
+        limits: Limits,
+        log: AccessLog | None,
+        live: Live,
     ) -> None:
-        self._service, self._access, self._metrics = service, access, metrics
-        self._limits, self._access_log = limits, access_log
+        self._service, self._metrics = service, metrics
+        self._limits, self._log = limits, log
+        self._gate = Gate(access, RateLimit(limits.rate_limit, limits.burst))
         self._live, self._page = live, Page(live)
 
     def all(self) -> list[tuple[str, str, str, Handler]]:
@@ -147,36 +159,24 @@ class _Paths:
         times = self._live.times_of(path)
 
         async def handle(request: Request) -> Response:
-            start = time.perf_counter()
+            start, who = time.perf_counter(), ""
             try:
                 if scope:
-                    self._access.check(request.headers.get("authorization"), scope)
+                    who = self._gate.admit(request.headers, scope)
                 response = await handler(request)
             except ServiceError as error:
                 response = _failed(error)
             except Exception as error:
-                print(f"error: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                logger.exception("%s %s failed: %s: %s", request.method, path, type(error).__name__, error)
                 response = _failed(ServiceError("something went wrong that should not", "see the service's log"))
             seconds = time.perf_counter() - start
             self._metrics.count(path, response.status_code, seconds)
             times.add(seconds)
-            if self._access_log:
-                self._log(request, response, seconds)
+            if self._log is not None:
+                self._log.write(request, response.status_code, seconds, who)
             return response
 
         return handle
-
-    @staticmethod
-    def _log(request: Request, response: Response, seconds: float) -> None:
-        line = {
-            "time": time.time(),
-            "client": request.client.host if request.client else None,
-            "method": request.method,
-            "path": request.url.path,
-            "status": response.status_code,
-            "seconds": round(seconds, 6),
-        }
-        print(json.dumps(line), file=sys.stderr, flush=True)
 
     def _ranker(self, request: Request) -> Ranker:
         return self._service.ranker(request.path_params.get("name", self._service.first))
@@ -196,14 +196,31 @@ class _Paths:
             raise TooSlowError(
                 f"the request did not arrive within {self._limits.body_seconds:g} seconds", "send it again"
             ) from None
-        return b"".join(parts)
+        body = b"".join(parts)
+        if self._log is not None:
+            self._log.keep(request, body)
+        return body
 
     async def _parsed(self, request: Request, decoder: "msgspec.json.Decoder[Result]") -> Result:
         return _decoded(decoder, await self._body(request))
 
-    async def _done(self, future: "Future[Result]") -> Result:
+    async def _in_thread(self, work: Callable[..., Result], *given: Any) -> Result:
+        """Do what takes longer in another thread."""
         try:
-            async with asyncio.timeout(self._limits.answer_seconds):
+            async with asyncio.timeout(self._limits.work_seconds):
+                return await asyncio.to_thread(work, *given)
+        except TimeoutError:
+            raise TooSlowError(f"it takes more than {self._limits.work_seconds:g} seconds", "ask for less") from None
+
+    def _deadline(self) -> float:
+        """Return when the answers of a request that comes now must be logged."""
+        return asyncio.get_running_loop().time() + self._limits.answer_seconds
+
+    async def _done(self, future: "Future[Result]", deadline: float | None = None) -> Result:
+        if future.done():  # also after the deadline
+            return future.result()
+        try:
+            async with asyncio.timeout_at(self._deadline() if deadline is None else deadline):
                 return await asyncio.wrap_future(future)
         except TimeoutError:
             raise TooSlowError(
@@ -215,7 +232,7 @@ class _Paths:
         """POST /rank."""
         given = await self._parsed(request, _rank_decoder)
         ranked = self._ranker(request).rank(given.documents)
-        contributions = await asyncio.to_thread(_contributions, ranked) if given.contributions else None
+        contributions = await self._in_thread(_contributions, ranked) if given.contributions else None
         return _json(
             messages.RankResponse(ranked.ranking_id, ranked.order, ranked.scores, ranked.model_version, contributions)
         )
@@ -264,10 +281,10 @@ class _Paths:
                 waiting.append(error)
             await asyncio.sleep(0)  # others want to be ranked
         results: list[Any] = []
-        status = 200
+        status, deadline = 200, self._deadline()
         for one in waiting:
             try:
-                results.append(_acknowledged(await self._done(_raised(one))))
+                results.append(_acknowledged(await self._done(_raised(one), deadline)))
             except ServiceError as error:
                 results.append(error.as_plain())
                 status = 207
@@ -299,7 +316,7 @@ class _Paths:
         if given.ranker is not None:
             model, reason = self._service.ranker(given.ranker).current.model, f"promoted from {given.ranker}"
         else:
-            model, reason = await asyncio.to_thread(_restored, given.model), "promoted from a document"
+            model, reason = await self._in_thread(_restored, given.model), "promoted from a document"
         return _json(messages.VersionResponse(await self._done(ranker.promote(model, reason))))
 
     async def export(self, request: Request) -> Response:
@@ -308,7 +325,7 @@ class _Paths:
         if target not in targets():
             raise UnknownError(f"there is no target {target[:100]!r}", f"there are {', '.join(targets())}")
         try:
-            made = await asyncio.to_thread(export, self._ranker(request).current.model, target)
+            made = await self._in_thread(export, self._ranker(request).current.model, target)
         except (ValueError, AttributeError, ImportError) as error:
             raise InvalidRequestError(
                 f"the model cannot be exported to {target}: {error}", "see docs/deploy.md"
@@ -358,6 +375,8 @@ def _json(value: Any, status: int = 200) -> Response:
 
 
 def _failed(error: ServiceError, headers: dict[str, str] | None = None) -> Response:
+    if isinstance(error, RateLimitedError):
+        headers = {"Retry-After": str(math.ceil(error.retry_after))}
     return Response(_encode(error.as_plain()), error.status, headers, media_type="application/json")
 
 

@@ -1,6 +1,5 @@
 """Running the service: the socket, the server, and stopping in order."""
 
-import ipaddress
 import signal
 import socket
 import sys
@@ -10,17 +9,12 @@ import uvicorn
 from fastapi import FastAPI
 
 from perceptrank.serve.access import Access
+from perceptrank.serve.addresses import is_loopback
 from perceptrank.serve.errors import InvalidRequestError
+from perceptrank.serve.limits import Limits
+from perceptrank.serve.slow_clients import SlowClients
 
 _SWITCH_SECONDS = 0.0005  # between threads, so that learning never keeps ranking waiting for long
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def listen(host: str, port: int, access: Access) -> socket.socket:
@@ -42,7 +36,21 @@ def listen(host: str, port: int, access: Access) -> socket.socket:
     return made
 
 
-def run(app: FastAPI, listening: socket.socket, started: Callable[[], None]) -> None:
+class _Server(uvicorn.Server):
+    """A server that does not wait for its clients forever."""
+
+    def __init__(self, config: uvicorn.Config, limits: Limits) -> None:
+        super().__init__(config)
+        self._slow = SlowClients(limits)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look at the connections every second; the server calls it ten times as often."""
+        if counter % 10 == 0:
+            self._slow.look(self.server_state.connections)
+        return await super().on_tick(counter)
+
+
+def run(app: FastAPI, listening: socket.socket, started: Callable[[], None], limits: Limits | None = None) -> None:
     """Serve until SIGTERM or SIGINT; requests that have begun are finished."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     config = uvicorn.Config(
@@ -56,7 +64,7 @@ def run(app: FastAPI, listening: socket.socket, started: Callable[[], None]) -> 
     )
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: None)  # the server hands them on once it has stopped
-    server = uvicorn.Server(config)
+    server = _Server(config, limits or Limits())
     app.state.is_stopping = lambda: server.should_exit  # for responses without an end
     started()
     server.run(sockets=[listening])
