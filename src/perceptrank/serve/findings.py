@@ -1,4 +1,4 @@
-"""What a model has learned, in words and numbers for the live page."""
+"""Findings about a model, in words and numbers for the live page."""
 
 import math
 import time

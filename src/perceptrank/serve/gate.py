@@ -1,4 +1,4 @@
-"""Who may send a request: the token, the site that a browser sends it from, and the rate."""
+"""Admission of requests: by the token, the site that a browser sends them from, and the rate."""
 
 from collections.abc import Mapping
 from urllib.parse import urlsplit

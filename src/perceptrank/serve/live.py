@@ -1,4 +1,4 @@
-"""What the live page shows: frames of the service's state, made once a second for all who watch."""
+"""Frames of the live page: the service's state, once a second for all who watch."""
 
 import asyncio
 import logging
@@ -91,7 +91,7 @@ class Live:
         self._counts, self._sampled = self._count(), time.monotonic()
         self._watchers: list[Watcher] = []
         self._wake, self._is_asked, self._is_closed = threading.Event(), False, False
-        self._problem = ""
+        self._problem, self._problems = "", dict[str, str]()
         self._thread = threading.Thread(target=self._run, name="live page", daemon=True)
         self._thread.start()
 
@@ -142,9 +142,19 @@ class Live:
         is_due = now - self._sampled >= _PERIOD
         if is_due:
             self._sample(now)
+            self._report()
         if is_due or self._is_asked:
             self._is_asked = False
             self._send()
+
+    def _report(self) -> None:
+        """Say when a ranker can no longer learn or save, and when it can again."""
+        for name, one in self._service.rankers.items():
+            problem = one.problem or one.snapshot_problem
+            if problem != self._problems.get(name, ""):
+                self._problems[name] = problem
+                level, text = (logging.ERROR, problem) if problem else (logging.INFO, "all is well again")
+                logger.log(level, "%s: %s", name, text, extra={"fields": {"ranker": name}})
 
     def _count(self) -> tuple[int, int]:
         """Return how many requests to rank there were, and how many answers."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.serve.log import Row
-from perceptrank.serve.records import AnswerEntry, Entry
+from perceptrank.serve.records import AnswerEntry, Entry, as_bytes
 from perceptrank.serve.replay import Current
 from perceptrank.stream.query_stream import QueryStream
 
@@ -173,6 +173,15 @@ class Progress:
             "skipped": self.skipped,
             "points": points,
         }
+
+
+def warm_up(current: Current) -> None:
+    """Measure something, so that no thread waits while another compiles."""
+    X = np.zeros((2, current.n_features or 2))
+    entry = AnswerEntry(0, "", None, ["1", "2"], as_bytes(X), as_bytes([1, 0]), 1.0)
+    progress = Progress(current)
+    progress.watch(current, current, [(Row(0, b"", b""), entry)])
+    progress.digest(60.0)
 
 
 def _described(sequence: int, entry: AnswerEntry, value: float, scores: Floats) -> Measured:

@@ -56,6 +56,7 @@ def run(app: FastAPI, listening: socket.socket, started: Callable[[], None], lim
     config = uvicorn.Config(
         app,
         access_log=False,
+        log_config=None,
         log_level="warning",
         limit_concurrency=1000,
         timeout_keep_alive=60,
