@@ -20,6 +20,7 @@ from perceptrank.serve import live as live_module
 from perceptrank.serve import progress as progress_module
 from perceptrank.serve.access import Access
 from perceptrank.serve.documents import Document
+from perceptrank.serve.duels import Duels
 from perceptrank.serve.findings import Findings, certificate, learning, margin_of
 from perceptrank.serve.live import Live, Times
 from perceptrank.serve.log import Row
@@ -201,16 +202,57 @@ def test_what_moved_today_is_counted_from_the_last_version_of_yesterday(tmp_path
     assert found["changes"][0]["kind"] in ("changed sign", "shrank", "grew", "disappeared")
 
 
-def test_a_ranker_with_standings_shows_them(tmp_path):
+def standing(name="slam", answers=10, since=4, **more):
+    """How a challenger stands, as `Ranker.standings` says it."""
+    known = {
+        "name": name,
+        "algorithm": "slam",
+        "measure": "ndcg@10",
+        "since_version": since,
+        "answers": answers,
+        "incumbent_mean": 0.75,
+        "mean": 0.75 + answers / 1000,
+        "difference": answers / 1000,
+        "interval": [0.001, 0.02],
+        "better": True,
+    }
+    return known | more
+
+
+def standings(*challengers):
+    incumbent = {"algorithm": "listwise", "learns": True}
+    known = {"incumbent": incumbent, "error": 0.05, "automatic": False, "last_promotion": None}
+    return known | {"challengers": list(challengers)}
+
+
+def test_a_ranker_with_challengers_shows_them(tmp_path):
     with Service(tmp_path) as service:
         live = Live(service)
         try:
             assert live.frame("default")["standings"] is None
-            service.ranker("default").standings = lambda: {"challengers": [{"name": "slam", "mean": 0.5}]}
-            assert live.frame("default")["standings"]["challengers"][0]["name"] == "slam"
+            service.ranker("default").standings = lambda: standings(standing())
+            live._sampled -= 10
+            live._step(time.monotonic())
+            frame = live.frame("default")
+            assert frame["standings"]["challengers"][0]["name"] == "slam"
+            assert frame["duels"] == {"slam": [(10, 0.75, 0.76)]}
+            service.ranker("default").standings = standings
+            assert live.frame("default")["standings"] is None
         finally:
             live.close()
         assert service.ranker("default").watch is None
+
+
+def test_curves_of_challengers_begin_anew_with_them():
+    duels = Duels()
+    for answers in (1, 2, 2, 3):
+        duels.add(standings(standing("a", answers), standing("b", answers, mean=None)))
+    assert [x for x, *_ in duels.as_plain()["a"]] == [1, 2, 3]
+    assert duels.as_plain()["b"] == []
+    duels.add(standings(standing("a", 1, since=9)))
+    assert duels.as_plain() == {"a": [(1, 0.75, 0.751)]}
+    duels.add(None)
+    assert duels.as_plain() == {}
 
 
 # Over HTTP
@@ -456,6 +498,39 @@ def test_another_ranker_can_be_chosen(running, open_page):
     assert "nothing to certify" in page.locator("#certificate").inner_text()
     page.get_by_label("Ranker").select_option("default")
     wait_for(page, "#answers", "60")
+
+
+def test_challengers_are_compared(running, open_page):
+    page = open_page(running.url, width=360)
+    page.wait_for_selector("#progress-plot path.curve")
+    connection, response = first_frame(running)
+    frame = json.loads(response.readline().removeprefix(b"data: "))
+    response.close()
+    connection.close()
+    worse = standing(EVIL, answers=7, mean=0.7, difference=-0.05, interval=[-0.08, -0.01], better=False)
+    frame["standings"] = standings(standing(), worse)
+    frame["duels"] = {"slam": [[1, 0.5, 0.6], [2, 0.5, 0.7]], EVIL: [[1, 0.5, 0.4], [2, 0.5, 0.3]]}
+    page.route(
+        "**/live", lambda route: route.fulfill(body=f"data: {json.dumps(frame)}\n\n", content_type="text/event-stream")
+    )
+    page.reload()
+    page.wait_for_selector("#duels-plot path.curve")
+    rows = page.locator("#standings-table tbody tr")
+    assert [cell.strip() for cell in rows.nth(0).inner_text().split("\t")[3:]] == [
+        "0.7500",
+        "0.7600",
+        "+0.0100",
+        "+0.0010 to +0.0200",
+        "",
+        "better",
+    ]
+    assert rows.nth(1).locator("th").inner_text() == f"{EVIL} (slam)"
+    assert rows.nth(1).locator("td").last.inner_text() == "worse"
+    assert (
+        "listwise, which learns, ranks. Challengers take over by hand only." in page.locator("#standings").inner_text()
+    )
+    assert page.locator("#duels-plot path.curve").count() == 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_it_moves_and_comes_back_after_the_service_was_killed(nursery, tmp_path, open_page):

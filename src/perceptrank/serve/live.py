@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from perceptrank import __version__
+from perceptrank.serve.duels import Duels
 from perceptrank.serve.errors import OverloadedError
 from perceptrank.serve.findings import Findings, learning
 from perceptrank.serve.progress import Progress
@@ -82,6 +83,7 @@ class Live:
     def __init__(self, service: Service) -> None:
         self._service, self._started = service, time.time()
         self._progress = {name: Progress(one.current) for name, one in service.rankers.items()}
+        self._duels = {name: Duels() for name in service.rankers}
         self._findings = {name: Findings(one) for name, one in service.rankers.items()}
         self._slow: dict[str, tuple[float, int, dict[str, Any]]] = {}
         for name, one in service.rankers.items():
@@ -137,12 +139,14 @@ class Live:
             self._wake.clear()
 
     def _step(self, now: float) -> None:
-        for one in self._progress.values():
-            one.digest(_SHARE * _TICK)
+        for progress in self._progress.values():
+            progress.digest(_SHARE * _TICK)
         is_due = now - self._sampled >= _PERIOD
         if is_due:
             self._sample(now)
             self._report()
+            for name, one in self._service.rankers.items():
+                self._duels[name].add(_standings(one))
         if is_due or self._is_asked:
             self._is_asked = False
             self._send()
@@ -187,6 +191,7 @@ class Live:
             "progress": progress.as_plain(),
             "worst": [asdict(one) for one in progress.worst()],
             "standings": _standings(ranker),
+            "duels": self._duels[name].as_plain(),
             "requests": {
                 kind: {"count": one.count, "p50": one.quantile(0.5), "p99": one.quantile(0.99)}
                 for kind, one in self._times.items()
@@ -208,7 +213,8 @@ class Live:
         return parts
 
 
-def _standings(ranker: Ranker) -> Any:
-    """Return how the incumbent and its challengers compare, of rankers that have some."""
-    found = getattr(ranker, "standings", None)
-    return found() if callable(found) else None
+def _standings(ranker: Ranker) -> dict[str, Any] | None:
+    """Return how the incumbent and its challengers compare, of rankers that have some; None without challengers."""
+    find = getattr(ranker, "standings", None)
+    found: dict[str, Any] | None = find() if callable(find) else None
+    return found if found and (found.get("challengers") or found.get("last_promotion")) else None

@@ -65,6 +65,7 @@ function fill(id, caption, headings, rows, none) {
   const body = rows.map((row) => element("tr", {}, ...row.map((cell, column) => {
     const [, kind] = headings[column];
     if (kind === "bar") return element("td", {}, bar(cell));
+    if (kind === "interval") return element("td", {}, interval(...cell));
     return column ? element("td", { class: kind || "" }, cell) : element("th", { scope: "row", class: kind || "" }, cell);
   })));
   if (!rows.length) body.push(element("tr", {}, element("td", { colspan: headings.length }, none || "Nothing yet.")));
@@ -161,23 +162,36 @@ function showProgress(frame) {
     rows.reverse().map(([x, y, mean]) => [whole(x), measure(y), measure(mean)]));
 }
 
-const words = (key) => { const text = key.replaceAll("_", " "); return text.charAt(0).toUpperCase() + text.slice(1); };
-const plain = (value) => value === null || value === undefined ? "–"
-  : typeof value === "number" ? (Number.isInteger(value) ? whole(value) : value.toFixed(4))
-  : typeof value === "boolean" ? (value ? "yes" : "no")
-  : Array.isArray(value) ? value.map(plain).join(" to ") : typeof value === "object" ? "" : String(value);
+function interval([low, high], reach) {
+  const made = shape("svg", { class: `interval ${low > 0 ? "up" : high < 0 ? "down" : ""}`, viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" });
+  const across = (value) => 50 + 50 * Math.max(-1, Math.min(1, value / reach));
+  made.append(shape("line", { class: "zero", x1: 50, x2: 50, y1: 0, y2: 8 }));
+  made.append(shape("line", { class: "span", x1: across(low), x2: across(high), y1: 4, y2: 4 }));
+  return made;
+}
 
-function showStandings(found) {
+function showStandings(frame) {
+  const found = frame.standings;
   at("standings").hidden = !found;
   if (!found) return;
-  const lists = Object.values(found).filter((one) => Array.isArray(one) && one.length && typeof one[0] === "object");
-  const rows = lists.flat();
-  const columns = [...new Set(rows.flatMap(Object.keys))];
-  const loose = Object.entries(found).filter(([, value]) => !Array.isArray(value) && (value === null || typeof value !== "object"));
-  put("standings-text", loose.map(([key, value]) => `${words(key)}: ${plain(value)}`).join(" · "));
-  const isNumber = (column) => rows.some((row) => typeof row[column] === "number");
-  fill("standings-table", "Progressive means on the same answers", columns.map((one) => [words(one), isNumber(one) ? "number" : ""]),
-    rows.map((row) => columns.map((one) => plain(row[one]))), "There is no challenger.");
+  const sure = `${brief(100 * (1 - found.error))} %`, last = found.last_promotion;
+  put("standings-text", `${found.incumbent.algorithm}${found.incumbent.learns ? ", which learns," : ", which stays as it is,"} ranks. ` +
+    (found.automatic ? `A challenger takes over by itself once it is better with an error rate of ${brief(100 * found.error)} %.` : "Challengers take over by hand only.") +
+    (last ? ` ${last.name} took over at version ${whole(last.model_version)}.` : ""));
+  const signed = (value) => (value === null ? "–" : `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(4)}`);
+  const reach = Math.max(...found.challengers.flatMap((one) => one.interval.map(Math.abs)), 1e-9);
+  const verdict = (one) => (one.better ? "better" : one.interval[1] < 0 ? "worse" : "not decided");
+  fill("standings-table", "Progressive means on the same answers", [["Challenger", "long"], ["Answers", "number"], ["Measure", ""], ["Incumbent", "number"],
+    ["Challenger", "number"], ["Difference", "number"], [`${sure} interval`, "number"], ["", "interval"], ["Verdict", ""]],
+  found.challengers.map((one) => [`${one.name} (${one.algorithm})`, whole(one.answers), one.measure, measure(one.incumbent_mean), measure(one.mean),
+    signed(one.difference), `${signed(one.interval[0])} to ${signed(one.interval[1])}`, [one.interval, reach], verdict(one)]), "There is no challenger.");
+  const series = Object.entries(frame.duels).map(([name, points], k) => ({
+    name: `${name}`, kind: `c${k % 5}`, points: points.map(([x, incumbent, mean]) => [x, mean - incumbent]),
+  }));
+  at("duels").hidden = !series.some((one) => one.points.length > 1);
+  keys("duels-keys", series);
+  draw("duels-plot", series, { height: 200, settle: 30, x: whole, y: (y) => y.toFixed(3), none: "",
+    label: "Difference of progressive means, challenger minus incumbent. The table above has the newest." });
 }
 
 function showLearning(found) {
@@ -249,7 +263,7 @@ function show(frame) {
   }
   at("choice").hidden = frame.rankers.length < 2;
   showProgress(frame);
-  showStandings(frame.standings);
+  showStandings(frame);
   showLearning(frame.learning);
   showLearned(frame.learned);
   showWorst(frame);

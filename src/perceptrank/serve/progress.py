@@ -49,6 +49,27 @@ class Measured:
     best_place: int
 
 
+class Curve:
+    """Points of a curve that has no end: at most so many, which are further apart the more there were."""
+
+    def __init__(self) -> None:
+        self.points: list[tuple[float, ...]] = []
+        self.stride, self.until = 1, 1  # of so many points one is kept, and the next one is kept after so many
+
+    def is_due(self) -> bool:
+        """Count a point; tell whether it is kept."""
+        self.until -= 1
+        return self.until <= 0
+
+    def keep(self, *point: float) -> None:
+        """Keep a point that is due."""
+        self.points.append(point)
+        if len(self.points) >= POINTS:  # half as many, twice as far apart
+            self.points = self.points[1::2]
+            self.stride *= 2
+        self.until = self.stride
+
+
 class Progress:
     """Means of the measure, over all answers since the start and over the newest, and a curve of them.
 
@@ -67,8 +88,7 @@ class Progress:
         self._values: deque[tuple[float, float]] = deque(maxlen=WINDOW)  # value, weight
         self._recent: deque[Measured] = deque(maxlen=RECENT)
         self._sum = self._weight = 0.0
-        self._points: list[tuple[int, float, float]] = []
-        self._stride, self._until_point = 1, 1
+        self._curve = Curve()
 
     def watch(self, before: Current, after: Current, entries: Sequence[tuple[Row, Entry]]) -> None:
         """Remember answers that were learned, to measure them later."""
@@ -133,14 +153,8 @@ class Progress:
         self._values.append((value, weight))
         self._sum += weight * value
         self._weight += weight
-        self._until_point -= 1
-        if self._until_point > 0:
-            return
-        self._points.append((number, round(self.window, 6), round(self.mean, 6)))
-        if len(self._points) >= POINTS:  # half as many, twice as far apart
-            self._points = self._points[1::2]
-            self._stride *= 2
-        self._until_point = self._stride
+        if self._curve.is_due():
+            self._curve.keep(number, round(self.window, 6), round(self.mean, 6))
 
     @property
     def mean(self) -> float:
@@ -159,8 +173,8 @@ class Progress:
 
     def as_plain(self) -> dict[str, Any]:
         """Return it as plain values."""
-        points = [*self._points]
-        if self.measured and self._until_point < self._stride:  # the newest answer is the curve's end
+        points = [*self._curve.points]
+        if self.measured and self._curve.until < self._curve.stride:  # the newest answer is the curve's end
             points.append((self.first + self.measured + self.left_out + self.skipped, self.window, self.mean))
         return {
             "measure": self.measure,
