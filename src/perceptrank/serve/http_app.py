@@ -75,7 +75,7 @@ def make_app(
         await asyncio.to_thread(service.close)
 
     app = FastAPI(title="perceptrank", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
-    live = Live(service)
+    app.state.live = live = Live(service)
     log = AccessLog(with_bodies=log_features) if access_log or log_features else None
     paths = _Paths(service, access, Metrics(service), limits or Limits(), log, live)
     for path, method, scope, handler in [*paths.all(), *paths.page()]:

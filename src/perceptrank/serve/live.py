@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -78,9 +79,16 @@ class Watcher:
 
 
 class Live:
-    """Watches all rankers of a service, in a thread that takes a tenth of one core at most."""
+    """Watches all rankers of a service, in a thread that takes a tenth of one core at most.
+
+    Attributes
+    ----------
+    is_stopping : callable
+        Tells whether the server stops, and waits for open pages to be let go.
+    """
 
     def __init__(self, service: Service) -> None:
+        self.is_stopping: Callable[[], bool] = lambda: False
         self._service, self._started = service, time.time()
         self._progress = {name: Progress(one.current) for name, one in service.rankers.items()}
         self._duels = {name: Duels() for name in service.rankers}

@@ -1,7 +1,6 @@
 """The live page: its files, and the stream of events behind it."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from importlib.resources import files
@@ -59,7 +58,7 @@ class Page:
 
     async def events(self, request: Request, name: str) -> Response:
         """GET /live and /live/{name}: server-sent events, a frame each second."""
-        return EventStream(self._live, self._live.add(name), getattr(request.app.state, "is_stopping", _never))
+        return EventStream(self._live, self._live.add(name))
 
     def _file(self, name: str, request: Request) -> Response:
         headers = HEADERS | {"ETag": self._tags[name]}
@@ -71,18 +70,18 @@ class Page:
 class EventStream(Response):
     """Frames as they come, until the watcher leaves, does not take what it is sent, or the service stops."""
 
-    def __init__(self, live: Live, watcher: Watcher, is_stopping: Callable[[], bool]) -> None:
+    def __init__(self, live: Live, watcher: Watcher) -> None:
         headers = HEADERS | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(None, 200, headers, "text/event-stream")
         del self.headers["content-length"]
-        self._live, self._watcher, self._is_stopping = live, watcher, is_stopping
+        self._live, self._watcher = live, watcher
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Send the frames."""
         left = asyncio.ensure_future(_disconnected(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            while not left.done() and not self._is_stopping():
+            while not left.done() and not self._live.is_stopping():
                 frame = await self._watcher.next(_LOOK_SECONDS)
                 if frame is not None:
                     async with asyncio.timeout(_SEND_SECONDS):
@@ -100,7 +99,3 @@ class EventStream(Response):
 async def _disconnected(receive: Any) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def _never() -> bool:
-    return False

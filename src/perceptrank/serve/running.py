@@ -66,6 +66,7 @@ def run(app: FastAPI, listening: socket.socket, started: Callable[[], None], lim
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: None)  # the server hands them on once it has stopped
     server = _Server(config, limits or Limits())
-    app.state.is_stopping = lambda: server.should_exit  # for responses without an end
+    if (live := getattr(app.state, "live", None)) is not None:  # whose responses have no end
+        live.is_stopping = lambda: server.should_exit
     started()
     server.run(sockets=[listening])
