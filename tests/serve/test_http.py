@@ -1,6 +1,5 @@
 """The HTTP interface and its client, against a running service."""
 
-import http.client
 import json
 import socket
 import threading
@@ -9,6 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from support.serving import send
 
 import perceptrank as pr
 from perceptrank.serve import ServiceError, verify
@@ -56,17 +56,6 @@ def own(nursery, tmp_path):
 def client(running):
     with pr.Client(running.url) as made:
         yield made
-
-
-def send(running, method, path, body=None, headers=None):
-    """Send a request as it is; return status, headers and content."""
-    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
-    try:
-        connection.request(method, path, body, headers or {})
-        response = connection.getresponse()
-        return response.status, response.headers, response.read()
-    finally:
-        connection.close()
 
 
 def test_rank_answer_and_learn(own):
@@ -174,7 +163,7 @@ def test_errors_are_the_librarys(own):
         ("GET", "/v1/rank", None, 405, "not_allowed"),
         ("GET", "/v1/nothing", None, 404, "unknown"),
         ("GET", "/v1/rankers/..%2f..%2fetc/model", None, 404, "unknown"),
-        ("GET", "/", None, 404, "unknown"),
+        ("GET", "/live/nix", None, 404, "unknown"),
     ],
 )
 def test_wrong_requests_are_told_what_to_do(running, method, path, body, status, kind):
@@ -188,7 +177,7 @@ def test_wrong_requests_are_told_what_to_do(running, method, path, body, status,
 
 def test_a_body_that_does_not_arrive_is_not_waited_for(running):
     with socket.create_connection(("127.0.0.1", running.port), timeout=10) as connection:
-        connection.sendall(b"POST /v1/rank HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        connection.sendall(b"POST /v1/rank HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
         assert connection.recv(1000).startswith(b"HTTP/1.1 408")
 
 
@@ -282,7 +271,7 @@ def test_tokens_have_scopes(nursery, tmp_path):
     assert (tmp_path / "tokens.json").stat().st_mode & 0o777 == 0o600
     with pytest.raises(InvalidRequestError, match="names of their own, got 'rank'"):
         access.add("rank", ["rank"])
-    with pytest.raises(InvalidRequestError, match="scopes must be some of rank, feedback, admin, got all"):
+    with pytest.raises(InvalidRequestError, match="scopes must be some of rank, feedback, watch, admin, got all"):
         access.add("x", ["all"])
     running = nursery.start(tmp_path)
 

@@ -273,7 +273,7 @@ def test_wrong_addresses_are_told_without_their_password(tmp_path):
 
 
 def test_the_command_verifies_a_database(tmp_path, database):
-    run = CliRunner().invoke(app, ["serve", "--verify", str(tmp_path)], env={"PERCEPTRANK_DATABASE": database})
+    run = CliRunner().invoke(app, ["serve", "--verify", str(tmp_path)], env={"PERCEPTRANK_SERVE_DATABASE": database})
     assert run.exit_code == 1
     assert "there is no log in the database" in run.stderr
     with Service(tmp_path, settings=QUIET, database=database) as service:

@@ -32,15 +32,17 @@ def walked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("walk")
     port = str(free_port())
     blocks = re.findall(r"```bash\n(.*?)```", PAGE, re.S)
-    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+    program, shop = re.findall(r"```python\n(.*?)```", PAGE, re.S)
     (folder / "program.py").write_text(program.replace("8080", port))
+    (folder / "shop.py").write_text(shop.replace("8080", port))
     restart = next(place for place, block in enumerate(blocks) if "kill -9" in block)
     blocks[0] = blocks[0].replace("serve --data", "serve --access-log --data")
     blocks.insert(restart + 1, f"{sys.executable} program.py\n")
-    command = folder / "bin" / "perceptrank"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m perceptrank "$@"\n')
-    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+    (folder / "bin").mkdir()
+    for name, words in (("perceptrank", "-m perceptrank"), ("python", "")):
+        command = folder / "bin" / name
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        command.chmod(command.stat().st_mode | stat.S_IXUSR)
     script = "set -e\ntrap 'kill -9 $! 2>/dev/null || true' EXIT\n" + "echo; echo '-----'\n".join(blocks)
     result = subprocess.run(
         ["bash", "-c", script.replace("8080", port).replace("wait\n", "wait || true\n")],
@@ -102,6 +104,25 @@ def test_challengers_take_over_as_the_page_says(walked):
     assert verify(folder / "live")[0].is_sound
 
 
+def test_a_ranker_behind_an_engine_learns(walked):
+    said, _, folder = walked
+    first, last = map(float, re.search(r"at place ([\d.]+) at first, and at ([\d.]+) in the end", said[9]).groups())
+    assert last < 0.6 * first
+    (found,) = verify(folder / "store")
+    assert (found.is_sound, found.answers) == (True, 150)
+
+
+def test_the_configuration_of_the_page_is_one(tmp_path):
+    (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.S)
+    (tmp_path / "serve.toml").write_text(text)
+    pr.ListwisePerceptron().save(tmp_path / "title.json")
+    words = ["serve", "--check", "--port", "0", "--config", str(tmp_path / "serve.toml")]
+    run = CliRunner().invoke(app, words)
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stderr)["versions"] == {"title": 1}
+    assert (tmp_path / "shop" / "title").is_dir()
+
+
 def test_the_access_log_is_json_without_features(walked):
     _, complaints, _ = walked
     lines = [json.loads(line) for line in complaints.splitlines() if line.startswith("{")]
@@ -141,6 +162,7 @@ def test_wrong_use_of_the_command(tmp_path):
     assert "names the ranker default twice" in fail("--port", 0, "--model", model, "--model", model)
     assert "there is no file" in fail("--port", 0, "--model", tmp_path / "nothing.json")
     assert "scopes must be some of" in fail("--add-token", "engine")
+    assert "--rate-limit must be a number > 0, got 0.0" in fail("--rate-limit", 0)
     assert "name of a ranker must be" in fail("--port", 0, "--model", f"../x={model}")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -150,7 +172,7 @@ def test_wrong_use_of_the_command(tmp_path):
 
 def test_a_token_is_printed_once(tmp_path):
     words = ["serve", "--add-token", "engine=rank,feedback"]
-    run = CliRunner().invoke(app, words, env={"PERCEPTRANK_DATA": str(tmp_path / "d")})
+    run = CliRunner().invoke(app, words, env={"PERCEPTRANK_SERVE_DATA": str(tmp_path / "d")})
     assert run.exit_code == 0
     kept = json.loads((tmp_path / "d" / "tokens.json").read_text())["tokens"]
     assert [(one["name"], one["scopes"]) for one in kept] == [("engine", ["rank", "feedback"])]

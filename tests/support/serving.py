@@ -1,5 +1,6 @@
 """Services in processes of their own, which tests may kill."""
 
+import http.client
 import json
 import os
 import signal
@@ -42,10 +43,10 @@ class Nursery:
         )
         assert self._process.stdout.readline() == "ready\n"
 
-    def start(self, folder, *, models=None, limits=None, database=None, shadow=None, **settings):
+    def start(self, folder, *, models=None, limits=None, database=None, shadow=None, port=0, **settings):
         """Start a service of a folder; return it once it listens."""
         asked = {"folder": str(folder), "models": models or {}, "limits": limits or {}, "settings": settings}
-        asked |= {"database": database, "shadow": shadow}
+        asked |= {"database": database, "shadow": shadow, "port": port}
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         told = json.loads(self._process.stdout.readline())
@@ -62,3 +63,14 @@ class Nursery:
         self._process.stdin.close()
         self._process.stdout.close()
         self._process.wait(10)
+
+
+def send(running, method, path, body=None, headers=None):
+    """Send a request as it is; return status, headers and content."""
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
+    try:
+        connection.request(method, path, body, headers or {})
+        response = connection.getresponse()
+        return response.status, response.headers, response.read()
+    finally:
+        connection.close()

@@ -14,26 +14,28 @@ import numpy as np
 import perceptrank as pr
 import perceptrank.serve.postgres_log  # so that forks need not
 from perceptrank.serve.access import Access
-from perceptrank.serve.http_app import Limits, make_app
+from perceptrank.serve.http_app import make_app
+from perceptrank.serve.limits import Limits
 from perceptrank.serve.running import listen, run
 from perceptrank.serve.service import Service
 from perceptrank.serve.settings import Settings
 
 
-def serve(folder, settings, limits, models, database, shadow):
+def serve(folder, settings, limits, models, database, shadow, port):
     """Serve a folder, and tell the port; `shadow` has weights of the model that ranks, and kinds of challengers."""
     access = Access(Path(folder))
-    listening = listen("127.0.0.1", 0, access)
-    made = {name: name and make() for name, make in models.items()}
+    listening = listen("127.0.0.1", port, access)
+    rankers = {name: name and make() for name, make in models.items()}
     more = {}
     if shadow is not None:
-        made["default"] = pr.FixedRanker(shadow["weights"])
+        rankers["default"] = pr.FixedRanker(shadow["weights"])
         kinds = {name: KINDS[kind]() for name, kind in shadow["challengers"].items()}
         more = {"fixed": ["default"], "challengers": {"default": kinds}}
-    with Service(folder, made, Settings(**settings), database=database, **more) as service:
+    with Service(folder, rankers, Settings(**settings), database=database, **more) as service:
         told = {"pid": os.getpid(), "port": listening.getsockname()[1]}
-        app = make_app(service, access, Limits(**limits))
-        run(app, listening, lambda: print(json.dumps(told), flush=True))
+        made = Limits(**limits)
+        app = make_app(service, access, made)
+        run(app, listening, lambda: print(json.dumps(told), flush=True), made)
 
 
 KINDS = {"listwise": pr.ListwisePerceptron, "slam": pr.SlamPerceptron}
@@ -56,7 +58,8 @@ def main():
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             status = 1
             try:
-                serve(asked["folder"], asked["settings"], asked["limits"], models, asked["database"], asked["shadow"])
+                more = asked["database"], asked["shadow"], asked["port"]
+                serve(asked["folder"], asked["settings"], asked["limits"], models, *more)
                 status = 0
             except Exception as error:
                 print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)

@@ -52,7 +52,9 @@ COMMANDS = (
 
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Online learning to rank from a stream of judged queries.")
 for command in COMMANDS:
-    app.command(cls=Command)(ungrouped(command))
+    # Options of the service can be set in the environment, too.
+    settings = {"auto_envvar_prefix": "PERCEPTRANK_SERVE"} if command is serve else None
+    app.command(cls=Command, context_settings=settings)(ungrouped(command))
 
 
 def _print_version(asked: bool) -> None:

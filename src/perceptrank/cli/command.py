@@ -6,6 +6,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from perceptrank.cli.configuration import configure
 from perceptrank.cli.errors import reported
 from perceptrank.cli.files import check_files
 from perceptrank.cli.sharing import with_address
@@ -48,6 +49,7 @@ class Command(TyperCommand):
         options = {one.name: one for one in self.params if one.param_type_name == "option" and one.name}
         given = ctx.find_root().params
         with reported(options, debug=bool(given.get("debug"))):
+            configure(ctx)
             check_files(getattr(self.callback, "roles", {}), ctx.params, given.get("plugin") or ())
             return super().invoke(ctx)
 

@@ -1,6 +1,7 @@
 """The command `serve`."""
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,14 +11,28 @@ import perceptrank as pr
 from perceptrank.cli.making import make_learner
 from perceptrank.cli.models import load_ranker
 from perceptrank.cli.options import AsJson
-from perceptrank.cli.streams import complain
 from perceptrank.cli.tables import print_json
 
 _NEEDED = ("fastapi", "msgspec", "prometheus_client", "uvicorn")
 
 
+class LogFormat(StrEnum):
+    """Formats of the service's messages."""
+
+    text = "text"
+    json = "json"
+
+
 def serve(
     *,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Configuration, in TOML: names and values of these options, and the tables [settings] and [limits]. "
+            "What the command line or the environment (PERCEPTRANK_SERVE_PORT, …) says counts before it.",
+        ),
+    ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,41 +68,55 @@ def serve(
     ] = None,
     data: Annotated[
         Path,
-        typer.Option(
-            metavar="DIR", envvar="PERCEPTRANK_DATA", help="Folder of the logs and snapshots; made if it is not there."
-        ),
+        typer.Option(metavar="DIR", help="Folder of the logs and snapshots; made if it is not there."),
     ] = Path("perceptrank-data"),
     database: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            envvar="PERCEPTRANK_DATABASE",
             help="PostgreSQL database that has the logs, postgresql://…; by default, SQLite files in the folder do.",
         ),
     ] = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, envvar="PERCEPTRANK_PORT", help="Port to listen at; 0 takes any.")
-    ] = 8080,
-    host: Annotated[
-        str, typer.Option(envvar="PERCEPTRANK_HOST", help="Address to listen at; others than loopback need tokens.")
-    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 takes any.")] = 8080,
+    host: Annotated[str, typer.Option(help="Address to listen at; others than loopback need tokens.")] = "127.0.0.1",
     quick_start: Annotated[
         bool, typer.Option("--quick-start", help="Check the log from the newest snapshot on only, not all of it.")
     ] = False,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Write a line of JSON per request to standard error.")
     ] = False,
+    log_features: Annotated[
+        bool, typer.Option("--log-features", help="Write what requests say to the access log, features and all.")
+    ] = False,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="Write messages as text, or as lines of JSON.")
+    ] = LogFormat.text,
+    rate_limit: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="Requests per second that each token may send; by default, any number."),
+    ] = None,
     add_token: Annotated[
         str | None,
         typer.Option(
             metavar="NAME=SCOPES",
-            help="Make a token, print it and exit; scopes are rank, feedback and admin, with commas.",
+            allow_from_autoenv=False,
+            help="Make a token, print it and exit; scopes are rank, feedback, watch and admin, with commas.",
         ),
     ] = None,
     verify: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Replay the logs of a folder, compare every snapshot, and exit."),
+        typer.Option(
+            metavar="DIR",
+            allow_from_autoenv=False,
+            help="Replay the logs of a folder, compare every snapshot, and exit.",
+        ),
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", allow_from_autoenv=False, help="Do everything but serve: read settings and logs, compile, exit."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Serve rankers that learn from answers: rank, log the answer, acknowledge it, learn from it.
@@ -107,16 +136,18 @@ def serve(
         data.mkdir(parents=True, exist_ok=True)
         print(Access(data).add(name, [one for one in scopes.split(",") if one]))
         return
+    from perceptrank.serve import progress
+    from perceptrank.serve.config import Config
     from perceptrank.serve.http_app import make_app
     from perceptrank.serve.running import listen, run
     from perceptrank.serve.service import Service
-    from perceptrank.serve.settings import Settings
+    from perceptrank.serve.service_log import set_up
 
-    access = Access(data)
+    tables, access, log = Config.read(config), Access(data), set_up(log_format)
+    settings, limits = tables.settings(promote_at=promote_at), tables.limits(rate_limit=rate_limit)
     models, fixed = _models("--model", model or []), _models("--incumbent", incumbent or [])
     if both := sorted(models.keys() & fixed.keys()):
         raise ValueError(f"--model and --incumbent both name the ranker {both[0]}: it learns, or it stays as it is")
-    settings = Settings(promote_at=promote_at)
     with (
         listen(host, port, access) as listening,
         Service(
@@ -129,18 +160,24 @@ def serve(
             challengers=_challengers(challenger or []),
         ) as service,
     ):
-        for one in service.rankers.values():
+        for name, one in service.rankers.items():
             for message in one.messages:
-                complain(f"warning: {message}")
+                log.warning(message, extra={"fields": {"ranker": name}})
             one.warm_up()
-        address = f"[{host}]" if ":" in host else host
+            progress.warm_up(one.current)
+        versions = {name: one.current.version for name, one in service.rankers.items()}
+        shown = ", ".join(f"{name} (version {version})" for name, version in versions.items())
+        if check:
+            log.info("all is well: %s", shown, extra={"fields": {"versions": versions}})
+            return
+        where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
 
         def started() -> None:
-            shown = ", ".join(f"{name} (version {one.current.version})" for name, one in service.rankers.items())
-            complain(f"serving {shown} at http://{address}:{listening.getsockname()[1]}")
+            log.info("serving %s at %s", shown, where, extra={"fields": {"versions": versions, "address": where}})
 
-        run(make_app(service, access, access_log=access_log), listening, started)
-    complain("stopped; everything is logged and saved")
+        app = make_app(service, access, limits, access_log=access_log, log_features=log_features)
+        run(app, listening, started, limits)
+    log.info("stopped; everything is logged and saved")
 
 
 def _check_installed() -> None:

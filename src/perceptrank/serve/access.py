@@ -11,7 +11,7 @@ from perceptrank.io.atomic import write_atomically
 from perceptrank.io.errors import FileFormatError
 from perceptrank.serve.errors import ForbiddenError, InvalidRequestError, UnauthorizedError
 
-SCOPES = ("rank", "feedback", "admin")
+SCOPES = ("rank", "feedback", "watch", "admin")
 _FILE = "tokens.json"
 
 
@@ -47,10 +47,10 @@ class Access:
         write_atomically(self._path, json.dumps({"tokens": [asdict(one) for one in self.tokens]}, indent=1) + "\n")
         return text
 
-    def check(self, header: str | None, scope: str) -> None:
-        """Raise unless an Authorization header has a token of a scope."""
+    def check(self, header: str | None, scope: str) -> str:
+        """Return the name of a header's token, empty if there are none; raise if it is unknown or lacks a scope."""
         if not self.tokens:
-            return
+            return ""
         kind, _, text = (header or "").partition(" ")
         if kind.lower() != "bearer" or not text:
             raise UnauthorizedError("this service needs a token", "send the header Authorization: Bearer TOKEN")
@@ -61,8 +61,9 @@ class Access:
                 found = one
         if found is None:
             raise UnauthorizedError("the token is not known", "perceptrank serve --add-token makes one")
-        if scope not in found.scopes:
+        if scope not in found.scopes and (scope != "watch" or "admin" not in found.scopes):
             raise ForbiddenError(f"the token {found.name!r} lacks the scope {scope!r}", "use one that has it")
+        return found.name
 
 
 def _read(path: Path) -> list[Token]:

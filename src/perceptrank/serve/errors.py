@@ -1,6 +1,6 @@
 """Errors of the service: the same classes in the engine, in HTTP responses and in the client."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class ServiceError(Exception):
@@ -108,6 +108,27 @@ class TooSlowError(ServiceError, TimeoutError):
     status = 408
 
 
+class RateLimitedError(ServiceError, OSError):
+    """More requests than the token may send.
+
+    Attributes
+    ----------
+    retry_after : float
+        Seconds to wait.
+    """
+
+    kind = "rate_limited"
+    status = 429
+    retry_after: float = 1.0
+
+    @classmethod
+    def after(cls, seconds: float, rate: float) -> Self:
+        """Return the error for a token that must wait."""
+        made = cls(f"more than {rate:g} requests per second", f"send it again in {seconds:.3g} seconds")
+        made.retry_after = seconds
+        return made
+
+
 class OverloadedError(ServiceError, OSError):
     """More answers wait to be logged than the service takes."""
 
@@ -142,6 +163,7 @@ KINDS: dict[str, type[ServiceError]] = {
         NotAllowedError,
         TooLargeError,
         TooSlowError,
+        RateLimitedError,
         OverloadedError,
         LearningOffError,
         DamagedLogError,

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import sys
+import logging
+import math
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,18 +25,25 @@ from perceptrank.deploy.exports import export, targets
 from perceptrank.io.model_file import model_text
 from perceptrank.serve import messages
 from perceptrank.serve.access import Access
+from perceptrank.serve.access_log import AccessLog
 from perceptrank.serve.documents import Document
 from perceptrank.serve.errors import (
     InvalidRequestError,
     NotAllowedError,
+    RateLimitedError,
     ServiceError,
     TooLargeError,
     TooSlowError,
     UnknownError,
 )
+from perceptrank.serve.gate import Gate
+from perceptrank.serve.limits import Limits
+from perceptrank.serve.live import Live
 from perceptrank.serve.metrics import Metrics
 from perceptrank.serve.openapi import describe
+from perceptrank.serve.page import Page
 from perceptrank.serve.ranker import Ranked, Ranker
+from perceptrank.serve.rate_limit import RateLimit
 from perceptrank.serve.scanning import Scanned
 from perceptrank.serve.service import Service
 from perceptrank.serve.shadow_paths import ShadowPaths, restored
@@ -50,6 +57,7 @@ WithDocuments = TypeVar("WithDocuments", messages.RankRequest, messages.LearnReq
 Options = TypeVar("Options", messages.RankOptions, messages.LearnOptions)
 
 _TURN_SECONDS = 0.0002  # for one of several answers after the other, before others are ranked
+logger = logging.getLogger("perceptrank.serve")
 _encode = msgspec.json.Encoder().encode
 _rank_decoder = msgspec.json.Decoder(messages.RankRequest)
 _rank_options_decoder = msgspec.json.Decoder(messages.RankOptions)
@@ -60,26 +68,27 @@ _promote_decoder = msgspec.json.Decoder(messages.PromoteRequest)
 _feedback_decoder: msgspec.json.Decoder[messages.FeedbackBody] = msgspec.json.Decoder(messages.FeedbackBody)
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Limits of requests: bytes of a body, seconds for it to arrive, and seconds for an answer to be logged."""
-
-    body_bytes: int = 2**25
-    body_seconds: float = 10.0
-    answer_seconds: float = 30.0
-
-
-def make_app(service: Service, access: Access, limits: Limits | None = None, *, access_log: bool = False) -> FastAPI:
+def make_app(
+    service: Service,
+    access: Access,
+    limits: Limits | None = None,
+    *,
+    access_log: bool = False,
+    log_features: bool = False,
+) -> FastAPI:
     """Return the application; when it stops, the service finishes, flushes and writes snapshots."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        await asyncio.to_thread(live.close)
         await asyncio.to_thread(service.close)
 
     app = _App(title="perceptrank", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
-    paths = _Paths(service, access, Metrics(service), limits or Limits(), access_log)
-    for path, method, scope, handler in paths.all():
+    app.state.live = live = Live(service)
+    log = AccessLog(with_bodies=log_features) if access_log or log_features else None
+    paths = _Paths(service, access, Metrics(service), limits or Limits(), log, live)
+    for path, method, scope, handler in [*paths.all(), *paths.page()]:
         endpoint = _Endpoint(paths.guarded(path, scope, handler))
         # A route of Starlette's: handlers read and check bodies themselves, and need nothing of what FastAPI's does.
         route = Route(path, endpoint, methods=[method], include_in_schema=False)
@@ -128,9 +137,19 @@ class _App(FastAPI):
 class _Paths:
     """The handlers of all paths."""
 
-    def __init__(self, service: Service, access: Access, metrics: Metrics, limits: Limits, access_log: bool) -> None:
-        self._service, self._access, self._metrics = service, access, metrics
-        self._limits, self._access_log = limits, access_log
+    def __init__(
+        self,
+        service: Service,
+        access: Access,
+        metrics: Metrics,
+        limits: Limits,
+        log: AccessLog | None,
+        live: Live,
+    ) -> None:
+        self._service, self._metrics = service, metrics
+        self._limits, self._log = limits, log
+        self._gate = Gate(access, RateLimit(limits.rate_limit, limits.burst))
+        self._live, self._page = live, Page(live)
 
     def all(self) -> list[tuple[str, str, str, Handler]]:
         """Return path, method, scope (none for all) and handler of everything there is."""
@@ -155,39 +174,43 @@ class _Paths:
             ("/metrics", "GET", "admin", self.metrics),
         ]
 
+    def page(self) -> list[tuple[str, str, str, Handler]]:
+        """Return the same of the live page, which is not part of the interface that is promised."""
+        return [
+            ("/", "GET", "", self._page.html),
+            ("/page.js", "GET", "", self._page.script),
+            ("/page.css", "GET", "", self._page.style),
+            ("/live", "GET", "watch", self.live),
+            ("/live/{name}", "GET", "watch", self.live),
+        ]
+
+    async def live(self, request: Request) -> Response:
+        """GET /live: the events behind the page."""
+        return await self._page.events(request, request.path_params.get("name", self._service.first))
+
     def guarded(self, path: str, scope: str, handler: Handler) -> Handler:
         """Return a handler that checks who asks, turns errors into responses, and counts."""
+        times = self._live.times_of(path)
 
         async def handle(request: Request) -> Response:
-            start = time.perf_counter()
+            start, who = time.perf_counter(), ""
             try:
                 if scope:
-                    self._access.check(request.headers.get("authorization"), scope)
+                    who = self._gate.admit(request.headers, scope)
                 response = await handler(request)
             except ServiceError as error:
                 response = _failed(error)
             except Exception as error:
-                print(f"error: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                logger.exception("%s %s failed: %s: %s", request.method, path, type(error).__name__, error)
                 response = _failed(ServiceError("something went wrong that should not", "see the service's log"))
             seconds = time.perf_counter() - start
             self._metrics.count(path, response.status_code, seconds)
-            if self._access_log:
-                self._log(request, response, seconds)
+            times.add(seconds)
+            if self._log is not None:
+                self._log.write(request, response.status_code, seconds, who)
             return response
 
         return handle
-
-    @staticmethod
-    def _log(request: Request, response: Response, seconds: float) -> None:
-        line = {
-            "time": time.time(),
-            "client": request.client.host if request.client else None,
-            "method": request.method,
-            "path": request.url.path,
-            "status": response.status_code,
-            "seconds": round(seconds, 6),
-        }
-        print(json.dumps(line), file=sys.stderr, flush=True)
 
     def _ranker(self, request: Request) -> Ranker:
         return self._service.ranker(request.path_params.get("name", self._service.first))
@@ -207,16 +230,31 @@ class _Paths:
             raise TooSlowError(
                 f"the request did not arrive within {self._limits.body_seconds:g} seconds", "send it again"
             ) from None
-        return b"".join(parts)
+        body = b"".join(parts)
+        if self._log is not None:
+            self._log.keep(request, body)
+        return body
 
     async def _parsed(self, request: Request, decoder: "msgspec.json.Decoder[Result]") -> Result:
         return _decoded(decoder, await self._body(request))
 
-    async def _done(self, future: "Future[Result]") -> Result:
-        if future.done():  # as those are that were logged together with one before
+    async def _in_thread(self, work: Callable[..., Result], *given: Any) -> Result:
+        """Do what takes longer in another thread."""
+        try:
+            async with asyncio.timeout(self._limits.work_seconds):
+                return await asyncio.to_thread(work, *given)
+        except TimeoutError:
+            raise TooSlowError(f"it takes more than {self._limits.work_seconds:g} seconds", "ask for less") from None
+
+    def _deadline(self) -> float:
+        """Return when the answers of a request that comes now must be logged."""
+        return asyncio.get_running_loop().time() + self._limits.answer_seconds
+
+    async def _done(self, future: "Future[Result]", deadline: float | None = None) -> Result:
+        if future.done():  # also after the deadline
             return future.result()
         try:
-            async with asyncio.timeout(self._limits.answer_seconds):
+            async with asyncio.timeout_at(self._deadline() if deadline is None else deadline):
                 return await asyncio.wrap_future(future)
         except TimeoutError:
             raise TooSlowError(
@@ -229,7 +267,7 @@ class _Paths:
         body, ranker = await self._body(request), self._ranker(request)
         documents, given = _documents(ranker, body, _rank_decoder, _rank_options_decoder)
         ranked = ranker.rank(documents)
-        contributions = await asyncio.to_thread(_contributions, ranked) if given.contributions else None
+        contributions = await self._in_thread(_contributions, ranked) if given.contributions else None
         return _json(
             messages.RankResponse(ranked.ranking_id, ranked.order, ranked.scores, ranked.model_version, contributions)
         )
@@ -298,10 +336,10 @@ class _Paths:
                 start = time.perf_counter()
         ranker.submit(together)
         results: list[Any] = []
-        status = 200
+        status, deadline = 200, self._deadline()
         for future in waiting:
             try:
-                results.append(_acknowledged(await self._done(_raised(future))))
+                results.append(_acknowledged(await self._done(_raised(future), deadline)))
             except ServiceError as error:
                 results.append(error.as_plain())
                 status = 207
@@ -337,7 +375,7 @@ class _Paths:
         if given.ranker is not None:
             model, reason = self._service.ranker(given.ranker).current.model, f"promoted from {given.ranker}"
         else:
-            model, reason = await asyncio.to_thread(restored, given.model), "promoted from a document"
+            model, reason = await self._in_thread(restored, given.model), "promoted from a document"
         return _json(messages.VersionResponse(await self._done(ranker.promote(model, reason, fixed=given.fixed))))
 
     async def export(self, request: Request) -> Response:
@@ -346,7 +384,7 @@ class _Paths:
         if target not in targets():
             raise UnknownError(f"there is no target {target[:100]!r}", f"there are {', '.join(targets())}")
         try:
-            made = await asyncio.to_thread(export, self._ranker(request).current.model, target)
+            made = await self._in_thread(export, self._ranker(request).current.model, target)
         except (ValueError, AttributeError, ImportError) as error:
             raise InvalidRequestError(
                 f"the model cannot be exported to {target}: {error}", "see docs/deploy.md"
@@ -410,6 +448,8 @@ def _json(value: Any, status: int = 200) -> Response:
 
 
 def _failed(error: ServiceError, headers: dict[str, str] | None = None) -> Response:
+    if isinstance(error, RateLimitedError):
+        headers = {"Retry-After": str(math.ceil(error.retry_after))}
     return Response(_encode(error.as_plain()), error.status, headers, media_type="application/json")
 
 

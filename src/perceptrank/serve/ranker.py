@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -106,6 +106,8 @@ class Ranker(Shadowed):
         What was found, and done about it, at the start.
     problem : str
         Why nothing is learned now; empty if all is well.
+    watch : callable, optional
+        Called by the log's thread with the model before, the model after, and the entries that were learned between.
     """
 
     def __init__(
@@ -123,6 +125,7 @@ class Ranker(Shadowed):
         self.messages: list[str] = []
         self.problem = ""
         self.snapshot_problem = ""
+        self.watch: Callable[[Current, Current, Sequence[tuple[Row, Entry]]], None] | None = None
         (folder / "versions").mkdir(parents=True, exist_ok=True)
         self._snapshots = Snapshots(folder / "versions")
         self._log = open_log(folder, database)
@@ -481,7 +484,10 @@ class Ranker(Shadowed):
         """Learn what was logged, in a thread of its own: meanwhile, what came next is logged."""
         try:
             for place in range(0, len(logged), BLOCK):
-                self._current = self.current.after_all(logged[place : place + BLOCK])
+                before, block = self.current, logged[place : place + BLOCK]
+                self._current = before.after_all(block)
+                if self.watch is not None:
+                    self.watch(before, self._current, block)
         except Exception as error:
             self._fail(error)
             raise

@@ -1,7 +1,6 @@
 """Running the service: the socket, the server, and stopping in order."""
 
 import gc
-import ipaddress
 import signal
 import socket
 import sys
@@ -11,17 +10,12 @@ import uvicorn
 from fastapi import FastAPI
 
 from perceptrank.serve.access import Access
+from perceptrank.serve.addresses import is_loopback
 from perceptrank.serve.errors import InvalidRequestError
+from perceptrank.serve.limits import Limits
+from perceptrank.serve.slow_clients import SlowClients
 
 SWITCH_SECONDS = 0.0001  # between threads, so that learning never keeps ranking waiting for long
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def listen(host: str, port: int, access: Access) -> socket.socket:
@@ -43,12 +37,27 @@ def listen(host: str, port: int, access: Access) -> socket.socket:
     return made
 
 
-def run(app: FastAPI, listening: socket.socket, started: Callable[[], None]) -> None:
+class _Server(uvicorn.Server):
+    """A server that does not wait for its clients forever."""
+
+    def __init__(self, config: uvicorn.Config, limits: Limits) -> None:
+        super().__init__(config)
+        self._slow = SlowClients(limits)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look at the connections every second; the server calls it ten times as often."""
+        if counter % 10 == 0:
+            self._slow.look(self.server_state.connections)
+        return await super().on_tick(counter)
+
+
+def run(app: FastAPI, listening: socket.socket, started: Callable[[], None], limits: Limits | None = None) -> None:
     """Serve until SIGTERM or SIGINT; requests that have begun are finished."""
     sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(
         app,
         access_log=False,
+        log_config=None,
         log_level="warning",
         limit_concurrency=1000,
         timeout_keep_alive=60,
@@ -60,5 +69,8 @@ def run(app: FastAPI, listening: socket.socket, started: Callable[[], None]) -> 
     # What is there stays: looking through all of it for cycles would keep a request waiting for a tenth of a second.
     gc.collect()
     gc.freeze()
+    server = _Server(config, limits or Limits())
+    if (live := getattr(app.state, "live", None)) is not None:  # whose responses have no end
+        live.is_stopping = lambda: server.should_exit
     started()
-    uvicorn.Server(config).run(sockets=[listening])
+    server.run(sockets=[listening])
