@@ -71,8 +71,8 @@ def test_paths_are_relative_to_the_file(serve, tmp_path):
 def test_a_file_names_incumbents_and_challengers(serve, tmp_path):
     (tmp_path / "w.json").write_text('{"title": 1, "price": -0.5}')
     pr.SlamPerceptron().save(tmp_path / "m.json")
-    text = 'port = 0\ndata = "kept"\nincumbent = "w.json"\npromote_at = 0.05\n[challenger]\nnew = "listwise"\nold = "m.json"\n'
-    run = serve(text)
+    text = 'port = 0\ndata = "kept"\nincumbent = "w.json"\npromote_at = 0.05\n'
+    run = serve(text + '[challenger]\nnew = "listwise"\nold = "m.json"\n')
     assert run.exit_code == 0, run.output
     with pr.serve.Service(tmp_path / "kept") as service:
         found = service.ranker("default").standings()
