@@ -25,7 +25,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Config:
-    """What a configuration file says.
+    """The contents of a configuration file.
 
     Attributes
     ----------
