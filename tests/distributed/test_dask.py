@@ -1,6 +1,5 @@
 """Dask: the same bits as in this process, whatever the partitions, the workers and their fate."""
 
-import contextlib
 import os
 import re
 import signal
@@ -424,36 +423,25 @@ def test_an_outcome_that_is_lost_before_it_is_fetched_is_made_again(processes, s
     assert document(learned) == document(expected)
 
 
-def living(client):
-    """Return the processes of both workers, once the scheduler has forgotten those that were killed before."""
-    for _ in range(600):
-        with contextlib.suppress(OSError):
-            found = list(client.run(os.getpid).values())
-            if len(found) == 2:
-                return found
-        time.sleep(0.1)
-    raise TimeoutError("there are no two workers")
-
-
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(100))
-def test_kills_at_any_moment_change_nothing(processes, stream, seed):
+def test_kills_at_any_moment_change_nothing(stream, seed):
     """The run takes longer than a second, as its shards take their time, so that every kill is within it."""
     rng = np.random.default_rng(seed)
     parts = [Slow(one, 0.12) for one in shards_of(stream, 6)]
-    pids = living(processes)
     killed = []
 
-    def kill():
+    def kill(pids):
         time.sleep(rng.uniform(0.0, 1.0))
         os.kill(pids[rng.integers(len(pids))], signal.SIGKILL)
         killed.append(seed)
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    learned = learn(pr.ListwisePerceptron(), parts, processes, epochs=3, timeout=120)
-    assert killed
-    killer.join()
+    with pr.distributed.local_cluster(2) as cluster, distributed.Client(cluster) as client:
+        killer = threading.Thread(target=kill, args=[list(client.run(os.getpid).values())])
+        killer.start()
+        learned = learn(pr.ListwisePerceptron(), parts, client, epochs=3, timeout=120)
+        assert killed
+        killer.join()
     assert document(learned) == document(learn(pr.ListwisePerceptron(), shards_of(stream, 6), epochs=3))
 
 
