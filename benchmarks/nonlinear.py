@@ -58,13 +58,13 @@ LEARNERS: dict[str, Callable[[], Any]] = {
 
 
 def read_sets(chosen: str | None) -> Iterator[tuple[str, pr.QueryStream]]:
-    """The samples whose names begin with one of the chosen; of a data set in several files, the one to train on."""
+    """The samples whose names begin with one of the chosen; of several files, the one to train on, or that is named."""
     wanted = chosen.split(",") if chosen else [""]
     if "shaped" in wanted:
         yield "shaped", pr.mslr_shaped(100, n_documents=30, n_features=46)
     wanted = [one for one in wanted if one != "shaped"]
     for name, path in find_streams() if wanted else ():
-        if not name.endswith(("/vali", "/test")) and name.startswith(tuple(wanted)):
+        if name in wanted or (not name.endswith(("/vali", "/test")) and name.startswith(tuple(wanted))):
             yield name, pr.read_letor(path)
 
 
