@@ -240,9 +240,30 @@ def test_what_a_transform_returns_is_checked(make, way):
     with pytest.raises(kind, match=message):
         ranker.learn_one(STREAM.X, STREAM.relevance)
     assert ranker.n_queries == 0
-    if way != "not a number" and not isinstance(ranker, (pr.Tournament, pr.Bagging)):
-        with pytest.raises(kind, match=message):
-            ranker.predict(STREAM)
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("way", [way for way in SHAPES if way != "not a number"])
+def test_what_a_transform_returns_is_checked_when_ranking_too(way):
+    ways = [lambda X: X]
+    ranker = pr.ListwisePerceptron(transforms=Hostile(Turning(ways)))
+    ranker.learn(STREAM)
+    ways[0] = SHAPES[way]
+    with pytest.raises((TypeError, ValueError), match="Hostile must return"):
+        ranker.predict(STREAM)
+
+
+class Turning:
+    """A function that can be replaced, and is not copied."""
+
+    def __init__(self, ways):
+        self._ways = ways
+
+    def __call__(self, X):
+        return self._ways[0](X)
+
+    def __deepcopy__(self, memo):
+        return self
 
 
 @pytest.mark.parametrize("way", UNUSUAL)

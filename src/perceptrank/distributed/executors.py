@@ -18,7 +18,7 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class Work(Protocol[Result_co]):
-    """What is done with each of several things, which have names, and gives the same wherever it is done.
+    """A function of each of several things, which have names; it gives the same wherever it runs.
 
     Attributes
     ----------

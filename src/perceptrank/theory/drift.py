@@ -60,7 +60,7 @@ def fading(
         Largest weight of a query; losses are then weighted.
 
     >>> round(fading(4.0, (0.5, 0.0), 0.0, 1e-9), 6), round(fading(4.0, (0.5, 10.0), 2.0, 0.01), 3)
-    (1.0, 47.614)
+    (1.0, 45.942)
     """
     norm, loss = (check_not_negative("comparator", one) for one in comparator[:2])
     W = largest_weights(constant if growth is None else growth, rate, largest_weight=largest_weight)

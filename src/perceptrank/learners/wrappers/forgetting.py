@@ -92,6 +92,7 @@ class Forgetting(Wrapper, Tournament):
     strategy = "leader"
     learners = None
     seed = 0
+    rate = None
 
     def __init__(
         self,
