@@ -389,14 +389,37 @@ def test_files_that_are_named_exist(name):
         assert heading in [one.replace(" ", "-") for one in headings], heading
 
 
-def test_tests_that_are_named_exist():
-    """Every promise of docs/reliability.md names tests that there are."""
+@pytest.mark.parametrize("name", ["reliability.md", "theory.md"])
+def test_tests_that_are_named_exist(name):
+    """Every promise of docs/reliability.md and statement of docs/theory.md names tests that there are."""
     defined = {
         name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
     }
-    named = set(re.findall(r"`(test_\w+)`", DOCUMENTS["reliability.md"]))
+    named = set(re.findall(r"`(test_\w+)`", DOCUMENTS[name]))
     assert len(named) > 30
-    assert named <= defined
+    assert not named - defined
+
+
+def test_displayed_inequalities_name_their_tests():
+    """After each of them, before the next heading, and in each row of the summary."""
+    sections = re.split(r"^#+ ", DOCUMENTS["theory.md"], flags=re.M)
+    displayed = 0
+    for section in sections:
+        *before, last = section.split("```math\n")
+        if any(re.search(r"\\l[et]\b|\\ge\b", block.split("```")[0]) for block in [*before[1:], last] if before):
+            displayed += 1
+            assert re.search(r"`test_\w+`", last), section.splitlines()[0]
+    assert displayed > 7
+    (summary,) = (section for section in sections if section.startswith("Summary"))
+    rows = [line for line in summary.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 20
+    assert all(re.search(r"`test_\w+` \|$", row) for row in rows)
+
+
+def test_figures_that_are_shown_exist():
+    shown = [path for text in DOCUMENTS.values() for path in re.findall(r"!\[[^]]*\]\(([^):]*)\)", text)]
+    assert len(shown) >= 3
+    assert all((ROOT / "docs" / path).exists() for path in shown)
 
 
 def test_the_rooms_are_drawn_as_they_are():
