@@ -422,6 +422,39 @@ def test_figures_that_are_shown_exist():
     assert all((ROOT / "docs" / path).exists() for path in shown)
 
 
+def print_theory(path, blocked="", **variables):
+    """Run docs/print_theory.py, as if a package were not installed."""
+    code = "import runpy, sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split())); del sys.argv[0]; "
+    code += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    return run_python("-c", code, blocked, ROOT / "docs" / "print_theory.py", path, **variables).stdout
+
+
+def test_without_its_packages_nothing_is_printed(tmp_path):
+    said = print_theory(tmp_path / "theory.pdf", "latex2mathml")
+    assert said == "no PDF: latex2mathml is not installed, pip install 'perceptrank[docs]'\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_browser_nothing_is_printed(tmp_path):
+    for package in ("latex2mathml", "markdown_it", "ziamath"):
+        pytest.importorskip(package)
+    said = print_theory(tmp_path / "theory.pdf", PATH=str(tmp_path), CHROMIUM="")
+    assert said.startswith("no PDF: there is none of chromium, ")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.deep
+def test_the_theory_is_printed(tmp_path):
+    for package in ("latex2mathml", "markdown_it", "ziamath"):
+        pytest.importorskip(package)
+    said = print_theory(tmp_path / "new" / "theory.pdf")
+    if said.startswith("no PDF: there is none"):
+        pytest.skip("no chromium is installed")
+    printed = (tmp_path / "new" / "theory.pdf").read_bytes()
+    assert printed.startswith(b"%PDF-")
+    assert len(printed) > 200_000
+
+
 def test_the_rooms_are_drawn_as_they_are():
     drawing = DOCUMENTS["architecture.md"].split("## Rooms")[1].split("```")[1]
     rooms = re.findall(r"^(\w+)/", drawing, re.M)
