@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from support.climbing import Inequality, search
-from support.inequalities import MOVED, any_stream, inequalities, listwise, of_learner, separable_stream
+from support.inequalities import MOVED, inequalities, listwise, of_learner
+from support.small_problems import any_stream, separable_stream
 
 from perceptrank.theory import Theorem
 
