@@ -115,7 +115,7 @@ def slam_as_in_the_paper(state):
         if learner.learn_one(X, grades):
             paid += twins.slam(scores, seen, v, 1.0)[0]
             L += twins.slam(X @ u, seen, v, 1.0)[0]
-    return quotient(paid, (L + u @ u * constant / (2 * b)) / (1 - b / 2))
+    return beyond(paid, (L + u @ u * constant / (2 * b)) / (1 - b / 2), L)
 
 
 def perceptron(separable):
@@ -195,7 +195,7 @@ def regret_of_iterates(state):
         paid += twins.slam(scores, seen, v, rho * size**2)[0] / (rho * size**2)
         L += twins.slam(X @ state["u"], seen, v, 1.0)[0]
         moved += learner.learn(pr.QueryStream.from_arrays(X, relevance), []).masses[0]
-    return quotient(paid, L + rho / 2 * size**2 * (state["u"] @ state["u"]) + moved / (2 * rho))
+    return beyond(paid, L + rho / 2 * size**2 * (state["u"] @ state["u"]) + moved / (2 * rho), L)
 
 
 def default_learner(state):

@@ -29,11 +29,11 @@ def fading(part):
             return 0.0
         against, path = (float(np.linalg.norm(state["u"], axis=1).max()), L), drifting.path_of(state["u"])
         if forever:
-            return quotient(S, drift.without_forgetting(C, against, path))
+            return beyond(S, drift.without_forgetting(C, against, path), L)
         rate = np.log(2) / half_life
         if part == "norm":
             return quotient(largest, drift.largest_weights(growth, rate, largest_weight=c))
-        return quotient(S, drift.fading(C, against, path, rate, growth=growth))
+        return beyond(S, drift.fading(C, against, path, rate, growth=growth), L)
 
     return ratio
 
@@ -138,7 +138,7 @@ def listnet(state):
         learner.learn_one(X, grades)
     size = max(np.linalg.norm(X[:, None] - X, axis=2).max() for X in state["X"])
     regret = state["u"] @ state["u"] / (2 * rate) + rate / 2 * len(state["X"]) * size**2
-    return quotient(paid, others + regret)
+    return beyond(paid, others + regret, others)
 
 
 def kernel(policy):
