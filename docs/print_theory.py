@@ -44,9 +44,11 @@ def page_of(text: str, font: str) -> str:
     formulas: list[str] = []
 
     def kept(found: re.Match[str], display: str) -> str:
-        formula = convert(found[1].strip(), display=display)
-        if "merror" in formula:
-            raise ValueError(f"no formula: {found[1]}")
+        # The converter does not know braces of a given size: those stretch by themselves.
+        source = re.sub(r"\\[bB]ig[lr]\\([lr]brace)", r"\\\1", found[1].strip())
+        formula = re.sub(r"<mi>(&#x0007[BD];)</mi>", r"<mo>\1</mo>", convert(source, display=display))
+        if re.search(r"\\[A-Za-z{}]|merror", formula):  # a command that it did not know
+            raise ValueError(f"a formula cannot be converted: {found[1]}")
         # Bars as high as their text, no space around a stroke, and a little around the names of functions.
         formula = re.sub(
             r"<mo[^>]*>(&#x02225;|&#x02016;)</mo>", r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', formula
