@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.inequalities import inequalities
 from support.learners import bits
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -414,6 +415,16 @@ def test_displayed_inequalities_name_their_tests():
     rows = [line for line in summary.splitlines() if line.startswith("| ")][1:]
     assert len(rows) > 20
     assert all(re.search(r"`test_\w+` \|$", row) for row in rows)
+
+
+def test_the_table_of_the_search_has_every_inequality():
+    """Its rows are those of benchmarks/tightness.py, in its order, and no ratio is above 1."""
+    section = DOCUMENTS["theory.md"].split("## How close a search comes\n")[1].split("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("| ").split(" | ")] for line in section.splitlines() if line[:1] == "|"
+    ]
+    assert [row[:2] for row in rows[2:]] == [[one.theorem, one.learner] for one in inequalities()]
+    assert all(0 < float(row[2]) <= 1 for row in rows[2:])
 
 
 def test_figures_that_are_shown_exist():

@@ -67,19 +67,25 @@ def moved(rng: np.random.Generator, state: State) -> State:
     return found
 
 
+def ratio_of(inequality: Inequality, state: State) -> float:
+    """The ratio; what is no number is no less than a counterexample."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of features on scales that differ
+        found = inequality.ratio(state)
+    return math.inf if math.isnan(found) else found
+
+
 def climb(inequality: Inequality, rng: np.random.Generator, n_steps: int, until: float = math.inf) -> Found:
     """Climb from the best of a few random starts; stop after some steps, at a time, or at a counterexample."""
     starts = [inequality.start(rng) for _ in range(N_STARTS)]
-    ratios = [inequality.ratio(one) for one in starts]
+    ratios = [ratio_of(inequality, one) for one in starts]
     best, tried = max(ratios), N_STARTS
     state = starts[ratios.index(best)]
     while tried < n_steps and time.perf_counter() < until and not best > 1 + 1e-6:
         other = moved(rng, state)
         tried += 1
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of features on scales that differ
-                ratio = inequality.ratio(other)
+            ratio = ratio_of(inequality, other)
         except ParameterError:  # such as a radius of 0; of the start it would be an error
             continue
         if ratio >= best:
