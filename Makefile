@@ -6,7 +6,7 @@ PYTHON ?= python3
 SEED ?= $(shell date +%s)
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache
 
-.PHONY: demo test lint types layers tests bounds deep bench package fuzz clean
+.PHONY: demo test lint types layers tests bounds deep bench paper package fuzz clean
 
 demo: $(VENV)/user
 	$(BIN)/perceptrank reproduce --out report $(if $(DATA),--data $(DATA))
@@ -57,6 +57,11 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/evaluation.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/nonlinear.py teacher --sets shaped --queries 2000
 	$(BIN)/python benchmarks/history.py
+
+# docs/theory.md on paper; without a browser, or without the packages that it needs, it says so and is done.
+paper: $(VENV)/user
+	-@$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/python docs/print_theory.py dist/theory.pdf
 
 # The wheel and the source, each installed into an environment of its own and used there.
 package:

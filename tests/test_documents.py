@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.inequalities import inequalities
 from support.learners import bits
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -389,14 +390,80 @@ def test_files_that_are_named_exist(name):
         assert heading in [one.replace(" ", "-") for one in headings], heading
 
 
-def test_tests_that_are_named_exist():
-    """Every promise of docs/reliability.md names tests that there are."""
+@pytest.mark.parametrize("name", ["reliability.md", "theory.md"])
+def test_tests_that_are_named_exist(name):
+    """Every promise of docs/reliability.md and statement of docs/theory.md names tests that there are."""
     defined = {
         name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
     }
-    named = set(re.findall(r"`(test_\w+)`", DOCUMENTS["reliability.md"]))
+    named = set(re.findall(r"`(test_\w+)`", DOCUMENTS[name]))
     assert len(named) > 30
-    assert named <= defined
+    assert not named - defined
+
+
+def test_displayed_inequalities_name_their_tests():
+    """After each of them, before the next heading, and in each row of the summary."""
+    sections = re.split(r"^#+ ", DOCUMENTS["theory.md"], flags=re.M)
+    displayed = 0
+    for section in sections:
+        *before, last = section.split("```math\n")
+        if any(re.search(r"\\l[et]\b|\\ge\b", block.split("```")[0]) for block in [*before[1:], last] if before):
+            displayed += 1
+            assert re.search(r"`test_\w+`", last), section.splitlines()[0]
+    assert displayed > 7
+    (summary,) = (section for section in sections if section.startswith("Summary"))
+    rows = [line for line in summary.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 20
+    assert all(re.search(r"`test_\w+` \|$", row) for row in rows)
+
+
+def test_the_table_of_the_search_has_every_inequality():
+    """Its rows are those of benchmarks/tightness.py, in its order, and no ratio is above 1."""
+    section = DOCUMENTS["theory.md"].split("## How close a search comes\n")[1].split("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("| ").split(" | ")] for line in section.splitlines() if line[:1] == "|"
+    ]
+    assert [row[:2] for row in rows[2:]] == [[one.theorem, one.learner] for one in inequalities()]
+    assert all(0 < float(row[2]) <= 1 for row in rows[2:])
+
+
+def test_figures_that_are_shown_exist():
+    shown = [path for text in DOCUMENTS.values() for path in re.findall(r"!\[[^]]*\]\(([^):]*)\)", text)]
+    assert len(shown) >= 3
+    assert all((ROOT / "docs" / path).exists() for path in shown)
+
+
+def print_theory(path, blocked="", **variables):
+    """Run docs/print_theory.py, as if a package were not installed."""
+    code = "import runpy, sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split())); del sys.argv[0]; "
+    code += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    return run_python("-c", code, blocked, ROOT / "docs" / "print_theory.py", path, **variables).stdout
+
+
+def test_without_its_packages_nothing_is_printed(tmp_path):
+    said = print_theory(tmp_path / "theory.pdf", "latex2mathml")
+    assert said == "no PDF: latex2mathml is not installed, pip install 'perceptrank[docs]'\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_browser_nothing_is_printed(tmp_path):
+    for package in ("latex2mathml", "markdown_it", "ziamath"):
+        pytest.importorskip(package)
+    said = print_theory(tmp_path / "theory.pdf", PATH=str(tmp_path), CHROMIUM="")
+    assert said.startswith("no PDF: there is none of chromium, ")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.deep
+def test_the_theory_is_printed(tmp_path):
+    for package in ("latex2mathml", "markdown_it", "ziamath"):
+        pytest.importorskip(package)
+    said = print_theory(tmp_path / "new" / "theory.pdf")
+    if said.startswith("no PDF: there is none"):
+        pytest.skip("no chromium is installed")
+    printed = (tmp_path / "new" / "theory.pdf").read_bytes()
+    assert printed.startswith(b"%PDF-")
+    assert len(printed) > 200_000
 
 
 def test_the_rooms_are_drawn_as_they_are():

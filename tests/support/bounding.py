@@ -28,3 +28,14 @@ def comparators(stream, seed):
         norm = np.linalg.norm(direction)
         for length in (0.1, 1.0, 10.0):
             yield direction * (length / norm) if norm > 0 else direction
+
+
+def rounds_of(learner, stream, name, k):
+    """For each round (X, grades, v, weight moved, weight of outranked documents, loss)."""
+    for query in stream:
+        scores, grades = learner.predict(query.X), twins.judged(query.relevance, name)
+        v = twins.slam_weights(scores, query.relevance, name, k, class_order=getattr(learner, "class_order", "score"))
+        _, outranked = twins.listwise(scores, grades, v, 0.0, "top")
+        loss = 1 - twins.measure(name, scores, query.relevance, k=k) if query.relevance.any() else 0.0
+        moved = learner.learn(pr.QueryStream.from_arrays(query.X, query.relevance), []).masses[0]
+        yield query.X.astype(float), grades, v, moved, v[outranked].sum() if moved > 0 else 0.0, loss

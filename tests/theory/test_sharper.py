@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import twins
-from support.bounding import comparators, diameter, named
+from support.bounding import comparators, diameter, named, rounds_of
 from support.strategies import examples, judged_scores, separable_streams, streams
 
 import perceptrank as pr
@@ -102,17 +102,6 @@ def test_the_sharp_root_is_never_more(loss, size):
     assert sharp <= loose * SLACK
     assert sharp >= loose * (1 - 0.168)
     assert largest_lost(4.0, 0.0, 1.0) == pytest.approx(3 + 2 * np.sqrt(2))  # and not 7
-
-
-def rounds_of(learner, stream, name, k):
-    """For each round (X, grades, v, weight moved, weight of outranked documents, loss)."""
-    for query in stream:
-        scores, grades = learner.predict(query.X), twins.judged(query.relevance, name)
-        v = twins.slam_weights(scores, query.relevance, name, k, class_order=learner.class_order)
-        _, outranked = twins.listwise(scores, grades, v, 0.0, "top")
-        loss = 1 - twins.measure(name, scores, query.relevance, k=k) if query.relevance.any() else 0.0
-        moved = learner.learn(pr.QueryStream.from_arrays(query.X, query.relevance)).masses[0]
-        yield query.X.astype(float), grades, v, moved, v[outranked].sum() if moved > 0 else 0.0, loss
 
 
 SPLITTING = st.one_of(
