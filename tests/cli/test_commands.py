@@ -215,6 +215,25 @@ def test_algorithms(run):
     assert "(1 + 2ρ) D²/γ²" in printed
 
 
+@pytest.mark.parametrize("width", [80, 60])
+def test_tables_without_room_are_written_row_by_row(run, monkeypatch, width):
+    """At the width of a terminal no text is cut, and none is a ribbon of a few characters."""
+    monkeypatch.setattr("perceptrank.cli.tables._WIDTH_OF_FILES", width)
+    for words in (["algorithms"], ["adversary", "--algorithm", "slam"], ["demo", "--queries", 30]):
+        printed = run(*words).stdout
+        assert "…" not in printed, words
+    lines = run("algorithms").stdout.splitlines()
+    listed = [line for line in lines if not line.startswith("m documents")]
+    assert max(map(len, listed)) <= width
+    for name, kind in pr.algorithms().items():
+        told = lines[lines.index(name) + 1 :]
+        described = " ".join(" ".join(told[: told.index("")]).split())
+        assert kind.__doc__.strip().partition("\n")[0] in described
+        assert f"cost of a query: {kind.cost}" in described
+    texts = [line for line in listed if line.startswith("  what it does")]
+    assert np.mean([len(line) for line in texts]) > 0.7 * width
+
+
 def test_simulate(run, tmp_path):
     report = json.loads(run("simulate", tmp_path / "s.txt", "--queries", 40, "--seed", 2, "--json").stdout)
     simulated = pr.separable(40, seed=2)
