@@ -176,6 +176,58 @@ def test_rank_writes_a_run_that_others_read(run, stream, tmp_path):
     assert "one word" in run("rank", tmp_path / "m.json", tmp_path / "n.txt", "--tag", "a b", code=1).stderr
 
 
+@pytest.mark.parametrize("kind", ["text", "numbered"])
+def test_trec_eval_finds_our_measures_in_the_run_and_the_judgements(run, stream, tmp_path, kind):
+    """The files as trec_eval reads them, with ids of every kind; queries without relevant documents are 0 to it."""
+    import pytrec_eval
+
+    ids = [f"doc:{i}/ü#{'x' * (i % 3)}" for i in range(stream.n_documents)]
+    grades = np.where(np.repeat(np.arange(120), 20) % 7 == 0, 0.0, stream.relevance)
+    qids = [f"q-{q}?" for q in range(120)] if kind == "text" else None
+    named = pr.QueryStream(stream.X, grades, stream.offsets, qids=qids, docids=ids if kind == "text" else None)
+    pr.write_store(named, tmp_path / "s.store")
+    run("learn", tmp_path / "s.store", "--save", tmp_path / "m.json")
+    files = {"--out": tmp_path / "run.txt", "--qrels": tmp_path / "qrels.txt"}
+    run("rank", tmp_path / "m.json", tmp_path / "s.store", *(word for pair in files.items() for word in pair))
+    with open(files["--out"]) as found, open(files["--qrels"]) as judged:
+        ranked, judgements = pytrec_eval.parse_run(found), pytrec_eval.parse_qrel(judged)
+    theirs = pytrec_eval.RelevanceEvaluator(judgements, {"ndcg_cut", "map", "recip_rank", "P"}).evaluate(ranked)
+    names = {"ndcg_cut_10": "ndcg@10", "map": "ap", "recip_rank": "rr", "P_5": "p@5"}
+    ours = pr.evaluate(pr.load(tmp_path / "m.json"), named, [f"trec_eval:{one}" for one in names.values()])
+    for their_name, name in names.items():
+        expected = [theirs[str(qid)][their_name] for qid in named.qids]
+        np.testing.assert_allclose(ours.values(f"trec_eval:{name}"), expected, rtol=1e-12, err_msg=name)
+    assert 0 < ours.mean("trec_eval:ndcg@10") < 1
+    short = ["rank", tmp_path / "m.json", tmp_path / "s.store", "--top", 1, "--qrels", tmp_path / "again.txt", "--json"]
+    assert len(run(*short).stdout.splitlines()) == 120
+    assert (tmp_path / "again.txt").read_bytes() == files["--qrels"].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("grade", "docids", "message"),
+    [
+        (0.5, ["a", "b"], "TREC judgements are whole numbers, got 0.5 for document 'b' of query 0"),
+        (2, ["a", "b\u00a0c"], "cannot hold the document id 'b\\xa0c', which has spaces; --json can"),
+        (2, ["a", "a"], "cannot hold the document 'a' twice, as query '0' has it; --json can"),
+    ],
+)
+def test_what_trec_files_cannot_hold_is_refused_and_leaves_nothing(run, tmp_path, grade, docids, message):
+    stream = pr.QueryStream([[1.0], [2.0]], [0, grade], [0, 2], docids=docids)
+    pr.write_store(stream, tmp_path / "s.store")
+    pr.FixedRanker([1.0]).save(tmp_path / "m.json")
+    words = ["rank", tmp_path / "m.json", tmp_path / "s.store", "--out", tmp_path / "run.txt"]
+    assert message in run(*words, "--qrels", tmp_path / "qrels.txt", code=1).stderr
+    assert not {"run.txt", "qrels.txt"} & {path.name for path in tmp_path.iterdir()}
+    assert run("rank", tmp_path / "m.json", tmp_path / "s.store", "--json").stdout.count("docid") == 2
+
+
+def test_remarks_are_not_names_of_documents(run, tmp_path):
+    (tmp_path / "s.txt").write_text("1 qid:1 1:0.5 # judged twice\n0 qid:1 1:1 # judged once\n1 qid:2 1:0.5 # judged\n")
+    pr.FixedRanker([1.0]).save(tmp_path / "m.json")
+    lines = run("rank", tmp_path / "m.json", tmp_path / "s.txt").stdout.splitlines()
+    assert [line.split()[:3:2] for line in lines] == [["1", "2"], ["1", "1"], ["2", "judged"]]
+
+
 def test_documents_without_names_are_numbered(run, files, tmp_path):
     run("learn", files, "--save", tmp_path / "m.json")
     lines = run("rank", tmp_path / "m.json", files).stdout.splitlines()
@@ -440,7 +492,7 @@ def test_what_is_around_a_learner_is_named_before_it(run, files, stream, tmp_pat
     other = run("learn", files, "--save", tmp_path / "c.json", "--resume", "--set", "learner__n_members=4", code=1)
     assert "learner__n_members 3, not 4" in other.stderr
     for wrong, message in {
-        "slam:slam": "around a learner must be one of 'adagrad', 'bagging', got 'slam'",
+        "slam:slam": "around a learner must be one of 'adagrad', 'bagging', 'fading', 'forgetting', got 'slam'",
         "bagging:": "algorithm must be one of",
         "adagrad:prank": "learner must be one with a learning_rate, got PRank()",
         "adagrad": "adagrad goes around a learner: say adagrad:listwise",
