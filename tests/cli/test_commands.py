@@ -782,3 +782,43 @@ def test_rank_names_documents_and_writes_json(run, stream, tmp_path):
         order = ranker.rank(query.X)[:3]
         assert [document["docid"] for document in one["documents"]] == [query.docids[row] for row in order]
         assert [document["score"] for document in one["documents"]] == ranker.predict(query.X)[order].tolist()
+
+
+def test_compare_over_orders_is_compare_orders(run, stream, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pr.write_letor(stream[:80], "train.txt")
+    pr.write_store(stream[:80], "train.store")
+    pr.write_letor(stream[80:], "test.txt")
+    named = ["--algorithm", "slam", "--algorithm", "listwise", "--record", "ap", "--test", "test.txt"]
+    written = ["--csv", "t.csv", "--latex", "t.tex", "--plot", "c.pdf"]
+    found = json.loads(run("compare", "train.txt", *named, "--seeds", "3,1", *written, "--json").stdout)
+    both = {"slam": pr.SlamPerceptron(), "listwise": pr.ListwisePerceptron()}
+    expected = pr.compare_orders(both, pr.read_letor("train.txt"), "ap", test=pr.read_letor("test.txt"), orders=[3, 1])
+    assert {key: found[key] for key in expected.as_plain()} == json.loads(json.dumps(expected.as_plain()))
+    expected.save_csv("e.csv")
+    expected.save_latex("e.tex")
+    assert Path("t.csv").read_bytes() == Path("e.csv").read_bytes()
+    assert Path("t.tex").read_bytes() == Path("e.tex").read_bytes()
+    assert Path("c.pdf").stat().st_size > 1000
+    table = " ".join(run("compare", "train.store", *named, "--orders", 2).stdout.split())
+    assert "2 learners, 2 orders of 80 queries, 40 held out" in table
+    assert "±" in table
+    alone = " ".join(run("compare", "train.store", *named[:-2], "--orders", 1).stdout.split())
+    assert "one order of 80 queries, best first" in alone
+    assert "±" not in alone
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--seeds", "a"], "--seeds must be whole numbers like 3,5,8, got 'a'"),
+        (["--seeds", "1,2", "--orders", 3], "--orders is 3, and --seeds names 2"),
+        (["--orders", 2, "--dask"], "leave --dask out"),
+        (["--test", "FILES", "--csv", "FILES"], "which is read"),
+        (["--latex", "a.tex", "--csv", "a.tex"], "must be different files"),
+    ],
+)
+def test_orders_that_are_refused(run, files, tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    words = [files if one == "FILES" else one for one in options]
+    assert message in run("compare", files, "--algorithm", "slam", *words, code=1).stderr

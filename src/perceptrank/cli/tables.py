@@ -37,7 +37,7 @@ def show(
 def print_rows(rows: Sequence[Row], title: str) -> None:
     """Print rows as a table; where it has no room, row by row."""
     out = console()
-    if _fits(rows, out.width):
+    if fits(rows):
         out.print(make_table(rows, title))
     else:
         print(*_records(rows, title, out.width), sep="\n")
@@ -86,7 +86,7 @@ def make_table(rows: Sequence[Row], title: str) -> "Table":
     return table
 
 
-def _fits(rows: Sequence[Row], width: int) -> bool:
+def fits(rows: Sequence[Row]) -> bool:
     """Tell if a table of these rows has room for its numbers and names, and for its text in columns worth the name."""
     from rich.cells import cell_len
 
@@ -95,9 +95,9 @@ def _fits(rows: Sequence[Row], width: int) -> bool:
         values = [row.get(heading) for row in rows]
         widest = max(cell_len(as_text(value)) for value in values)
         is_text = any(isinstance(value, str) for value in values) and heading not in _WHOLE
-        words = [heading] if not is_text else heading.split()
-        needed += max(*map(cell_len, words), min(widest, _NARROWEST) if is_text else widest) + _BESIDE
-    return needed <= width
+        words = heading.split() if is_text else [heading]
+        needed += max([*map(cell_len, words), min(widest, _NARROWEST) if is_text else widest]) + _BESIDE
+    return needed <= console().width
 
 
 def _records(rows: Sequence[Row], title: str, width: int) -> list[str]:
