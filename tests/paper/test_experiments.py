@@ -280,6 +280,7 @@ def test_what_was_finished_is_not_run_again(tmp_path, monkeypatch):
     for run, values in expected.values.items():
         assert np.array_equal(again.values[run], values, equal_nan=True)
     (tmp_path / "f" / "notes.txt").write_text("mine")
+    (tmp_path / "f" / ".perceptrank-abc").write_text("left by a kill")
     finished.clear()
     assert [path.name for path in (tmp_path / "f").iterdir()] == ["notes.txt"]
 

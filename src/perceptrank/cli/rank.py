@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -19,6 +19,8 @@ from perceptrank.cli.streams import standard_output
 if TYPE_CHECKING:
     from perceptrank.kernels.arrays import Floats
     from perceptrank.stream.query_stream import QueryStream
+
+Ranked: TypeAlias = tuple[Any, list[tuple[str, float]]]
 
 
 def rank(
@@ -53,27 +55,27 @@ def rank(
         file = standard_output() if out is None else stack.enter_context(replaced_file(out))
         judged = None if qrels is None else stack.enter_context(replaced_file(qrels))
         for block in replace(reading, comments=True).blocks(bar, names=ranker._needed_names):
+            names = _names(block)
+            if judged is not None or not as_json:
+                _check_for_trec(block, names)
             if judged is not None:
-                _write(judged, _trec_judgements(block))
-            scores = ranker.scores(block)
-            _write(file, _json_lines(block, scores, top) if as_json else _trec_lines(block, scores, tag, top))
+                _write(judged, _trec_judgements(block, names))
+            ranked = _ranked(block, names, ranker.scores(block), top)
+            _write(file, _json_lines(ranked) if as_json else _trec_lines(ranked, tag))
 
 
 def _write(file: IO[bytes], lines: Iterator[str]) -> None:
     file.write("".join(lines).encode("utf-8", "surrogateescape"))
 
 
-def _trec_lines(block: "QueryStream", scores: "Floats", tag: str, top: int | None) -> Iterator[str]:
-    _check_for_trec(block)
-    for qid, documents in _ranked(block, scores, top):
+def _trec_lines(ranked: Iterator[Ranked], tag: str) -> Iterator[str]:
+    for qid, documents in ranked:
         for place, (docid, score) in enumerate(documents, start=1):
             yield f"{qid} Q0 {docid} {place} {score!r} {tag}\n"
 
 
-def _trec_judgements(block: "QueryStream") -> Iterator[str]:
+def _trec_judgements(block: "QueryStream", names: list[str]) -> Iterator[str]:
     """Yield the grade of each document: query, 0, document, grade."""
-    _check_for_trec(block)
-    names = _names(block)
     for q, qid in enumerate(block.qids.tolist()):
         for row in range(int(block.offsets[q]), int(block.offsets[q + 1])):
             grade = float(block.relevance[row])
@@ -84,13 +86,12 @@ def _trec_judgements(block: "QueryStream") -> Iterator[str]:
             yield f"{qid} 0 {names[row]} {int(grade)}\n"
 
 
-def _check_for_trec(block: "QueryStream") -> None:
+def _check_for_trec(block: "QueryStream", names: list[str]) -> None:
     """Raise if a name has spaces, which end it for trec_eval, or a query has two documents of one name."""
-    names = _names(block)
     for q, qid in enumerate(map(str, block.qids.tolist())):
         own = names[int(block.offsets[q]) : int(block.offsets[q + 1])]
         for what, one in (("query id", qid), *(("document id", name) for name in own)):
-            if not one or any(character.isspace() for character in one):
+            if one.split() != [one]:
                 problem = "which has spaces" if one else "which is empty"
                 raise ValueError(f"a TREC run cannot hold the {what} {one!r}, {problem}; --json can")
         if len(set(own)) < len(own):
@@ -100,15 +101,14 @@ def _check_for_trec(block: "QueryStream") -> None:
             )
 
 
-def _json_lines(block: "QueryStream", scores: "Floats", top: int | None) -> Iterator[str]:
-    for qid, documents in _ranked(block, scores, top):
+def _json_lines(ranked: Iterator[Ranked]) -> Iterator[str]:
+    for qid, documents in ranked:
         listed = [{"docid": docid, "score": score} for docid, score in documents]
         yield json.dumps({"qid": qid, "documents": listed}, ensure_ascii=False) + "\n"
 
 
-def _ranked(block: "QueryStream", scores: "Floats", top: int | None) -> Iterator[tuple[Any, list[tuple[str, float]]]]:
+def _ranked(block: "QueryStream", names: list[str], scores: "Floats", top: int | None) -> Iterator[Ranked]:
     """Yield each query with its best documents and their scores."""
-    names = _names(block)
     for q, qid in enumerate(block.qids.tolist()):
         start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
         order = start + (-scores[start:stop]).argsort(kind="stable")[:top]

@@ -26,7 +26,7 @@ from perceptrank.stream.sparse import SparseFeatures
 if TYPE_CHECKING:
     from perceptrank.paper.trials import Source
 
-_NAME = re.compile(r"[0-9a-f]{64}\.npz")
+_NAME = re.compile(r"[0-9a-f]{64}\.npz|\.perceptrank-.*")  # the latter are what a kill leaves
 _BROKEN = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
 
 
