@@ -29,6 +29,10 @@ from .evaluation.differences import Difference as Difference
 from .evaluation.differences import Slice as Slice
 from .evaluation.evaluation import Evaluation as Evaluation
 from .evaluation.holdout import evaluate as evaluate
+from .evaluation.order_comparison import OrderComparison as OrderComparison
+from .evaluation.order_comparison import OrderDifference as OrderDifference
+from .evaluation.order_comparison import OrderStanding as OrderStanding
+from .evaluation.orders import compare_orders as compare_orders
 from .evaluation.trace import Trace as Trace
 from .evaluation.worst import MovedDocument as MovedDocument
 from .evaluation.worst import QueryChange as QueryChange

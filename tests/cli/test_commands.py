@@ -176,6 +176,58 @@ def test_rank_writes_a_run_that_others_read(run, stream, tmp_path):
     assert "one word" in run("rank", tmp_path / "m.json", tmp_path / "n.txt", "--tag", "a b", code=1).stderr
 
 
+@pytest.mark.parametrize("kind", ["text", "numbered"])
+def test_trec_eval_finds_our_measures_in_the_run_and_the_judgements(run, stream, tmp_path, kind):
+    """The files as trec_eval reads them, with ids of every kind; queries without relevant documents are 0 to it."""
+    import pytrec_eval
+
+    ids = [f"doc:{i}/ü#{'x' * (i % 3)}" for i in range(stream.n_documents)]
+    grades = np.where(np.repeat(np.arange(120), 20) % 7 == 0, 0.0, stream.relevance)
+    qids = [f"q-{q}?" for q in range(120)] if kind == "text" else None
+    named = pr.QueryStream(stream.X, grades, stream.offsets, qids=qids, docids=ids if kind == "text" else None)
+    pr.write_store(named, tmp_path / "s.store")
+    run("learn", tmp_path / "s.store", "--save", tmp_path / "m.json")
+    files = {"--out": tmp_path / "run.txt", "--qrels": tmp_path / "qrels.txt"}
+    run("rank", tmp_path / "m.json", tmp_path / "s.store", *(word for pair in files.items() for word in pair))
+    with open(files["--out"]) as found, open(files["--qrels"]) as judged:
+        ranked, judgements = pytrec_eval.parse_run(found), pytrec_eval.parse_qrel(judged)
+    theirs = pytrec_eval.RelevanceEvaluator(judgements, {"ndcg_cut", "map", "recip_rank", "P"}).evaluate(ranked)
+    names = {"ndcg_cut_10": "ndcg@10", "map": "ap", "recip_rank": "rr", "P_5": "p@5"}
+    ours = pr.evaluate(pr.load(tmp_path / "m.json"), named, [f"trec_eval:{one}" for one in names.values()])
+    for their_name, name in names.items():
+        expected = [theirs[str(qid)][their_name] for qid in named.qids]
+        np.testing.assert_allclose(ours.values(f"trec_eval:{name}"), expected, rtol=1e-12, err_msg=name)
+    assert 0 < ours.mean("trec_eval:ndcg@10") < 1
+    short = ["rank", tmp_path / "m.json", tmp_path / "s.store", "--top", 1, "--qrels", tmp_path / "again.txt", "--json"]
+    assert len(run(*short).stdout.splitlines()) == 120
+    assert (tmp_path / "again.txt").read_bytes() == files["--qrels"].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("grade", "docids", "message"),
+    [
+        (0.5, ["a", "b"], "TREC judgements are whole numbers, got 0.5 for document 'b' of query 0"),
+        (2, ["a", "b\u00a0c"], "cannot hold the document id 'b\\xa0c', which has spaces; --json can"),
+        (2, ["a", "a"], "cannot hold the document 'a' twice, as query '0' has it; --json can"),
+    ],
+)
+def test_what_trec_files_cannot_hold_is_refused_and_leaves_nothing(run, tmp_path, grade, docids, message):
+    stream = pr.QueryStream([[1.0], [2.0]], [0, grade], [0, 2], docids=docids)
+    pr.write_store(stream, tmp_path / "s.store")
+    pr.FixedRanker([1.0]).save(tmp_path / "m.json")
+    words = ["rank", tmp_path / "m.json", tmp_path / "s.store", "--out", tmp_path / "run.txt"]
+    assert message in run(*words, "--qrels", tmp_path / "qrels.txt", code=1).stderr
+    assert not {"run.txt", "qrels.txt"} & {path.name for path in tmp_path.iterdir()}
+    assert run("rank", tmp_path / "m.json", tmp_path / "s.store", "--json").stdout.count("docid") == 2
+
+
+def test_remarks_are_not_names_of_documents(run, tmp_path):
+    (tmp_path / "s.txt").write_text("1 qid:1 1:0.5 # judged twice\n0 qid:1 1:1 # judged once\n1 qid:2 1:0.5 # judged\n")
+    pr.FixedRanker([1.0]).save(tmp_path / "m.json")
+    lines = run("rank", tmp_path / "m.json", tmp_path / "s.txt").stdout.splitlines()
+    assert [line.split()[:3:2] for line in lines] == [["1", "2"], ["1", "1"], ["2", "judged"]]
+
+
 def test_documents_without_names_are_numbered(run, files, tmp_path):
     run("learn", files, "--save", tmp_path / "m.json")
     lines = run("rank", tmp_path / "m.json", files).stdout.splitlines()
@@ -213,6 +265,25 @@ def test_algorithms(run):
     printed = run("algorithms").stdout
     assert all(name in printed for name in pr.algorithms())
     assert "(1 + 2ρ) D²/γ²" in printed
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_tables_without_room_are_written_row_by_row(run, monkeypatch, width):
+    """At the width of a terminal no text is cut, and none is a ribbon of a few characters."""
+    monkeypatch.setattr("perceptrank.cli.tables._WIDTH_OF_FILES", width)
+    for words in (["algorithms"], ["adversary", "--algorithm", "slam"], ["demo", "--queries", 30]):
+        printed = run(*words).stdout
+        assert "…" not in printed, words
+    lines = run("algorithms").stdout.splitlines()
+    listed = [line for line in lines if not line.startswith("m documents")]
+    assert max(map(len, listed)) <= width
+    for name, kind in pr.algorithms().items():
+        told = lines[lines.index(name) + 1 :]
+        described = " ".join(" ".join(told[: told.index("")]).split())
+        assert kind.__doc__.strip().partition("\n")[0] in described
+        assert f"cost of a query: {kind.cost}" in described
+    texts = [line for line in listed if line.startswith("  what it does")]
+    assert np.mean([len(line) for line in texts]) > 0.7 * width
 
 
 def test_simulate(run, tmp_path):
@@ -711,3 +782,43 @@ def test_rank_names_documents_and_writes_json(run, stream, tmp_path):
         order = ranker.rank(query.X)[:3]
         assert [document["docid"] for document in one["documents"]] == [query.docids[row] for row in order]
         assert [document["score"] for document in one["documents"]] == ranker.predict(query.X)[order].tolist()
+
+
+def test_compare_over_orders_is_compare_orders(run, stream, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pr.write_letor(stream[:80], "train.txt")
+    pr.write_store(stream[:80], "train.store")
+    pr.write_letor(stream[80:], "test.txt")
+    named = ["--algorithm", "slam", "--algorithm", "listwise", "--record", "ap", "--test", "test.txt"]
+    written = ["--csv", "t.csv", "--latex", "t.tex", "--plot", "c.pdf"]
+    found = json.loads(run("compare", "train.txt", *named, "--seeds", "3,1", *written, "--json").stdout)
+    both = {"slam": pr.SlamPerceptron(), "listwise": pr.ListwisePerceptron()}
+    expected = pr.compare_orders(both, pr.read_letor("train.txt"), "ap", test=pr.read_letor("test.txt"), orders=[3, 1])
+    assert {key: found[key] for key in expected.as_plain()} == json.loads(json.dumps(expected.as_plain()))
+    expected.save_csv("e.csv")
+    expected.save_latex("e.tex")
+    assert Path("t.csv").read_bytes() == Path("e.csv").read_bytes()
+    assert Path("t.tex").read_bytes() == Path("e.tex").read_bytes()
+    assert Path("c.pdf").stat().st_size > 1000
+    table = " ".join(run("compare", "train.store", *named, "--orders", 2).stdout.split())
+    assert "2 learners, 2 orders of 80 queries, 40 held out" in table
+    assert "±" in table
+    alone = " ".join(run("compare", "train.store", *named[:-2], "--orders", 1).stdout.split())
+    assert "one order of 80 queries, best first" in alone
+    assert "±" not in alone
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--seeds", "a"], "--seeds must be whole numbers like 3,5,8, got 'a'"),
+        (["--seeds", "1,2", "--orders", 3], "--orders is 3, and --seeds names 2"),
+        (["--orders", 2, "--dask"], "leave --dask out"),
+        (["--test", "FILES", "--csv", "FILES"], "which is read"),
+        (["--latex", "a.tex", "--csv", "a.tex"], "must be different files"),
+    ],
+)
+def test_orders_that_are_refused(run, files, tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    words = [files if one == "FILES" else one for one in options]
+    assert message in run("compare", files, "--algorithm", "slam", *words, code=1).stderr

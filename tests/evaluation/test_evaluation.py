@@ -411,5 +411,7 @@ def test_the_guide_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     guide = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
     exec(guide.split("```python\n")[1].split("```")[0], {})
+    exec(guide.split("## For papers")[1].split("```python\n")[1].split("```")[0], {})
+    assert {"runs.csv", "table.tex"} <= {path.name for path in tmp_path.iterdir()}
     assert capsys.readouterr().out.startswith("Yes: new may replace now")
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -2,16 +2,21 @@
 
 import os
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import perceptrank as pr
+from perceptrank.cli.reproduce import _rows
+from perceptrank.evaluation.comparison import compare
 from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, MEASURES, RATES, Run
 from perceptrank.paper.curves import running_mean_chart, running_means
+from perceptrank.paper.finished import Finished
 from perceptrank.paper.losses import MEASURE
 from perceptrank.paper.real_sets import RealSet, find_sets, real_source
+from perceptrank.paper.report.page import make_page
 from perceptrank.paper.reproduction import reproduce
 from perceptrank.paper.results import as_plain
 from perceptrank.paper.settings import Settings
@@ -149,11 +154,11 @@ def test_sets_below_a_folder(tmp_path):
     (tmp_path / "notes.md").write_text("not data")
     sets, left_out = find_sets(tmp_path)
     assert {one.name for one in sets} == {
-        "web/Fold1", "alone.txt.gz", "two/a.txt", "two/b.txt", "kept.store", "table.parquet"
+        "web/Fold1", "web/Fold2", "alone.txt.gz", "two/a.txt", "two/b.txt", "kept.store", "table.parquet"
     }  # fmt: skip
     reasons = {one.name: one.reason for one in left_out}
-    assert set(reasons) == {"web/Fold1/vali.txt", "web/Fold2/train.txt", "readme.txt", "empty.txt"}
-    assert "fold" in reasons["web/Fold2/train.txt"]
+    assert set(reasons) == {"web/Fold1/vali.txt", "readme.txt", "empty.txt"}
+    assert {one.name: one.fold_of for one in sets if one.fold_of} == {"web/Fold1": "web", "web/Fold2": "web"}
     assert "readme.txt:1" in reasons["readme.txt"]
     for one in sets:
         assert real_source(one, scaling="auto", order="given", passes=1, max_queries=20).n_queries == 20
@@ -176,9 +181,11 @@ def test_folds_links_pipes_and_names(tmp_path):
     os.mkdir(latin)
     pr.write_letor(stream, os.fsdecode(latin + b"/train.txt"))
     sets, left_out = find_sets(root)
-    assert {one.name for one in sets} == {"Fold2", "link", "cost$x_$", "caf\ufffd"}
-    assert {one.name for one in left_out} == {"Fold1/train.txt", "Fold3/train.txt"}
-    assert find_sets(root / "Fold2")[0][0].name == "Fold2"
+    assert {one.name for one in sets} == {"Fold2", "Fold3", "link", "cost$x_$", "caf\ufffd"}
+    assert {one.fold_of for one in sets if one.name.startswith("Fold")} == {"web"}
+    assert {one.name for one in left_out} == {"Fold1/train.txt"}
+    (alone,), _ = find_sets(root / "Fold2")
+    assert (alone.name, alone.fold_of) == ("Fold2", "")
     with pytest.raises(NotADirectoryError, match="does not exist"):
         find_sets(root / "none")
 
@@ -215,6 +222,103 @@ def test_a_set_of_the_catalogue_is_read_as_such(tmp_path):
     (one,), _ = find_sets(tmp_path)
     assert one.name == pr.datasets()["mq2008"].title
     assert real_source(one, scaling="none", order="given", passes=1, max_queries=None).draw(0).n_features == 46
+
+
+def test_all_folds_are_run_and_their_mean_is_in_the_tables(tmp_path):
+    for k in (1, 2):
+        (tmp_path / "MQ2008" / f"Fold{k}").mkdir(parents=True)
+        stream = pr.separable(30, n_documents=3, n_features=4, label_noise=0.3, seed=k).stream
+        pr.write_letor(stream, tmp_path / "MQ2008" / f"Fold{k}" / "train.txt")
+    title = pr.datasets()["mq2008"].title
+    result = reproduce(Settings(tmp_path, quick=True, n_seeds=2))
+    names = [f"{title}, Fold1", f"{title}, Fold2"]
+    assert [one.trials.source.name for one in result.streams[1:]] == names
+    assert [one.trials.source.draw(0).n_features for one in result.streams[1:]] == [46, 46]
+    assert all(f"one of several folds of {title}" in one.trials.source.about for one in result.streams[1:])
+    assert result.n_sets == 1
+    (folds,) = as_plain(result)["folds"]
+    assert (folds["set"], folds["folds"]) == (title, names)
+    (row,) = [row for row in _rows(result) if row["stream"] == f"{title}, mean of 2 folds"]
+    page = make_page(result, "0")
+    assert f"{escape(title)}, mean of 2 folds" in page
+    assert f"one real data set, 2 folds of {escape(title)}" in page
+    for learner in CONTENDERS:
+        each = [
+            float(one.honest_rest.mean())
+            for stream in result.streams[1:]
+            for one in stream.tuned["ndcg@10"]
+            if one.contender.name == learner
+        ]
+        found = folds["honest_after_first_tenth"]["ndcg@10"][learner]
+        assert found["per_fold"] == each
+        assert row[learner] == found["mean"] == pytest.approx(np.mean(each))
+
+
+def small_source(**changes):
+    stream = pr.separable(40, n_documents=4, n_features=3, label_noise=0.2, seed=1).stream
+    return replace(Source("small", "", lambda seed: stream, 40, 2), **changes)
+
+
+def test_what_was_finished_is_not_run_again(tmp_path, monkeypatch):
+    expected = run_trials(small_source(), [0, 1, 2])
+    calls = []
+
+    def counted(*given, **settings):
+        calls.append(given)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return compare(*given, **settings)
+
+    monkeypatch.setattr("perceptrank.paper.trials.compare", counted)
+    with pytest.raises(KeyboardInterrupt):
+        run_trials(small_source(), [0, 1, 2], finished=Finished(tmp_path / "f", "1"))
+    assert len(list((tmp_path / "f").iterdir())) == 2
+    done, finished = [], Finished(tmp_path / "f", "1")
+    again = run_trials(small_source(), [0, 1, 2], progress=done.append, finished=finished)
+    assert (len(calls), finished.n_found, sum(done)) == (4, 2, 3 * 80)
+    assert again.values.keys() == expected.values.keys()
+    for run, values in expected.values.items():
+        assert np.array_equal(again.values[run], values, equal_nan=True)
+    (tmp_path / "f" / "notes.txt").write_text("mine")
+    (tmp_path / "f" / ".perceptrank-abc").write_text("left by a kill")
+    finished.clear()
+    assert [path.name for path in (tmp_path / "f").iterdir()] == ["notes.txt"]
+
+
+def test_finished_trials_of_other_settings_data_or_versions_are_not_used(tmp_path):
+    run_trials(small_source(), [0], finished=Finished(tmp_path / "f", "1"))
+    other = pr.separable(40, n_documents=4, n_features=3, label_noise=0.2, seed=2).stream
+    for changes in (
+        {"passes": 1},
+        {"shuffled": False},
+        {"scaling": "query-zscore"},
+        {"draw": lambda seed: other},
+    ):
+        finished = Finished(tmp_path / "f", "1")
+        run_trials(small_source(**changes), [0], finished=finished)
+        assert finished.n_found == 0, changes
+    for version, seed, n_found in (("2", 0, 0), ("1", 1, 0), ("1", 0, 1)):
+        finished = Finished(tmp_path / "f", version)
+        run_trials(small_source(), [seed], finished=finished)
+        assert finished.n_found == n_found
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:1000], lambda content: b"", lambda content: b"x" * 99])
+def test_a_damaged_trial_is_run_again(tmp_path, damage):
+    expected = run_trials(small_source(), [0], finished=Finished(tmp_path / "f", "1"))
+    (path,) = (tmp_path / "f").iterdir()
+    path.write_bytes(damage(path.read_bytes()))
+    finished = Finished(tmp_path / "f", "1")
+    again = run_trials(small_source(), [0], finished=finished)
+    assert finished.n_found == 0
+    run = next(iter(expected.values))
+    assert np.array_equal(again.values[run], expected.values[run], equal_nan=True)
+    assert Finished(tmp_path / "f", "1").load(path.stem, 80) is not None
+
+
+def test_trials_without_room_to_keep_them_are_run_all_the_same(tmp_path):
+    (tmp_path / "f").write_text("a file")
+    assert len(run_trials(small_source(), [0], finished=Finished(tmp_path / "f", "1")).values) > 0
 
 
 @pytest.mark.parametrize(("size", "scaling"), [(1.0, None), (1.5, "query-zscore")])

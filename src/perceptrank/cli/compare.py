@@ -11,6 +11,7 @@ import perceptrank as pr
 from perceptrank.cli.errors import describe
 from perceptrank.cli.making import has_setting, kinds_of, make_learner, parse_rates
 from perceptrank.cli.options import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
+from perceptrank.cli.orders import Orders, compare_over_orders
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
 from perceptrank.cli.sharing import Cluster, check_files
@@ -41,6 +42,7 @@ def compare(
     record: Record = None,
     plot: MeansPlot = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.")] = 0,
+    orders: Orders,
     reading: Reading,
     cluster: Cluster,
     as_json: AsJson = False,
@@ -49,7 +51,12 @@ def compare(
 
     With --dask, each learner is one task of a cluster, which reads the files; the results are the same.
 
+    With --test or --orders, one pass over each of several random orders, and held-out queries after it; --plot is for
+    print then. All queries must fit into memory, or come from one store.
+
     Example: perceptrank compare train.txt.gz --algorithm slam --algorithm listwise --learning-rate 1e-4:1:9
+
+    Example: perceptrank compare train.txt --test test.txt --orders 10 --latex table.tex --plot curves.pdf
     """
     from perceptrank.measures import parse_all
 
@@ -61,6 +68,11 @@ def compare(
     rates = [] if learning_rate is None else parse_rates(learning_rate)
     learners = _learners(algorithm or ["all"], rates, settings.given())
     recorded = parse_all(record or DEFAULT_RECORD)
+    if orders.are_asked_for():
+        if cluster.dask is not None:
+            raise ValueError("several orders are run on this machine, on all its processors: leave --dask out")
+        compare_over_orders(learners, recorded, reading, orders, plot, seed, as_json=as_json)
+        return
     start = time.perf_counter()
     result = (
         _compared(learners, recorded, reading, start)

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from perceptrank.cli.streams import say
-from perceptrank.cli.tables import console, is_wide, make_table, plain
+from perceptrank.cli.tables import is_wide, plain, print_rows
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.differences import Difference
@@ -39,7 +39,7 @@ def show_decision(result: "Evaluation", *, by: str | None, n_worst: int) -> None
 
 
 def _print(rows: list[dict[str, Any]], title: str) -> None:
-    console().print(make_table(rows, title))
+    print_rows(rows, title)
 
 
 def _columns(one: "Difference", percent: str) -> dict[str, Any]:

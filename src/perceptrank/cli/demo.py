@@ -9,7 +9,7 @@ import perceptrank as pr
 from perceptrank.cli.making import make_learner
 from perceptrank.cli.options import AsJson, SimulationSeed
 from perceptrank.cli.progress import announce_compiling
-from perceptrank.cli.tables import console, make_table, print_json
+from perceptrank.cli.tables import console, print_json, print_rows
 
 LEARNERS = ("listnet", "listwise", "minimax", "perceptron", "slam")
 
@@ -49,9 +49,8 @@ def demo(
         print_json({"queries": n_queries, "seed": seed, "margin": simulated.margin, "learners": rows})
         return
     title = f"{n_queries:,} simulated queries, separable with margin {simulated.margin}: ranked, measured, learned"
-    out = console()
-    out.print(make_table(rows, title))
-    out.print(
+    print_rows(rows, title)
+    console().print(
         "Loss is 1 - NDCG@10, summed over queries. slam, minimax and listwise are proved to stop losing. perceptron "
         "learns relevant against irrelevant documents and knows no grades."
     )

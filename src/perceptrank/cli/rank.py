@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -19,11 +20,18 @@ if TYPE_CHECKING:
     from perceptrank.kernels.arrays import Floats
     from perceptrank.stream.query_stream import QueryStream
 
+Ranked: TypeAlias = tuple[Any, list[tuple[str, float]]]
+
 
 def rank(
     *,
     model: Model,
     out: Annotated[Path | None, typer.Option(help="File to write; by default standard output."), Writes()] = None,
+    qrels: Annotated[
+        Path | None,
+        typer.Option(help="File to write the grades to, as TREC judgements of the same documents."),
+        Writes(),
+    ] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Only so many documents of each query.")] = None,
     tag: Annotated[str, typer.Option(help="Name of the run, the last column.")] = "perceptrank",
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines, one per query, instead of a TREC run.")] = False,
@@ -33,46 +41,74 @@ def rank(
 
     A document is called by its id, else by the first word of its comment, else by its number in the query.
 
-    Example: perceptrank rank model.json test.txt.gz --top 10 --out run.txt
+    Example: perceptrank rank model.json test.txt.gz --out run.txt --qrels qrels.txt
     """
+    from contextlib import ExitStack
+
     from perceptrank.io.atomic import replaced_file
 
     if not tag or any(one.isspace() for one in tag):
         raise ValueError(f"the tag must be one word, got {tag!r}")
     ranker = load_ranker(model)
 
-    def write(file: IO[bytes]) -> None:
-        with ProgressBar("ranking") as bar:
-            for block in replace(reading, comments=True).blocks(bar, names=ranker._needed_names):
-                scores = ranker.scores(block)
-                lines = _json_lines(block, scores, top) if as_json else _trec_lines(block, scores, tag, top)
-                file.write("".join(lines).encode("utf-8", "surrogateescape"))
+    with ExitStack() as stack, ProgressBar("ranking") as bar:
+        file = standard_output() if out is None else stack.enter_context(replaced_file(out))
+        judged = None if qrels is None else stack.enter_context(replaced_file(qrels))
+        for block in replace(reading, comments=True).blocks(bar, names=ranker._needed_names):
+            names = _names(block)
+            if judged is not None or not as_json:
+                _check_for_trec(block, names)
+            if judged is not None:
+                _write(judged, _trec_judgements(block, names))
+            ranked = _ranked(block, names, ranker.scores(block), top)
+            _write(file, _json_lines(ranked) if as_json else _trec_lines(ranked, tag))
 
-    if out is None:
-        write(standard_output())
-    else:
-        with replaced_file(out) as file:
-            write(file)
+
+def _write(file: IO[bytes], lines: Iterator[str]) -> None:
+    file.write("".join(lines).encode("utf-8", "surrogateescape"))
 
 
-def _trec_lines(block: "QueryStream", scores: "Floats", tag: str, top: int | None) -> Iterator[str]:
-    for qid, documents in _ranked(block, scores, top):
+def _trec_lines(ranked: Iterator[Ranked], tag: str) -> Iterator[str]:
+    for qid, documents in ranked:
         for place, (docid, score) in enumerate(documents, start=1):
-            for what, one in (("query id", str(qid)), ("document id", docid)):
-                if any(character.isspace() for character in one):
-                    raise ValueError(f"a TREC run cannot hold the {what} {one!r}, which has spaces; --json can")
             yield f"{qid} Q0 {docid} {place} {score!r} {tag}\n"
 
 
-def _json_lines(block: "QueryStream", scores: "Floats", top: int | None) -> Iterator[str]:
-    for qid, documents in _ranked(block, scores, top):
+def _trec_judgements(block: "QueryStream", names: list[str]) -> Iterator[str]:
+    """Yield the grade of each document: query, 0, document, grade."""
+    for q, qid in enumerate(block.qids.tolist()):
+        for row in range(int(block.offsets[q]), int(block.offsets[q + 1])):
+            grade = float(block.relevance[row])
+            if not grade.is_integer():
+                raise ValueError(
+                    f"TREC judgements are whole numbers, got {grade:g} for document {names[row]!r} of query {qid!r}"
+                )
+            yield f"{qid} 0 {names[row]} {int(grade)}\n"
+
+
+def _check_for_trec(block: "QueryStream", names: list[str]) -> None:
+    """Raise if a name has spaces, which end it for trec_eval, or a query has two documents of one name."""
+    for q, qid in enumerate(map(str, block.qids.tolist())):
+        own = names[int(block.offsets[q]) : int(block.offsets[q + 1])]
+        for what, one in (("query id", qid), *(("document id", name) for name in own)):
+            if one.split() != [one]:
+                problem = "which has spaces" if one else "which is empty"
+                raise ValueError(f"a TREC run cannot hold the {what} {one!r}, {problem}; --json can")
+        if len(set(own)) < len(own):
+            twice = next(name for name in own if own.count(name) > 1)
+            raise ValueError(
+                f"a TREC run cannot hold the document {twice!r} twice, as query {qid!r} has it; --json can"
+            )
+
+
+def _json_lines(ranked: Iterator[Ranked]) -> Iterator[str]:
+    for qid, documents in ranked:
         listed = [{"docid": docid, "score": score} for docid, score in documents]
         yield json.dumps({"qid": qid, "documents": listed}, ensure_ascii=False) + "\n"
 
 
-def _ranked(block: "QueryStream", scores: "Floats", top: int | None) -> Iterator[tuple[Any, list[tuple[str, float]]]]:
+def _ranked(block: "QueryStream", names: list[str], scores: "Floats", top: int | None) -> Iterator[Ranked]:
     """Yield each query with its best documents and their scores."""
-    names = _names(block)
     for q, qid in enumerate(block.qids.tolist()):
         start, stop = int(block.offsets[q]), int(block.offsets[q + 1])
         order = start + (-scores[start:stop]).argsort(kind="stable")[:top]
@@ -80,11 +116,18 @@ def _ranked(block: "QueryStream", scores: "Floats", top: int | None) -> Iterator
 
 
 def _names(block: "QueryStream") -> list[str]:
-    """Name documents by their id, else by the first word of their comment, else by number in the query."""
-    numbers = [number for length in block.offsets[1:] - block.offsets[:-1] for number in range(1, length + 1)]
+    """Name documents by their id, else by the first word of their comment, else by number in the query.
+
+    First words that are not all different within a query are remarks, not names.
+    """
     docids = [""] * block.n_documents if block.docids is None else block.docids.tolist()
     comments = [""] * block.n_documents if block.comments is None else block.comments.tolist()
-    return [
-        docid or next(iter(comment.removesuffix("docid =").split()), str(number))  # an id that is empty is none
-        for docid, comment, number in zip(docids, comments, numbers, strict=True)
-    ]
+    words = [next(iter(comment.removesuffix("docid =").split()), "") for comment in comments]
+    found = [docid or word for docid, word in zip(docids, words, strict=True)]  # an id that is empty is none
+    for start, stop in pairwise(block.offsets.tolist()):
+        unnamed = [row for row in range(start, stop) if not docids[row]]
+        given = [words[row] for row in unnamed if words[row]]
+        for row in unnamed:
+            if not words[row] or len(set(given)) < len(given):
+                found[row] = str(row - start + 1)
+    return found

@@ -36,7 +36,7 @@ class Reading(Dialect):
         """
         from perceptrank.io.store import Store
 
-        stream = self._open(bar, names)
+        stream = self.opened(bar, names)
         n_documents = stream.n_documents if isinstance(stream, Store) else 0  # other readers tell the bar themselves
         queries = documents = 0
         for given in _blocks_of(stream):
@@ -55,7 +55,8 @@ class Reading(Dialect):
             return block
         return block.to_sparse() if self.sparse else block.to_dense()
 
-    def _open(self, bar: Callable[[int, int], object], names: tuple[str, ...] | None) -> "Blocks":
+    def opened(self, bar: Callable[[int, int], object], names: tuple[str, ...] | None = None) -> "Blocks":
+        """Open the files: a store as it is, others as blocks."""
         from perceptrank.io.sources import open_sources
 
         return open_sources(

@@ -53,10 +53,12 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments, and ours beside them: report.html, results.json, figures and curves.
 
-    On a simulated stream, and on every data set below the folder that --data names.
+    On a simulated stream, and on every data set below the folder that --data names, with all its folds. If it is
+    interrupted, the same command goes on from the trials that were finished.
 
     Example: perceptrank reproduce --data ~/letor --out report
     """
+    from perceptrank.paper.finished import Finished
     from perceptrank.paper.real_sets import check_root
     from perceptrank.paper.report.files import check_folder, write_report
     from perceptrank.paper.reproduction import reproduce as run
@@ -68,9 +70,17 @@ def reproduce(
         check_root(data)
     check_folder(out)
     start = time.perf_counter()
-    with _Bars() as bars:
-        result = run(settings, n_threads=n_threads, progress=bars)
+    finished = Finished(out / ".finished", __version__)
+    try:
+        with _Bars() as bars:
+            result = run(settings, n_threads=n_threads, progress=bars, finished=finished)
+    except KeyboardInterrupt:
+        complain(f"stopped; what was finished is kept in {out}, and the same command goes on from there")
+        raise
+    if finished.n_found:
+        complain(f"{finished.n_found} trials had been finished before, and were not run again")
     page = write_report(result, out, __version__)
+    finished.clear()
     for one in result.left_out:
         complain(f"not used: {one.name}: {one.reason}")
     if data is not None and len(result.streams) == 1:
@@ -86,10 +96,16 @@ def reproduce(
 
 
 def _rows(result: "Reproduction") -> list[dict[str, str | float]]:
+    from perceptrank.paper.contenders import CONTENDERS
+    from perceptrank.paper.reproduction import mean_of_folds
+
     rows: list[dict[str, str | float]] = []
     for stream in result.streams:
         means = {one.contender.name: float(one.honest_rest.mean()) for one in stream.tuned["ndcg@10"]}
         rows.append({"stream": stream.trials.source.name} | {name: means[name] for name in sorted(means)})
+    for name, streams in result.folds.items():
+        over = {learner: float(mean_of_folds(streams, "ndcg@10", learner).mean()) for learner in sorted(CONTENDERS)}
+        rows.append({"stream": f"{name}, mean of {len(streams)} folds"} | over)
     return rows
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 _WIDTH_OF_FILES = 200
 _WIDE = 100
+
+_NARROWEST = 24  # of a column of text that is still read with ease
+_BESIDE = 3  # what a table needs beside the text of a column
 
 _WHOLE = ("name", "95% interval", "95% interval ")
 
@@ -27,7 +31,16 @@ def show(
     if as_json:
         print_json({**(extra or {}), "rows": list(rows)})
     else:
-        console().print(make_table(shown or rows, title))
+        print_rows(shown or rows, title)
+
+
+def print_rows(rows: Sequence[Row], title: str) -> None:
+    """Print rows as a table; where it has no room, row by row."""
+    out = console()
+    if fits(rows):
+        out.print(make_table(rows, title))
+    else:
+        print(*_records(rows, title, out.width), sep="\n")
 
 
 def print_json(value: Any, file: TextIO | None = None) -> None:
@@ -71,6 +84,52 @@ def make_table(rows: Sequence[Row], title: str) -> "Table":
     for row in rows:
         table.add_row(*(printable(as_text(value)) for value in row.values()))
     return table
+
+
+def fits(rows: Sequence[Row]) -> bool:
+    """Tell if a table of these rows has room for its numbers and names, and for its text in columns worth the name."""
+    from rich.cells import cell_len
+
+    needed = 1
+    for heading in rows[0]:
+        values = [row.get(heading) for row in rows]
+        widest = max(cell_len(as_text(value)) for value in values)
+        is_text = any(isinstance(value, str) for value in values) and heading not in _WHOLE
+        words = heading.split() if is_text else [heading]
+        needed += max([*map(cell_len, words), min(widest, _NARROWEST) if is_text else widest]) + _BESIDE
+    return needed <= console().width
+
+
+def _records(rows: Sequence[Row], title: str, width: int) -> list[str]:
+    """Lay out rows one below the other: the first value, then the others with their headings, as many as a line has.
+
+    >>> _records([{"name": "a", "mean": 0.5, "n": 3, "what it does": "Nothing at all."}], "Learners", 40)
+    ['Learners', '', 'a', '  mean: 0.5000; n: 3', '  what it does: Nothing at all.', '']
+    """
+    from rich.cells import cell_len
+
+    lines = [printable(title), ""]
+    for row in rows:
+        (_, first), *others = row.items()
+        lines.append(printable(as_text(first)))
+        fields = [
+            printable(f"{heading.strip()}: {as_text(value)}")
+            for heading, value in others
+            if as_text(value) not in ("", "-")
+        ]
+        line = ""
+        for field in fields:
+            joined = f"{line}; {field}" if line else f"  {field}"
+            if line and cell_len(joined) > width:
+                lines += _wrapped(line, width)
+                joined = f"  {field}"
+            line = joined
+        lines += [*(_wrapped(line, width) if line else []), ""]
+    return lines
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    return textwrap.wrap(line, max(width, 20), subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def interval(low: float | None, high: float | None) -> str:

@@ -12,5 +12,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "differences": ["Difference", "Slice"],
         "worst": ["MovedDocument", "QueryChange"],
         "comparison": ["Comparison", "Standing", "compare"],
+        "order_comparison": ["OrderComparison", "OrderDifference", "OrderStanding"],
+        "orders": ["compare_orders"],
     },
 )

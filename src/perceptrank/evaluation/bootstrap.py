@@ -47,18 +47,24 @@ def resampled_means(
 def simultaneous_half_widths(drawn: Floats, means: Floats, best: int, confidence: float) -> Floats:
     """Return the half-widths of simultaneous confidence intervals for the differences to the best row.
 
-    Which row is best is known only afterwards, so the intervals cover the differences of all pairs: they extend by the
-    quantile of the largest studentised deviation among all pairs, in standard errors.
+    Which row is best is known only afterwards, so the intervals cover the differences of all pairs.
+    """
+    half_widths: Floats = pairwise_half_widths(drawn, means, confidence)[best]
+    return half_widths
+
+
+def pairwise_half_widths(drawn: Floats, means: Floats, confidence: float) -> Floats:
+    """Return the half-widths of simultaneous confidence intervals for the differences of all pairs: rows x rows.
+
+    They extend by the quantile of the largest studentised deviation among all pairs, in standard errors.
     """
     deviations = drawn - means
     largest = np.zeros(len(drawn))
-    errors = np.zeros(len(means))
+    errors = np.zeros((len(means), len(means)))
     for i in range(len(means)):
         difference = deviations[:, [i]] - deviations
-        error = difference.std(axis=0)
-        np.maximum(largest, (np.abs(difference) / np.where(error > 0, error, np.inf)).max(axis=1), out=largest)
-        if i == best:
-            errors = error
+        errors[i] = difference.std(axis=0)
+        np.maximum(largest, (np.abs(difference) / np.where(errors[i] > 0, errors[i], np.inf)).max(axis=1), out=largest)
     half_widths: Floats = np.quantile(largest, confidence) * errors
     return half_widths
 

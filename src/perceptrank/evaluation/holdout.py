@@ -114,7 +114,7 @@ def evaluate(
     check_seed(seed)
     if not chosen:
         raise ValueError("measures must name at least one measure, got none")
-    rankers = {name: _NamedRanker(name, one) for name, one in _named(ranker).items()}
+    rankers = {name: NamedRanker(name, one) for name, one in _named(ranker).items()}
     incumbent, *challengers = rankers
     kept = {(name, one): WorstQueries(worst, one) for name in challengers for one in chosen}
     labels = None if by is None else LabelCollector(by)
@@ -124,9 +124,9 @@ def evaluate(
     weights: list[Floats | None] = []
     n_queries = n_rows = 0
 
-    def rank(one: _NamedRanker, block: QueryStream) -> tuple[Floats, dict[Measure, Floats]]:
+    def rank(one: NamedRanker, block: QueryStream) -> tuple[Floats, dict[Measure, Floats]]:
         scores = one.scores(block)
-        return scores, _values(scores, block, chosen, n_queries)
+        return scores, measured(scores, block, chosen, n_queries)
 
     with ThreadPoolExecutor(min(len(rankers), n_processors())) as pool:
         for block in (block for whole in as_blocks(stream, required=True) for block in whole.blocks(BLOCK_BYTES)):
@@ -167,9 +167,9 @@ def evaluate(
 
 def _evaluate_one(ranker: Any, stream: Blocks, chosen: list[Measure]) -> Trace:
     traces: list[Trace] = []
-    n_queries, named = 0, _NamedRanker("", ranker)
+    n_queries, named = 0, NamedRanker("", ranker)
     for block in as_blocks(stream, required=True):
-        values = _values(named.scores(block), block, chosen, n_queries)
+        values = measured(named.scores(block), block, chosen, n_queries)
         traces.append(Trace(values, np.zeros(len(block)), block.weights))
         n_queries += len(block)
     return Trace.concatenate(traces)
@@ -182,7 +182,8 @@ def _checked(scores: Any, block: QueryStream) -> Floats:
     return found
 
 
-def _values(scores: Floats, block: QueryStream, chosen: list[Measure], first: int) -> dict[Measure, Floats]:
+def measured(scores: Floats, block: QueryStream, chosen: list[Measure], first: int) -> dict[Measure, Floats]:
+    """Return the values of each measure for the queries of a block, of which the first has this number."""
     for measure in chosen:
         measure.check_grades(block.relevance)
     return {one: one.per_query(scores, block.relevance, block.offsets, first) for one in chosen}
@@ -211,7 +212,7 @@ def _named(rankers: Any) -> dict[str, Any]:
     return {str(name): one for name, one in named.items()}
 
 
-class _NamedRanker:
+class NamedRanker:
     """A ranker that is given the columns it knows, whatever others the data has; its name, if any, is in its errors."""
 
     def __init__(self, name: str, ranker: Any) -> None:

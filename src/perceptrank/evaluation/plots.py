@@ -91,7 +91,10 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context({"svg.hashsalt": chart.name, "svg.fonttype": "none"}), warnings.catch_warnings():
+    with (
+        rc_context({"svg.hashsalt": chart.name, "svg.fonttype": "none", "pdf.fonttype": 42}),
+        warnings.catch_warnings(),
+    ):
         warnings.filterwarnings("ignore", message="Glyph")  # names in scripts that the font lacks
         figure = Figure(figsize=(8, 4.5), layout="constrained")
         axes = figure.subplots()
@@ -117,7 +120,7 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
         axes.set_ylabel(literal(chart.y_label))
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
-        _label_ends(axes, ends)
+        label_ends(axes, ends)
         kind = os.path.splitext(path)[1].lower()[1:]
         with replaced_file(path) as file:
             figure.savefig(file, format=kind, dpi=150, metadata=plot_metadata(kind, chart.about))
@@ -129,21 +132,23 @@ def plot_metadata(kind: str, about: str) -> dict[str, str | None]:
     return described | ({"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else {})
 
 
-def _label_ends(axes: Any, ends: Mapping[str, tuple[str, float]]) -> None:
+def label_ends(
+    axes: Any, ends: Mapping[str, tuple[str, float]], *, size: float = 9, gap: float = 0.045, x: float = 1.01
+) -> None:
     """Label curves at their right ends, moved apart to avoid overlaps."""
     names = [name for name in ends if np.isfinite(ends[name][1])]
     heights = {
         name: axes.transAxes.inverted().transform(axes.transData.transform((1, ends[name][1])))[1] for name in names
     }
     names.sort(key=lambda name: heights[name])
-    for name, height in zip(names, spread_apart([heights[name] for name in names], 0.045, 1.0), strict=True):
+    for name, height in zip(names, spread_apart([heights[name] for name in names], gap, 1.0), strict=True):
         axes.annotate(
             literal(f"{name}  {_format_value(ends[name][1])}"),
-            xy=(1.01, height),
+            xy=(x, height),
             xycoords=axes.transAxes,
             color=ends[name][0],
             va="center",
-            fontsize=9,
+            fontsize=size,
             annotation_clip=False,
         )
 

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class RealSet:
     name: str
     path: Path
     options: dict[str, Any]
+    fold_of: str = ""  # the set that it is one of several folds of
 
 
 @dataclass(frozen=True)
@@ -49,17 +50,18 @@ def check_root(root: Path) -> None:
 
 
 def find_sets(root: Path) -> tuple[list[RealSet], list[LeftOut]]:
-    """Find data sets below a folder: only training files of a folder that has any, and the first of several folds."""
+    """Find data sets below a folder, with all their folds: only training files of a folder that has any."""
     check_root(root)
-    known = {os.path.realpath(path): one for one in datasets().values() if (path := one.find(root)) is not None}
+    known = {
+        os.path.realpath(path): one
+        for one in datasets().values()
+        for fold in one.folds
+        if (path := one.find(root, fold=fold)) is not None
+    }
     sets: list[RealSet] = []
     left_out: list[LeftOut] = []
-    folds_seen: set[Path] = set()
+    folds: dict[Path, list[int]] = {}
     for folder, candidates in data_folders(root, left_out):
-        is_fold = _FOLD.fullmatch(folder.name) is not None
-        if is_fold and folder.parent in folds_seen:
-            left_out += [LeftOut(_relative_name(path, root), "another fold of the same queries") for path in candidates]
-            continue
         training = [path for path in candidates if _TRAINING.search(path.name)]
         others = [path for path in candidates if training and path not in training]
         left_out += [LeftOut(_relative_name(path, root), "not the training file") for path in others]
@@ -73,9 +75,21 @@ def find_sets(root: Path) -> tuple[list[RealSet], list[LeftOut]]:
                 sets.append(RealSet(one.title, path, {"n_features": one.n_features, **one.options}))
             else:
                 sets.append(RealSet(_name(path, root, alone=len(chosen) == 1), path, {}))
-            if is_fold:
-                folds_seen.add(folder.parent)
+            if _FOLD.fullmatch(folder.name) and len(chosen) == 1:
+                folds.setdefault(folder.parent, []).append(len(sets) - 1)
+    for parent, places in folds.items():
+        if len(places) > 1:
+            base = _name(parent / "of", root, alone=True)
+            for place in places:
+                sets[place] = _as_fold(sets[place], base)
     return sets, left_out
+
+
+def _as_fold(one: RealSet, base: str) -> RealSet:
+    """Name a set of the catalogue after its fold; others are called by their folders already."""
+    is_known = bool(one.options)
+    name = f"{one.name}, {as_text(Path(one.path.parent.name))}" if is_known else one.name
+    return replace(one, name=name, fold_of=one.name if is_known else base)
 
 
 def data_folders(root: Path, left_out: list[LeftOut]) -> Iterator[tuple[Path, list[Path]]]:
@@ -142,11 +156,12 @@ def real_source(
         raise ValueError(
             f"only {n_teaching} of its queries have documents of different grades; {_MIN_QUERIES} are needed"
         )
+    fold = f"one of several folds of {one.fold_of}: " if one.fold_of else ""
     features = "unscaled features" if chosen is None else f"features scaled by {chosen}"
     arranged = "reshuffled for every seed" if order == "shuffled" else "in the order of the file"
     return Source(
         one.name,
-        f"{'' if len(stream) == n_all else 'the first '}{len(stream):,} "
+        f"{fold}{'' if len(stream) == n_all else 'the first '}{len(stream):,} "
         f"{'queries' if len(stream) == n_all else f'of {n_all:,} queries'}, {n_counted:,} of them with a relevant "
         f"document, {stream.n_documents:,} documents, "
         f"{stream.n_features} features; {features}; {arranged}; " + ("one pass" if passes == 1 else f"{passes} passes"),
@@ -164,7 +179,9 @@ def real_source(
             "grades": [float(grade) for grade in np.unique(stream.relevance)][:20],
             "queries_with_different_grades": n_teaching,
             "queries_in_file": n_all,
-        },
+        }
+        | ({"fold_of": one.fold_of} if one.fold_of else {}),
+        fold_of=one.fold_of,
     )
 
 

@@ -4,10 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from perceptrank.evaluation.plots import Chart
 from perceptrank.io.names import printable
+from perceptrank.kernels.arrays import Floats
 from perceptrank.paper.contenders import CONTENDERS, MEASURES, RATES
 from perceptrank.paper.curves import running_mean_chart
+from perceptrank.paper.finished import Finished
 from perceptrank.paper.learning_rates import depends_on_rate, rate_chart
 from perceptrank.paper.losses import loss_by_rate_chart, loss_chart
 from perceptrank.paper.real_sets import LeftOut, find_sets, real_source
@@ -41,13 +45,45 @@ class Reproduction:
         """All charts, in the order of the report."""
         return [chart for stream in self.streams for chart in stream.charts]
 
+    @property
+    def folds(self) -> dict[str, list[StreamResult]]:
+        """Results of the folds of each data set that has several."""
+        found: dict[str, list[StreamResult]] = {}
+        for one in self.streams:
+            if one.trials.source.fold_of:
+                found.setdefault(one.trials.source.fold_of, []).append(one)
+        return {name: several for name, several in found.items() if len(several) > 1}
+
+    @property
+    def n_sets(self) -> int:
+        """Number of real data sets, the folds of one counted once."""
+        return len({one.trials.source.fold_of or one.trials.source.name for one in self.streams[1:]})
+
+
+def mean_of_folds(streams: list[StreamResult], measure: str, learner: str) -> Floats:
+    """Return the mean after the first tenth of each fold, rates chosen on that tenth, over all seeds."""
+    return np.array(
+        [
+            float(one.honest_rest.mean())
+            for stream in streams
+            for one in stream.tuned[measure]
+            if one.contender.name == learner
+        ]
+    )
+
 
 Progress = Callable[[str, int, int], object]
 
 _AT_EVERY_RATE = "All algorithms were run at all rates; those whose rankings do not depend on the rate have no band."
 
 
-def reproduce(settings: Settings, *, n_threads: int | None = None, progress: Progress | None = None) -> Reproduction:
+def reproduce(
+    settings: Settings,
+    *,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+    finished: Finished | None = None,
+) -> Reproduction:
     """Run all experiments.
 
     Parameters
@@ -57,6 +93,8 @@ def reproduce(settings: Settings, *, n_threads: int | None = None, progress: Pro
         Number of threads; default one per available processor.
     progress : callable, optional
         Called with the name of the stream, the number of queries done and their total.
+    finished : Finished, optional
+        Where finished trials are kept, and found again.
 
     Returns
     -------
@@ -77,7 +115,7 @@ def reproduce(settings: Settings, *, n_threads: int | None = None, progress: Pro
         return on_queries
 
     source = simulated_source(*settings.simulated_shape)
-    results = [_simulated(settings, source, n_threads, advance(source, len(settings.seeds)))]
+    results = [_simulated(settings, source, n_threads, advance(source, len(settings.seeds)), finished)]
     seeds = settings.seeds if settings.order == "shuffled" else settings.seeds[:1]
     for one in sets:
         try:
@@ -88,7 +126,8 @@ def reproduce(settings: Settings, *, n_threads: int | None = None, progress: Pro
                 passes=settings.passes,
                 max_queries=settings.max_queries,
             )
-            trials = run_trials(source, seeds, n_threads=n_threads, progress=advance(source, len(seeds)))
+            tell = advance(source, len(seeds))
+            trials = run_trials(source, seeds, n_threads=n_threads, progress=tell, finished=finished)
             results.append(_real(settings, trials, len(results)))
         except (ArithmeticError, ImportError, MemoryError, OSError, ValueError) as error:
             left_out.append(LeftOut(one.name, printable(str(error))))
@@ -119,8 +158,10 @@ def _rates(result: Simulated) -> str:
     return f"Learning rates: {', '.join(named)}; the first and the last are the best for NDCG@10 in hindsight."
 
 
-def _simulated(settings: Settings, source: Source, n_threads: int | None, progress: Any) -> StreamResult:
-    result = run_simulated(source, settings.seeds, n_threads=n_threads, progress=progress)
+def _simulated(
+    settings: Settings, source: Source, n_threads: int | None, progress: Any, finished: Finished | None
+) -> StreamResult:
+    result = run_simulated(source, settings.seeds, n_threads=n_threads, progress=progress, finished=finished)
     slam = CONTENDERS["slam"].make("ndcg@10", 1.0).theorem
     trials = result.trials
     tuned = {measure: tune(trials, measure) for measure in MEASURES}

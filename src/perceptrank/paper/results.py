@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.paper.contenders import RATES
+from perceptrank.paper.contenders import CONTENDERS, MEASURES, RATES
 from perceptrank.paper.learning_rates import means_by_rate
-from perceptrank.paper.reproduction import Reproduction, StreamResult
+from perceptrank.paper.reproduction import Reproduction, StreamResult, mean_of_folds
 from perceptrank.paper.trials import Trials
 from perceptrank.paper.tuning import Tuned, first_tenth
 
@@ -30,6 +30,19 @@ def as_plain(result: Reproduction) -> dict[str, Any]:
             "empty": "skip",
         },
         "streams": [_stream(one) for one in result.streams],
+        "folds": [
+            {
+                "set": name,
+                "folds": [one.trials.source.name for one in streams],
+                "honest_after_first_tenth": {
+                    measure: {
+                        learner: _over(mean_of_folds(streams, measure, learner), "per_fold") for learner in CONTENDERS
+                    }
+                    for measure in MEASURES
+                },
+            }
+            for name, streams in result.folds.items()
+        ],
         "left_out": [{"name": one.name, "reason": one.reason} for one in result.left_out],
         "figures": [{"name": one.name, "title": one.title, "about": one.about} for one in result.charts],
     }
@@ -85,5 +98,9 @@ def _tuned(trials: Trials, one: Tuned, measure: str) -> dict[str, Any]:
 
 
 def _summary(values: Floats) -> dict[str, Any]:
+    return _over(values, "per_seed")
+
+
+def _over(values: Floats, what: str) -> dict[str, Any]:
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return {"mean": float(values.mean()), "spread": spread, "per_seed": values.tolist()}
+    return {"mean": float(values.mean()), "spread": spread, what: values.tolist()}

@@ -8,6 +8,7 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.slam import SlamPerceptron
 from perceptrank.measures import parse
 from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, RATES, Contender, Run
+from perceptrank.paper.finished import Finished
 from perceptrank.paper.losses import MEASURE, BoundCheck, check_bound
 from perceptrank.paper.trials import Progress, Source, Trials, run_trials
 from perceptrank.paper.tuning import tune
@@ -48,7 +49,12 @@ class Simulated:
 
 
 def run_simulated(
-    source: Source, seeds: Sequence[int], *, n_threads: int | None = None, progress: Progress | None = None
+    source: Source,
+    seeds: Sequence[int],
+    *,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+    finished: Finished | None = None,
 ) -> Simulated:
     """Run all contenders, the listwise perceptron's last iterate, and Algorithm 2 at the rate of the paper's proof."""
     streams = [source.draw(seed) for seed in seeds]
@@ -64,7 +70,7 @@ def run_simulated(
             runs[Run(LAST_ITERATE.name, MEASURE, rate)] = LAST_ITERATE.make(MEASURE, rate)
         return runs
 
-    trials = run_trials(source, seeds, extra, n_threads=n_threads, progress=progress)
+    trials = run_trials(source, seeds, extra, n_threads=n_threads, progress=progress, finished=finished)
     best = {one.contender.name: one.hindsight for one in tune(trials, MEASURE)}
 
     def bounds_of(theorem: Theorem, *, by_radius: bool = False) -> list[float]:

@@ -10,6 +10,7 @@ from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
 from perceptrank.paper.contenders import CONTENDERS, MEASURES, Run, all_runs
+from perceptrank.paper.finished import Finished
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import dense
 from perceptrank.transforms.parsing import make_transforms
@@ -30,6 +31,7 @@ class Source:
     shuffled: bool = True
     scaling: TransformLike = None
     facts: dict[str, object] = field(default_factory=dict)
+    fold_of: str = ""  # the set that it is one of several folds of
 
     @property
     def n_rounds(self) -> int:
@@ -75,8 +77,9 @@ def run_trials(
     *,
     n_threads: int | None = None,
     progress: Progress | None = None,
+    finished: Finished | None = None,
 ) -> Trials:
-    """Run every contender, and extra learners, on a source, once per seed."""
+    """Run every contender, and extra learners, on a source, once per seed, unless that is finished already."""
     parts: dict[Run, list[Floats]] = {}
     for seed in seeds:
         runs = all_runs() | extra()
@@ -87,11 +90,24 @@ def run_trials(
                 progress(len(next(iter(traces.values()))))
 
         learners = {name: runs[run] for name, run in named.items()}
+        key = "" if finished is None else finished.key(source, seed, learners)
+        values = None if finished is None else finished.load(key, source.n_rounds)
+        if values is not None:
+            if progress is not None:
+                progress(source.n_rounds)
+            for run, found in values.items():
+                parts.setdefault(run, []).append(found)
+            continue
         result = compare(learners, source.blocks(seed), MEASURES, n_threads=n_threads, on_block=on_block)
+        values = {}
         for name, run in named.items():
             trace = result.traces[name]
             judged = CONTENDERS.get(run.learner)
             measures = [run.measure] if judged is None or judged.takes_measure else MEASURES
             for measure in measures:
-                parts.setdefault(run._replace(measure=measure), []).append(trace.values(measure))
+                values[run._replace(measure=measure)] = trace.values(measure)
+        if finished is not None:
+            finished.keep(key, values)
+        for run, found in values.items():
+            parts.setdefault(run, []).append(found)
     return Trials(source, list(seeds), {run: np.stack(values) for run, values in parts.items()})

@@ -30,8 +30,10 @@ def make_page(result: Reproduction, version: str) -> str:
 
 
 def _lead(result: Reproduction) -> str:
-    n_real = len(result.streams) - 1
+    n_real = result.n_sets
     sets = "no real data set" if n_real == 0 else "one real data set" if n_real == 1 else f"{n_real} real data sets"
+    for name, streams in result.folds.items():
+        sets += f", {len(streams)} folds of {escape(name)}"
     return (
         f"<p>The experiments of {escape(REFERENCE)}, on a simulated stream and {sets}. Evaluation is progressive (test "
         "then train): each query is ranked and the ranking measured before its grades are revealed and learned from. "

@@ -1,0 +1,136 @@
+"""Learners over several orders of the queries: the part of `compare` that papers need."""
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import perceptrank as pr
+from perceptrank.cli.files import Reads, What, Writes
+from perceptrank.cli.progress import ProgressBar
+from perceptrank.cli.reading import Reading
+from perceptrank.cli.streams import complain
+from perceptrank.cli.tables import fits, print_json, print_rows
+
+if TYPE_CHECKING:
+    from perceptrank.learners.learner import Learner
+    from perceptrank.measures import Measure
+    from perceptrank.stream.query_stream import QueryStream
+
+_ORDERS = 10
+_FEWEST_COLUMNS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Orders:
+    """Options of several orders."""
+
+    test: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Held-out queries, ranked after each pass; may be repeated."),
+        Reads(What.data),
+    ] = None
+    orders: Annotated[
+        int | None,
+        typer.Option(min=1, help="Random orders of the queries, one pass each; 10 with --test, --csv or --latex."),
+    ] = None
+    seeds: Annotated[str | None, typer.Option(help="Seeds of the orders, as 3,5,8; by default 0,1,2 and so on.")] = None
+    csv: Annotated[Path | None, typer.Option(help="CSV file to write the results of all orders to."), Writes()] = None
+    latex: Annotated[Path | None, typer.Option(help="File to write a LaTeX table to (booktabs)."), Writes()] = None
+
+    def are_asked_for(self) -> bool:
+        """Tell if any of the options is given."""
+        return any(one is not None for one in (self.test, self.orders, self.seeds, self.csv, self.latex))
+
+    def chosen_seeds(self) -> list[int]:
+        """Return the seed of each order."""
+        if self.seeds is None:
+            return list(range(self.orders or _ORDERS))
+        try:
+            seeds = [int(one) for one in self.seeds.split(",")]
+        except ValueError:
+            raise ValueError(f"--seeds must be whole numbers like 3,5,8, got {self.seeds!r}") from None
+        if self.orders not in (None, len(seeds)):
+            raise ValueError(f"--orders is {self.orders}, and --seeds names {len(seeds)}: give one of them")
+        return seeds
+
+
+def compare_over_orders(
+    learners: "dict[str, Learner]",
+    recorded: "list[Measure]",
+    reading: Reading,
+    orders: Orders,
+    plot: Path | None,
+    seed: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Compare learners over orders, write what is asked for, and show the table."""
+    start = time.perf_counter()
+    seeds = orders.chosen_seeds()
+    with ProgressBar("reading") as bar:
+        stream = _whole(reading, bar)
+    test = replace(reading, files=list(orders.test)).blocks(_nothing) if orders.test else None
+    with ProgressBar("comparing") as bar:
+        result = pr.compare_orders(
+            learners,
+            stream,
+            recorded,
+            test=test,
+            orders=seeds,
+            n_threads=reading.n_threads,
+            on_error="drop",
+            progress=bar,
+        )
+    for name, reason in result.dropped.items():
+        complain(f"warning: {name} did not come to the end: {reason}")
+    if plot is not None:
+        result.plot(plot)
+    if orders.csv is not None:
+        result.save_csv(orders.csv, seed=seed)
+    if orders.latex is not None:
+        result.save_latex(orders.latex, seed=seed)
+    if as_json:
+        print_json(result.as_plain(seed=seed) | {"seed": seed, "seconds": round(time.perf_counter() - start, 3)})
+        return
+    _show(result, seed)
+
+
+def _whole(reading: Reading, bar: ProgressBar) -> "QueryStream":
+    """Return all queries: a store as it is on disk, other files in memory."""
+    from perceptrank.io.store import Store
+
+    if len(reading.files) == 1 and reading.sparse is None:
+        opened = reading.opened(bar)
+        if isinstance(opened, Store):
+            return opened
+    return pr.QueryStream.concatenate(list(reading.blocks(bar)))
+
+
+def _nothing(done: int, total: int) -> None:
+    """Progress of held-out queries, which are read once."""
+
+
+def _show(result: "pr.OrderComparison", seed: int) -> None:
+    from perceptrank.evaluation.order_tables import joined, marks
+
+    several = len(result.seeds) > 1
+    columns = [(on, one) for on in result.sets for one in result.measures]
+    found = {key: {one.name: one for one in result.standings(key[1], key[0], seed=seed)} for key in columns}
+    rows: list[dict[str, Any]] = []
+    for name, letter in result.letters.items():
+        row = {"": letter, "name": name}
+        for on, measure in columns:
+            one = found[on, measure][name]
+            spread = f" ± {one.spread:.4f}" if several else ""
+            row[f"{on} {measure}"] = f"{one.mean:.4f}{spread} {joined(marks(result, one))}".rstrip()
+        rows.append(row)
+    while len(rows[0]) > _FEWEST_COLUMNS and not fits(rows):
+        rows = [dict(list(row.items())[:-1]) for row in rows]
+    held_out = f", {result.n_test:,} held out" if result.n_test else ""
+    orders = f"{len(result.seeds)} orders" if several else "one order"
+    print_rows(rows, f"{len(rows)} learners, {orders} of {result.n_queries:,} queries{held_out}, best first")
+    spread = "±: standard deviation over orders; " if several else ""
+    print(f"{spread}letters: learners that are significantly worse, all intervals holding at once with 95 %.")
