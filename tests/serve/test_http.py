@@ -164,6 +164,9 @@ def test_errors_are_the_librarys(own):
         ("GET", "/v1/nothing", None, 404, "unknown"),
         ("GET", "/v1/rankers/..%2f..%2fetc/model", None, 404, "unknown"),
         ("GET", "/live/nix", None, 404, "unknown"),
+        ("GET", "/v1/export/{target}", None, 404, "unknown"),  # names of parts of paths are not paths
+        ("GET", "/v1/rankers/{name}/model", None, 404, "unknown"),
+        ("GET", "/live/%7Bname%7D", None, 404, "unknown"),
     ],
 )
 def test_wrong_requests_are_told_what_to_do(running, method, path, body, status, kind):
@@ -184,6 +187,8 @@ def test_a_body_that_does_not_arrive_is_not_waited_for(running):
 def test_a_bulk_request_has_a_limit_of_lines(client):
     with pytest.raises(TooLargeError, match="1 to 10000 lines, got 10001"):
         client._send("POST", "/learn", b"{}\n" * 10_001, "application/x-ndjson")
+    with pytest.raises(InvalidRequestError, match="there must be a line, got none"):
+        client._send("POST", "/learn", b"\n\n", "application/x-ndjson")
 
 
 def test_named_rankers_are_apart(own, nursery, tmp_path):

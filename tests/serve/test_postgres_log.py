@@ -245,6 +245,7 @@ def test_a_log_moves_from_its_folder_to_a_database(tmp_path, database, monkeypat
         assert list(ranker._log.rows()) == kept
         assert ranker._log.secret == secret
         assert ranker.learn(*made[0], event_id="once").result(10).sequence == 23
+        ranker.flush()
         assert document(ranker.current.model) == document(offline([*made[:20], made[0]]))
     with pytest.raises(InvalidRequestError, match="was moved to a database; name it with --database"):
         Service(tmp_path, settings=QUIET)

@@ -94,16 +94,18 @@ def make_app(
         route = Route(path, endpoint, methods=[method], include_in_schema=False)
         route.methods = {method}
         app.router.routes.append(route)
-        app.endpoints[method, path] = endpoint
+        if "{" not in path:
+            app.endpoints[method, path] = endpoint
     app.openapi = lambda: describe([(path, method, scope) for path, method, scope, _ in paths.all()])  # type: ignore[method-assign]
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
         known: ServiceError
+        path = request.scope["path"][:200]
         if error.status_code == 405:
-            known = NotAllowedError(f"{request.method} is not a method of {request.url.path}", "see /openapi.json")
+            known = NotAllowedError(f"{request.method} is not a method of {path}", "see /openapi.json")
         else:
-            known = UnknownError(f"there is nothing at {request.url.path[:200]}", "see /openapi.json")
+            known = UnknownError(f"there is nothing at {path}", "see /openapi.json")
         return _failed(known, dict(error.headers or {}))
 
     return app
@@ -307,7 +309,9 @@ class _Paths:
         if kind not in ("application/x-ndjson", "application/jsonl"):
             return _json(_acknowledged(await self._done(take(body))))
         lines = [line for line in body.splitlines() if line.strip()]
-        if not 1 <= len(lines) <= messages.MOST_ANSWERS:
+        if not lines:
+            raise InvalidRequestError("there must be a line, got none", "send a JSON object per line")
+        if len(lines) > messages.MOST_ANSWERS:
             raise TooLargeError(
                 f"a request may have 1 to {messages.MOST_ANSWERS} lines, got {len(lines)}", "send it in parts"
             )

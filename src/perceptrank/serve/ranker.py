@@ -486,8 +486,8 @@ class Ranker(Shadowed):
             for place in range(0, len(logged), BLOCK):
                 before, block = self.current, logged[place : place + BLOCK]
                 self._current = before.after_all(block)
-                if self.watch is not None:
-                    self.watch(before, self._current, block)
+                if (watch := self.watch) is not None:  # which another thread may take away
+                    watch(before, self._current, block)
         except Exception as error:
             self._fail(error)
             raise
@@ -528,9 +528,14 @@ class Ranker(Shadowed):
         self._log_entry(kind(time.time_ns(), reason, _text(model).encode()))
 
     def _log_entry(self, entry: Entry) -> None:
+        number, link = self._log.end()
+        try:  # before it is logged: a log with what cannot be read again would be of no use
+            before = nothing_before(entry) if self._current is None else self._current
+            after = before.after(Row(number + 1, b"", link), entry)
+        except ValueError as error:
+            raise InvalidRequestError(f"the model cannot be kept: {error}", "nothing was changed") from None
         (row,) = self._log.append([Addition(encode(entry))])
-        before = nothing_before(entry) if self._current is None else self._current
-        self._current = before.after(row, entry)
+        self._current = replace(after, link=row.link)
         self._logged = row.sequence
 
     def _fail(self, error: Exception) -> LearningOffError:
