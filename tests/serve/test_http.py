@@ -12,7 +12,7 @@ from support.serving import send
 
 import perceptrank as pr
 from perceptrank.serve import ServiceError, verify
-from perceptrank.serve.access import Access
+from perceptrank.serve.access import SCOPES, Access
 from perceptrank.serve.errors import (
     EventConflictError,
     ExpiredRankingError,
@@ -301,6 +301,35 @@ def test_tokens_have_scopes(nursery, tmp_path):
             call(wrong, calls["rank"])
     assert send(running, "GET", "/healthz")[0] == 200
     assert send(running, "GET", "/metrics")[0] == 401
+    running.end()
+
+
+def test_every_path_needs_its_scope(nursery, tmp_path):
+    access = Access(tmp_path)
+    tokens = {name: access.add(name, [name]) for name in SCOPES}
+    running = nursery.start(tmp_path)
+    described = json.loads(send(running, "GET", "/openapi.json")[2])["paths"]
+    needed = {(path, method.upper()): "admin" for path, methods in described.items() for method in methods}
+    needed |= {(path, "POST"): "rank" for path, _ in needed if path.endswith("/rank")}
+    needed |= {(path, "POST"): "feedback" for path, _ in needed if path.endswith(("/feedback", "/learn"))}
+    needed |= dict.fromkeys([("/healthz", "GET"), ("/readyz", "GET"), ("/", "GET"), ("/page.js", "GET")])
+    assert len(needed) >= 25
+    for (path, method), scope in [*needed.items(), (("/live", "GET"), "watch"), (("/live/{name}", "GET"), "watch")]:
+        place = path.replace("{name}", "default").replace("{target}", "nix")
+
+        def status(header, place=place, method=method):
+            return send(running, method, place, None, header)[0]
+
+        if scope is None:
+            assert status({}) == 200, path
+            continue
+        assert status({}) == 401, path
+        for name, token in tokens.items():
+            if name == scope == "watch" or (scope, name) == ("watch", "admin"):
+                continue  # a stream without an end, of which other tests are
+            found = status({"Authorization": f"Bearer {token}"})
+            assert (found == 403) == (name != scope), (path, name, found)
+            assert found != 401
     running.end()
 
 

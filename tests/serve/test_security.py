@@ -11,14 +11,17 @@ from types import SimpleNamespace
 
 import pytest
 from starlette.requests import Request
+from starlette.testclient import TestClient
 from support.serving import send
 
 import perceptrank as pr
+from perceptrank.serve import Service
 from perceptrank.serve import access as access_module
 from perceptrank.serve.access import Access
 from perceptrank.serve.access_log import AccessLog
 from perceptrank.serve.errors import ForbiddenError, RateLimitedError, UnauthorizedError
 from perceptrank.serve.gate import Gate, check_site
+from perceptrank.serve.http_app import make_app
 from perceptrank.serve.limits import Limits
 from perceptrank.serve.rate_limit import RateLimit
 from perceptrank.serve.slow_clients import SlowClients
@@ -329,3 +332,24 @@ def test_a_request_is_answered_though_its_line_cannot_be_written():
     for one in (Full(), closed):
         with redirect_stderr(one):
             AccessLog().write(asked(), 200, 0.001, "engine")
+
+
+def test_why_it_does_not_learn_is_not_for_everyone(tmp_path):
+    access = Access(tmp_path)
+    tokens = {name: access.add(name, [name]) for name in ("rank", "watch", "admin")}
+    service = Service(tmp_path)
+    ranker = service.ranker("default")
+    ranker._try_again = lambda: None  # which would find that all is well
+    ranker.problem = "no connection to db.example"
+
+    def problem(token=None):
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        found = client.get("/readyz", headers=headers)
+        assert found.status_code == 503
+        return found.json()["problems"]["default"]
+
+    with TestClient(make_app(service, access)) as client:
+        assert problem(tokens["watch"]) == problem(tokens["admin"]) == "no connection to db.example"
+        for other in (None, tokens["rank"], "x"):
+            assert problem(other).startswith("it does not learn")
+    ranker.close()

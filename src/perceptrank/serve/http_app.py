@@ -148,7 +148,7 @@ class _Paths:
         log: AccessLog | None,
         live: Live,
     ) -> None:
-        self._service, self._metrics = service, metrics
+        self._service, self._metrics, self._access = service, metrics, access
         self._limits, self._log = limits, log
         self._gate = Gate(access, RateLimit(limits.rate_limit, limits.burst))
         self._live, self._page = live, Page(live)
@@ -406,8 +406,12 @@ class _Paths:
         return _json({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
-        """GET /readyz: it ranks, and learns; 503 if it only ranks."""
+        """GET /readyz: it ranks, and learns; 503 if it only ranks. The reason is for those who may watch."""
         off = {name: one.problem for name, one in self._service.rankers.items() if one.problem}
+        try:
+            self._access.check(request.headers.get("authorization"), "watch")
+        except ServiceError:  # it may name folders, and the address of a database
+            off = dict.fromkeys(off, "it does not learn; a token with the scope watch or admin is told why")
         status = {"status": "ranking only" if off else "ok", "problems": off}
         return _json(status, 503 if off else 200)
 

@@ -373,9 +373,10 @@ class Ranker(Shadowed):
     def promote(self, model: Learner, reason: str = "promoted", *, fixed: bool = False) -> "Future[int]":
         """Go on with another model; the future has the number of the version that this makes.
 
-        With `fixed` it stays as it is. Challengers stay, and are compared with it from then on.
+        With `fixed` it stays as it is, as does one that cannot learn; it may then know fewer features than there are.
+        Challengers stay, and are compared with it from then on.
         """
-        return self._request(model, reason, fixed=fixed)
+        return self._request(model, reason, fixed=fixed or not model.learns)
 
     def _request(self, model: Learner | int, reason: str, *, fixed: bool = False) -> "Future[int]":
         future: Future[int] = started()
