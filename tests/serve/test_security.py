@@ -1,5 +1,6 @@
 """Who is let in, at which rate, for how long, and what is written about it."""
 
+import asyncio
 import http.client
 import io
 import json
@@ -11,7 +12,6 @@ from types import SimpleNamespace
 
 import pytest
 from starlette.requests import Request
-from starlette.testclient import TestClient
 from support.serving import send
 
 import perceptrank as pr
@@ -342,14 +342,23 @@ def test_why_it_does_not_learn_is_not_for_everyone(tmp_path):
     ranker._try_again = lambda: None  # which would find that all is well
     ranker.problem = "no connection to db.example"
 
-    def problem(token=None):
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        found = client.get("/readyz", headers=headers)
-        assert found.status_code == 503
-        return found.json()["problems"]["default"]
+    app = make_app(service, access)
 
-    with TestClient(make_app(service, access)) as client:
-        assert problem(tokens["watch"]) == problem(tokens["admin"]) == "no connection to db.example"
-        for other in (None, tokens["rank"], "x"):
-            assert problem(other).startswith("it does not learn")
-    ranker.close()
+    def problem(token=None):
+        headers = [] if token is None else [(b"authorization", f"Bearer {token}".encode())]
+        scope = {"type": "http", "method": "GET", "path": "/readyz", "headers": headers, "query_string": b""}
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        asyncio.run(app(scope, None, send))
+        start, body = sent
+        assert start["status"] == 503
+        return json.loads(body["body"])["problems"]["default"]
+
+    assert problem(tokens["watch"]) == problem(tokens["admin"]) == "no connection to db.example"
+    for other in (None, tokens["rank"], "x"):
+        assert problem(other).startswith("it does not learn")
+    app.state.live.close()
+    service.close()
