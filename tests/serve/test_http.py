@@ -1,5 +1,6 @@
 """The HTTP interface and its client, against a running service."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -11,7 +12,7 @@ import pytest
 from support.serving import send
 
 import perceptrank as pr
-from perceptrank.serve import ServiceError, verify
+from perceptrank.serve import Service, ServiceError, http_app, verify
 from perceptrank.serve.access import SCOPES, Access
 from perceptrank.serve.errors import (
     EventConflictError,
@@ -92,6 +93,24 @@ def test_the_model_is_the_file_that_save_writes(own, tmp_path):
         client.model().save(tmp_path / "model.json")
         assert (status, headers["X-Model-Version"]) == (200, "3")
         assert content == (tmp_path / "model.json").read_bytes()
+
+
+def test_rankings_do_not_wait_while_a_large_model_is_written(tmp_path, monkeypatch):
+    threads = []
+    monkeypatch.setattr(http_app, "model_text", lambda _: threads.append(threading.current_thread()) or "{}")
+    service = Service(tmp_path)
+    app = http_app.make_app(service, Access(tmp_path))
+    scope = {"type": "http", "method": "GET", "path": "/v1/model", "headers": [], "query_string": b""}
+    sent = []
+
+    async def note(message):
+        sent.append(message)
+
+    asyncio.run(app(scope, None, note))
+    assert (sent[0]["status"], sent[1]["body"]) == (200, b"{}")
+    assert threads != [threading.current_thread()]  # which is that of the requests
+    app.state.live.close()
+    service.close()
 
 
 def test_bulk_learning_and_several_answers(own):

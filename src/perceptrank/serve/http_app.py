@@ -352,7 +352,7 @@ class _Paths:
     async def model(self, request: Request) -> Response:
         """GET /model."""
         current = self._ranker(request).current
-        text = model_text(current.model.as_document())
+        text = await self._in_thread(lambda: model_text(current.model.as_document()))  # large ones take a while
         return Response(text, media_type="application/json", headers={"X-Model-Version": str(current.version)})
 
     async def versions(self, request: Request) -> Response:
