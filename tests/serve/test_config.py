@@ -255,3 +255,12 @@ def test_json_from_the_start_to_the_stop_of_the_command(tmp_path):
         "/v1/rank",
         "stopped; everything is logged and saved",
     ]
+
+
+def test_the_help_fits_into_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = CliRunner().invoke(app, ["serve", "--help"]).output
+    assert max(map(len, text.splitlines())) <= 80
+    assert "PERCEPTRANK_SERVE_LOG_FEATURES" in text  # no name is cut off
+    assert "PERCEPTRANK_SERVE_RATE_LIMIT" in text
+    assert "tables settings and limits" in " ".join(text.replace("│", " ").split())

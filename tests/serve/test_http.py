@@ -1,5 +1,6 @@
 """The HTTP interface and its client, against a running service."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -11,8 +12,8 @@ import pytest
 from support.serving import send
 
 import perceptrank as pr
-from perceptrank.serve import ServiceError, verify
-from perceptrank.serve.access import Access
+from perceptrank.serve import Service, ServiceError, http_app, verify
+from perceptrank.serve.access import SCOPES, Access
 from perceptrank.serve.errors import (
     EventConflictError,
     ExpiredRankingError,
@@ -94,6 +95,24 @@ def test_the_model_is_the_file_that_save_writes(own, tmp_path):
         assert content == (tmp_path / "model.json").read_bytes()
 
 
+def test_rankings_do_not_wait_while_a_large_model_is_written(tmp_path, monkeypatch):
+    threads = []
+    monkeypatch.setattr(http_app, "model_text", lambda _: threads.append(threading.current_thread()) or "{}")
+    service = Service(tmp_path)
+    app = http_app.make_app(service, Access(tmp_path))
+    scope = {"type": "http", "method": "GET", "path": "/v1/model", "headers": [], "query_string": b""}
+    sent = []
+
+    async def note(message):
+        sent.append(message)
+
+    asyncio.run(app(scope, None, note))
+    assert (sent[0]["status"], sent[1]["body"]) == (200, b"{}")
+    assert threads != [threading.current_thread()]  # which is that of the requests
+    app.state.live.close()
+    service.close()
+
+
 def test_bulk_learning_and_several_answers(own):
     with pr.Client(own.url) as client:
         many = [{"documents": DOCUMENTS, "grades": {"d1": i}, "event_id": f"b{i}"} for i in range(5)]
@@ -164,6 +183,9 @@ def test_errors_are_the_librarys(own):
         ("GET", "/v1/nothing", None, 404, "unknown"),
         ("GET", "/v1/rankers/..%2f..%2fetc/model", None, 404, "unknown"),
         ("GET", "/live/nix", None, 404, "unknown"),
+        ("GET", "/v1/export/{target}", None, 404, "unknown"),  # names of parts of paths are not paths
+        ("GET", "/v1/rankers/{name}/model", None, 404, "unknown"),
+        ("GET", "/live/%7Bname%7D", None, 404, "unknown"),
     ],
 )
 def test_wrong_requests_are_told_what_to_do(running, method, path, body, status, kind):
@@ -184,6 +206,8 @@ def test_a_body_that_does_not_arrive_is_not_waited_for(running):
 def test_a_bulk_request_has_a_limit_of_lines(client):
     with pytest.raises(TooLargeError, match="1 to 10000 lines, got 10001"):
         client._send("POST", "/learn", b"{}\n" * 10_001, "application/x-ndjson")
+    with pytest.raises(InvalidRequestError, match="there must be a line, got none"):
+        client._send("POST", "/learn", b"\n\n", "application/x-ndjson")
 
 
 def test_named_rankers_are_apart(own, nursery, tmp_path):
@@ -296,6 +320,35 @@ def test_tokens_have_scopes(nursery, tmp_path):
             call(wrong, calls["rank"])
     assert send(running, "GET", "/healthz")[0] == 200
     assert send(running, "GET", "/metrics")[0] == 401
+    running.end()
+
+
+def test_every_path_needs_its_scope(nursery, tmp_path):
+    access = Access(tmp_path)
+    tokens = {name: access.add(name, [name]) for name in SCOPES}
+    running = nursery.start(tmp_path)
+    described = json.loads(send(running, "GET", "/openapi.json")[2])["paths"]
+    needed = {(path, method.upper()): "admin" for path, methods in described.items() for method in methods}
+    needed |= {(path, "POST"): "rank" for path, _ in needed if path.endswith("/rank")}
+    needed |= {(path, "POST"): "feedback" for path, _ in needed if path.endswith(("/feedback", "/learn"))}
+    needed |= dict.fromkeys([("/healthz", "GET"), ("/readyz", "GET"), ("/", "GET"), ("/page.js", "GET")])
+    assert len(needed) >= 25
+    for (path, method), scope in [*needed.items(), (("/live", "GET"), "watch"), (("/live/{name}", "GET"), "watch")]:
+        place = path.replace("{name}", "default").replace("{target}", "nix")
+
+        def status(header, place=place, method=method):
+            return send(running, method, place, None, header)[0]
+
+        if scope is None:
+            assert status({}) == 200, path
+            continue
+        assert status({}) == 401, path
+        for name, token in tokens.items():
+            if name == scope == "watch" or (scope, name) == ("watch", "admin"):
+                continue  # a stream without an end, of which other tests are
+            found = status({"Authorization": f"Bearer {token}"})
+            assert (found == 403) == (name != scope), (path, name, found)
+            assert found != 401
     running.end()
 
 

@@ -131,3 +131,16 @@ def test_events_are_found_however_many_are_looked_for(tmp_path):
         one: (i + 1, one.encode()) for i, one in enumerate(used)
     }
     log.close()
+
+
+def test_the_live_page_may_stop_watching_at_any_moment(ranker, monkeypatch):
+    class Watched(type(ranker)):
+        watch = property(lambda _: next(seen), lambda *_: None)
+
+    failures, fail = [], ranker._fail
+    monkeypatch.setattr(ranker, "_fail", lambda error: (failures.append(error), fail(error))[1])
+    seen = iter([lambda *_: None, None, None, None])
+    ranker.__class__ = Watched  # which sees it taken away between two looks
+    learn(ranker, *queries(1)[0], "0").result(10)
+    ranker.flush()
+    assert failures == []

@@ -516,21 +516,43 @@ def test_challengers_are_compared(running, open_page):
     page.reload()
     page.wait_for_selector("#duels-plot path.curve")
     rows = page.locator("#standings-table tbody tr")
-    assert [cell.strip() for cell in rows.nth(0).inner_text().split("\t")[3:]] == [
-        "0.7500",
-        "0.7600",
+    assert [cell.strip() for cell in rows.nth(0).inner_text().split("\t")[1:-2]] == [
+        "better",
         "+0.0100",
         "+0.0010 to +0.0200",
         "",
-        "better",
+        "0.7600",
+        "0.7500",
     ]
     assert rows.nth(1).locator("th").inner_text() == f"{EVIL} (slam)"
-    assert rows.nth(1).locator("td").last.inner_text() == "worse"
+    verdict = rows.nth(1).locator("td").first
+    assert verdict.inner_text() == "worse"
+    box = verdict.bounding_box()
+    assert box["x"] + box["width"] <= 360  # on a phone it is seen without moving the table
     assert (
         "listwise, which learns, ranks. Challengers take over by hand only." in page.locator("#standings").inner_text()
     )
     assert page.locator("#duels-plot path.curve").count() == 2
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_model_that_stays_as_it_is_is_not_said_to_learn(nursery, tmp_path, open_page):
+    shadow = {"weights": {"title": 1.0}, "challengers": {"new": "listwise", "slow": "slam"}}
+    made = nursery.start(tmp_path, shadow=shadow)
+    teach(made.url, 40)
+    page = open_page(made.url, width=360)
+    wait_for(page, "#answers", "40")
+    wait_for(page, "#updates", "It ranks and stays as it is.")
+    assert page.locator("#learned-note").inner_text().startswith("It stays as it is")
+    rows = page.locator("#standings-table tbody tr")
+    assert [rows.nth(k).locator("th").inner_text() for k in range(2)] == ["new (listwise)", "slow (slam)"]
+    assert "fixed, which stays as it is, ranks." in page.locator("#standings-text").inner_text()
+    with pr.Client(made.url) as client:
+        client.promote_challenger("new")
+    wait_for(page, "#title", "listwise")
+    assert "new took over at version" in page.locator("#standings-text").inner_text()
+    assert rows.count() == 1
+    made.end()
 
 
 def test_it_moves_and_comes_back_after_the_service_was_killed(nursery, tmp_path, open_page):

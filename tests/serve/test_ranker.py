@@ -603,3 +603,41 @@ def test_records_are_canonical_and_linked():
 def test_settings_are_checked():
     with pytest.raises(ValueError, match="snapshots must be a number > 0, got 0"):
         Settings(snapshots=0)
+
+
+class Unregistered(pr.NumpyLearner):
+    """A learner that no log can be read with."""
+
+    algorithm = "unregistered"
+
+    def update(self, scores, X, relevance):
+        return relevance - relevance.mean()
+
+
+def test_a_model_that_could_not_be_read_again_is_not_logged(ranker, tmp_path):
+    made = queries(6)
+    answer(ranker, made[:3])
+    for asked in (
+        lambda: ranker.promote(Unregistered()),
+        lambda: ranker.promote(Unregistered(), fixed=True),
+        lambda: ranker.add_challenger("new", Unregistered()),
+    ):
+        with pytest.raises(InvalidRequestError, match="unknown algorithm 'unregistered'"):
+            asked().result(10)
+    assert ranker.problem == ""
+    answer(ranker, made[3:])
+    ranker.close()
+    again = Ranker(tmp_path / "r", settings=QUIET)
+    assert document(again.current.model) == document(offline(made))
+    again.close()
+    with pytest.raises(InvalidRequestError, match="unknown algorithm 'unregistered'"):
+        Ranker(tmp_path / "new", Unregistered())
+    Ranker(tmp_path / "new", pr.SlamPerceptron()).close()
+
+
+def test_ids_that_are_there_twice_are_found_soon(ranker):
+    documents = [Document(f"{i:05d}", [1.0]) for i in range(9_999)]
+    start = time.process_time()
+    with pytest.raises(InvalidRequestError, match="'09998' twice"):
+        ranker.rank([*documents, documents[-1]])
+    assert time.process_time() - start < 0.5  # comparing all with all takes seconds

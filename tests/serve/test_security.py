@@ -1,5 +1,6 @@
 """Who is let in, at which rate, for how long, and what is written about it."""
 
+import asyncio
 import http.client
 import io
 import json
@@ -14,11 +15,13 @@ from starlette.requests import Request
 from support.serving import send
 
 import perceptrank as pr
+from perceptrank.serve import Service
 from perceptrank.serve import access as access_module
 from perceptrank.serve.access import Access
 from perceptrank.serve.access_log import AccessLog
 from perceptrank.serve.errors import ForbiddenError, RateLimitedError, UnauthorizedError
 from perceptrank.serve.gate import Gate, check_site
+from perceptrank.serve.http_app import make_app
 from perceptrank.serve.limits import Limits
 from perceptrank.serve.rate_limit import RateLimit
 from perceptrank.serve.slow_clients import SlowClients
@@ -142,6 +145,8 @@ def test_every_token_is_compared_whichever_it_is(tmp_path, monkeypatch):
         {"host": "127.0.0.1"},
         {"host": "[::1]:8080"},
         {"host": "localhost:8080", "origin": "http://localhost:8080"},
+        {"host": "localhost:8080", "origin": "http://localhost:8080", "sec-fetch-site": "same-origin"},
+        {"host": "localhost:8080", "sec-fetch-site": "none"},  # typed into the browser
     ],
 )
 def test_requests_of_this_machine_are_let_in(headers):
@@ -159,6 +164,9 @@ def test_requests_of_this_machine_are_let_in(headers):
         ({"host": "localhost:8080", "origin": "http://evil.example"}, "pages of other sites"),
         ({"host": "localhost:8080", "origin": "http://localhost:3000"}, "pages of other sites"),
         ({"host": "localhost:8080", "origin": "null"}, "pages of other sites"),
+        ({"host": "localhost:8080", "origin": "http://["}, "pages of other sites"),
+        ({"host": "localhost:8080", "sec-fetch-site": "cross-site"}, "got the origin 'cross-site'"),  # an image
+        ({"host": "localhost:8080", "sec-fetch-site": "same-site"}, "pages of other sites"),  # of another port
     ],
 )
 def test_pages_of_other_sites_are_not(headers, message, tmp_path):
@@ -274,18 +282,23 @@ def test_a_response_that_nobody_reads_is_given_up(running):
 # The access log
 
 
-def line_of(body, **settings):
+def asked(host=b"localhost"):
+    """A request to rank."""
     scope = {
         "type": "http",
         "method": "POST",
         "path": "/v1/rank",
-        "headers": [],
+        "headers": [(b"host", host)],
         "query_string": b"",
         "server": ("localhost", 80),
         "scheme": "http",
         "client": ("127.0.0.1", 5),
     }
-    log, request, written = AccessLog(**settings), Request(scope), io.StringIO()
+    return Request(scope)
+
+
+def line_of(body, host=b"localhost", **settings):
+    log, request, written = AccessLog(**settings), asked(host), io.StringIO()
     log.keep(request, body)
     with redirect_stderr(written):
         log.write(request, 200, 0.001, "engine")
@@ -302,3 +315,50 @@ def test_a_line_has_no_features_unless_asked():
     assert line_of(BODY.encode(), with_bodies=True)["body"] == json.loads(BODY)
     assert line_of(b"{\n\xff", with_bodies=True)["body"] == "{\n\ufffd"
     assert line_of(b"[Infinity]", with_bodies=True)["body"] == ["Infinity"]
+
+
+@pytest.mark.parametrize("host", [b"[", b"a/healthz?", b"x#"])
+def test_a_line_has_the_path_whatever_the_host_is_said_to_be(host):
+    assert line_of(b"", host)["path"] == "/v1/rank"
+
+
+def test_a_request_is_answered_though_its_line_cannot_be_written():
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(28, "No space left on device")
+
+    closed = io.StringIO()
+    closed.close()
+    for one in (Full(), closed):
+        with redirect_stderr(one):
+            AccessLog().write(asked(), 200, 0.001, "engine")
+
+
+def test_why_it_does_not_learn_is_not_for_everyone(tmp_path):
+    access = Access(tmp_path)
+    tokens = {name: access.add(name, [name]) for name in ("rank", "watch", "admin")}
+    service = Service(tmp_path)
+    ranker = service.ranker("default")
+    ranker._try_again = lambda: None  # which would find that all is well
+    ranker.problem = "no connection to db.example"
+
+    app = make_app(service, access)
+
+    def problem(token=None):
+        headers = [] if token is None else [(b"authorization", f"Bearer {token}".encode())]
+        scope = {"type": "http", "method": "GET", "path": "/readyz", "headers": headers, "query_string": b""}
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        asyncio.run(app(scope, None, send))
+        start, body = sent
+        assert start["status"] == 503
+        return json.loads(body["body"])["problems"]["default"]
+
+    assert problem(tokens["watch"]) == problem(tokens["admin"]) == "no connection to db.example"
+    for other in (None, tokens["rank"], "x"):
+        assert problem(other).startswith("it does not learn")
+    app.state.live.close()
+    service.close()

@@ -454,3 +454,17 @@ def test_wrong_use_of_the_command(tmp_path):
     assert "no ranker 'x' to challenge" in fail("--challenger", "x/a=slam")
     assert "algorithm must be one of" in fail("--challenger", "a=nix")
     assert "--promote-at must be" in fail("--promote-at", 2)
+
+
+def test_weights_that_are_promoted_may_know_fewer_features(tmp_path):
+    made = judged(12)
+    with Service(tmp_path, settings=QUIET) as service:
+        ranker = service.ranker("default")
+        answer(ranker, made[:5])
+        ranker.add_challenger("new", pr.SlamPerceptron()).result(10)
+        ranker.promote(pr.FixedRanker(WEIGHTS)).result(10)
+        answer(ranker, made[5:])
+        ranker.flush()
+        assert (ranker.current.names, ranker.current.refused) == (NAMES, 0)
+        assert ranker.standings()["challengers"][0]["answers"] == n_relevant(made[5:])
+    assert [one.problems for one in verify(tmp_path)] == [()]

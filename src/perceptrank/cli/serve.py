@@ -29,7 +29,7 @@ def serve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Configuration, in TOML: names and values of these options, and the tables [settings] and [limits]. "
+            help="Configuration, in TOML: names and values of these options, and the tables settings and limits. "
             "What the command line or the environment (PERCEPTRANK_SERVE_PORT, …) says counts before it.",
         ),
     ] = None,
@@ -52,7 +52,7 @@ def serve(
     challenger: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[RANKER/]NAME=FILE-OR-ALGORITHM",
+            metavar="[RANKER/]NAME=WHAT",
             help="Model that learns silently from the same answers and is compared with the one that ranks: a file of "
             "a model or weights, or the name of an algorithm; may be repeated. A name that the log has is not added "
             "again.",
@@ -77,7 +77,7 @@ def serve(
             help="PostgreSQL database that has the logs, postgresql://…; by default, SQLite files in the folder do.",
         ),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 takes any.")] = 8080,
+    port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen at; 0 takes any.")] = 8080,
     host: Annotated[str, typer.Option(help="Address to listen at; others than loopback need tokens.")] = "127.0.0.1",
     quick_start: Annotated[
         bool, typer.Option("--quick-start", help="Check the log from the newest snapshot on only, not all of it.")

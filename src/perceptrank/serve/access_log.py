@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 from starlette.requests import Request
@@ -32,14 +33,15 @@ class AccessLog:
             "client": request.client.host if request.client else None,
             "token": who or None,
             "method": request.method,
-            "path": request.url.path,
+            "path": request.scope["path"],  # as the server has read it: the URL is also made of the header Host
             "status": status,
             "seconds": round(seconds, 6),
         }
         body = getattr(request.state, "body", None)
         if body is not None:
             line["body"] = _plain(body)
-        print(json.dumps(line), file=sys.stderr, flush=True)
+        with suppress(OSError, ValueError):  # if nobody can read it, the request is answered all the same
+            print(json.dumps(line), file=sys.stderr, flush=True)
 
 
 def _plain(body: bytes) -> Any:

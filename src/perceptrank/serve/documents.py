@@ -47,7 +47,8 @@ def arrange(documents: Sequence[Document], current: Current) -> Arranged:
         )
     ids = [one.id for one in documents]
     if len(set(ids)) < len(ids):
-        twice = next(one for one in ids if ids.count(one) > 1)
+        seen: set[str] = set()
+        twice = next(one for one in ids if one in seen or seen.add(one))  # type: ignore[func-returns-value]
         raise InvalidRequestError(f"ids of documents must differ, got {twice!r} twice", "give each an id of its own")
     names, n_features = current.names, current.n_features
     first = documents[0].features

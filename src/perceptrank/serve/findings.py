@@ -21,6 +21,7 @@ def learning(current: Current) -> dict[str, Any]:
     """Return counts of rounds and updates, the margin of the next round, and the certificate as a sentence."""
     model = current.model
     found: dict[str, Any] = {"settings": repr(model), "rounds": 0, "updates": 0, "margin": None, "certificate": ""}
+    found["learns"] = learns(current)
     if not model._state.has_begun:
         return found | {"certificate": "Nothing was learned yet, so there is nothing to certify."}
     try:
@@ -29,6 +30,11 @@ def learning(current: Current) -> dict[str, Any]:
     except _LACKING:
         pass
     return found | {"certificate": certificate(model)}
+
+
+def learns(current: Current) -> bool:
+    """Tell whether the model that ranks learns, or stays as it is."""
+    return current.model.learns and not current.shadow.is_fixed
 
 
 def margin_of(model: Learner) -> float | None:
@@ -108,6 +114,8 @@ class Findings:
         moved = [one for one in known.changes if one.kind != "kept"][:TOP]
         changes = [{"feature": one.feature, "kind": one.kind, "before": one.before, "now": one.now} for one in moved]
         note = "" if before._state.has_begun else "At the beginning nothing was learned: all of it is new."
+        if not learns(current):
+            note = "It stays as it is: these are its weights, and nothing moves them."
         return found | {"features": features, "changes": changes, "n_features": known.n_features, "note": note}
 
 

@@ -31,15 +31,16 @@ class Gate:
 
 def check_site(headers: Mapping[str, str]) -> None:
     """Raise if a request may come from a page of another site."""
-    host, origin = headers.get("host"), headers.get("origin")
+    host, origin, site = headers.get("host"), headers.get("origin"), headers.get("sec-fetch-site")
     if host is not None and not is_loopback(_name(host)):
         raise ForbiddenError(
             f"without tokens, this service is known by names of this machine only, got {host[:100]!r}",
             "ask for localhost, or make a token with perceptrank serve --add-token",
         )
-    if origin is not None and urlsplit(origin).netloc != host:
+    # Images and the like are asked for without an origin, but browsers say whether the page is of another site.
+    if (origin is not None and _place(origin) != host) or site in ("cross-site", "same-site"):
         raise ForbiddenError(
-            f"pages of other sites may not use this service, got the origin {origin[:100]!r}",
+            f"pages of other sites may not use this service, got the origin {(origin or site or '')[:100]!r}",
             "send requests from a program, or from the service's own page",
         )
 
@@ -48,5 +49,13 @@ def _name(host: str) -> str:
     """Return the name or address in a Host header, without the port."""
     try:
         return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _place(origin: str) -> str:
+    """Return the name and port in an Origin header; empty if it has none."""
+    try:
+        return urlsplit(origin).netloc
     except ValueError:
         return ""

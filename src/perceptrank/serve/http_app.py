@@ -94,16 +94,18 @@ def make_app(
         route = Route(path, endpoint, methods=[method], include_in_schema=False)
         route.methods = {method}
         app.router.routes.append(route)
-        app.endpoints[method, path] = endpoint
+        if "{" not in path:
+            app.endpoints[method, path] = endpoint
     app.openapi = lambda: describe([(path, method, scope) for path, method, scope, _ in paths.all()])  # type: ignore[method-assign]
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
         known: ServiceError
+        path = request.scope["path"][:200]
         if error.status_code == 405:
-            known = NotAllowedError(f"{request.method} is not a method of {request.url.path}", "see /openapi.json")
+            known = NotAllowedError(f"{request.method} is not a method of {path}", "see /openapi.json")
         else:
-            known = UnknownError(f"there is nothing at {request.url.path[:200]}", "see /openapi.json")
+            known = UnknownError(f"there is nothing at {path}", "see /openapi.json")
         return _failed(known, dict(error.headers or {}))
 
     return app
@@ -146,7 +148,7 @@ class _Paths:
         log: AccessLog | None,
         live: Live,
     ) -> None:
-        self._service, self._metrics = service, metrics
+        self._service, self._metrics, self._access = service, metrics, access
         self._limits, self._log = limits, log
         self._gate = Gate(access, RateLimit(limits.rate_limit, limits.burst))
         self._live, self._page = live, Page(live)
@@ -307,7 +309,9 @@ class _Paths:
         if kind not in ("application/x-ndjson", "application/jsonl"):
             return _json(_acknowledged(await self._done(take(body))))
         lines = [line for line in body.splitlines() if line.strip()]
-        if not 1 <= len(lines) <= messages.MOST_ANSWERS:
+        if not lines:
+            raise InvalidRequestError("there must be a line, got none", "send a JSON object per line")
+        if len(lines) > messages.MOST_ANSWERS:
             raise TooLargeError(
                 f"a request may have 1 to {messages.MOST_ANSWERS} lines, got {len(lines)}", "send it in parts"
             )
@@ -348,7 +352,7 @@ class _Paths:
     async def model(self, request: Request) -> Response:
         """GET /model."""
         current = self._ranker(request).current
-        text = model_text(current.model.as_document())
+        text = await self._in_thread(lambda: model_text(current.model.as_document()))  # large ones take a while
         return Response(text, media_type="application/json", headers={"X-Model-Version": str(current.version)})
 
     async def versions(self, request: Request) -> Response:
@@ -402,8 +406,12 @@ class _Paths:
         return _json({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
-        """GET /readyz: it ranks, and learns; 503 if it only ranks."""
+        """GET /readyz: it ranks, and learns; 503 if it only ranks. The reason is for those who may watch."""
         off = {name: one.problem for name, one in self._service.rankers.items() if one.problem}
+        try:
+            self._access.check(request.headers.get("authorization"), "watch")
+        except ServiceError:  # it may name folders, and the address of a database
+            off = dict.fromkeys(off, "it does not learn; a token with the scope watch or admin is told why")
         status = {"status": "ranking only" if off else "ok", "problems": off}
         return _json(status, 503 if off else 200)
 

@@ -3,6 +3,7 @@
 import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -102,8 +103,11 @@ class Log:
     @property
     def size(self) -> int:
         """Bytes on disk, with what is not yet merged into the file."""
-        parts = (self.path, self.path.with_name(self.path.name + "-wal"))
-        return sum(part.stat().st_size for part in parts if part.exists())
+        size = 0
+        for part in (self.path, self.path.with_name(self.path.name + "-wal")):
+            with suppress(FileNotFoundError):  # the second one comes and goes with the connection
+                size += part.stat().st_size
+        return size
 
     @property
     def secret(self) -> bytes:

@@ -181,10 +181,10 @@ function showStandings(frame) {
   const signed = (value) => (value === null ? "–" : `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(4)}`);
   const reach = Math.max(...found.challengers.flatMap((one) => one.interval.map(Math.abs)), 1e-9);
   const verdict = (one) => (one.better ? "better" : one.interval[1] < 0 ? "worse" : "not decided");
-  fill("standings-table", "Progressive means on the same answers", [["Challenger", "long"], ["Answers", "number"], ["Measure", ""], ["Incumbent", "number"],
-    ["Challenger", "number"], ["Difference", "number"], [`${sure} interval`, "number"], ["", "interval"], ["Verdict", ""]],
-  found.challengers.map((one) => [`${one.name} (${one.algorithm})`, whole(one.answers), one.measure, measure(one.incumbent_mean), measure(one.mean),
-    signed(one.difference), `${signed(one.interval[0])} to ${signed(one.interval[1])}`, [one.interval, reach], verdict(one)]), "There is no challenger.");
+  fill("standings-table", "Progressive means on the same answers", [["Challenger", "long"], ["Verdict", "short"], ["Difference", "number"], [`${sure} interval`, "number"],
+    ["", "interval"], ["Its mean", "number"], ["Incumbent's", "number"], ["Measure", ""], ["Answers", "number"]], // what matters is seen on a phone
+  found.challengers.map((one) => [`${one.name} (${one.algorithm})`, verdict(one), signed(one.difference), `${signed(one.interval[0])} to ${signed(one.interval[1])}`,
+    [one.interval, reach], measure(one.mean), measure(one.incumbent_mean), one.measure, whole(one.answers)]), "There is no challenger.");
   const series = Object.entries(frame.duels).map(([name, points], k) => ({
     name: `${name}`, kind: `c${k % 5}`, points: points.map(([x, incumbent, mean]) => [x, mean - incumbent]),
   }));
@@ -195,9 +195,9 @@ function showStandings(frame) {
 }
 
 function showLearning(found) {
-  const share = found.rounds ? ` (${percent(found.updates / found.rounds)})` : "";
+  const share = found.rounds ? ` (${percent(found.updates / found.rounds)})` : "", stays = found.learns ? "" : "It ranks and stays as it is. ";
   const margin = found.margin === null ? "" : ` Its margin is now ${brief(found.margin)}.`;
-  put("updates", `${plural(found.updates, "update", "updates")}${share} in ${plural(found.rounds, "round", "rounds")}.${margin}`);
+  put("updates", stays + (found.learns || found.rounds ? `${plural(found.updates, "update", "updates")}${share} in ${plural(found.rounds, "round", "rounds")}.${margin}` : ""));
   put("certificate", found.certificate);
   put("settings", found.settings);
 }

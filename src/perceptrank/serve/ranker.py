@@ -373,9 +373,10 @@ class Ranker(Shadowed):
     def promote(self, model: Learner, reason: str = "promoted", *, fixed: bool = False) -> "Future[int]":
         """Go on with another model; the future has the number of the version that this makes.
 
-        With `fixed` it stays as it is. Challengers stay, and are compared with it from then on.
+        With `fixed` it stays as it is, as does one that cannot learn; it may then know fewer features than there are.
+        Challengers stay, and are compared with it from then on.
         """
-        return self._request(model, reason, fixed=fixed)
+        return self._request(model, reason, fixed=fixed or not model.learns)
 
     def _request(self, model: Learner | int, reason: str, *, fixed: bool = False) -> "Future[int]":
         future: Future[int] = started()
@@ -486,8 +487,8 @@ class Ranker(Shadowed):
             for place in range(0, len(logged), BLOCK):
                 before, block = self.current, logged[place : place + BLOCK]
                 self._current = before.after_all(block)
-                if self.watch is not None:
-                    self.watch(before, self._current, block)
+                if (watch := self.watch) is not None:  # which another thread may take away
+                    watch(before, self._current, block)
         except Exception as error:
             self._fail(error)
             raise
@@ -528,9 +529,14 @@ class Ranker(Shadowed):
         self._log_entry(kind(time.time_ns(), reason, _text(model).encode()))
 
     def _log_entry(self, entry: Entry) -> None:
+        number, link = self._log.end()
+        try:  # before it is logged: a log with what cannot be read again would be of no use
+            before = nothing_before(entry) if self._current is None else self._current
+            after = before.after(Row(number + 1, b"", link), entry)
+        except ValueError as error:
+            raise InvalidRequestError(f"the model cannot be kept: {error}", "nothing was changed") from None
         (row,) = self._log.append([Addition(encode(entry))])
-        before = nothing_before(entry) if self._current is None else self._current
-        self._current = before.after(row, entry)
+        self._current = replace(after, link=row.link)
         self._logged = row.sequence
 
     def _fail(self, error: Exception) -> LearningOffError:

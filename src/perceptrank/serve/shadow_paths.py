@@ -1,6 +1,5 @@
 """Paths of the HTTP interface that are about challengers."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -32,6 +31,7 @@ class Handling(Protocol):
     def _service(self) -> Service: ...
     def _ranker(self, request: Request) -> Ranker: ...
     async def _parsed(self, request: Request, decoder: "msgspec.json.Decoder[Result]") -> Result: ...
+    async def _in_thread(self, work: Callable[..., Result], *given: Any) -> Result: ...
     async def _done(self, future: "Future[Result]") -> Result: ...
 
 
@@ -72,7 +72,7 @@ class ShadowPaths:
         elif given.ranker is not None:
             made = self._paths._service.ranker(given.ranker).current.model
         else:
-            made = await asyncio.to_thread(restored, given.model) if model is None else model
+            made = await self._paths._in_thread(restored, given.model) if model is None else model
         future = ranker.add_challenger(given.name, made, given.measure)
         return _json(messages.VersionResponse(await self._paths._done(future)))
 
