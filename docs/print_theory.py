@@ -54,7 +54,7 @@ def page_of(text: str, font: str) -> str:
             r"<mo[^>]*>(&#x02225;|&#x02016;)</mo>", r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', formula
         )
         formula = re.sub(r"<mo[^>]*>(/|&#x0002F;)</mo>", r'<mo lspace="0" rspace="0">\1</mo>', formula)
-        formula = re.sub(r"<mi>(ln|log|tanh|det)</mi>(?=<m[inr])", r"<mi>\1</mi>" + SPACE, formula)
+        formula = re.sub(r"(?<!<msub>)<mi>(ln|log|tanh|det)</mi>(?=<m[inr])", r"<mi>\1</mi>" + SPACE, formula)
         formula = re.sub(r"(</m[ins]u?b?>)(?=<mi>(?:ln|log|tanh|det)</mi>)", r"\1" + SPACE, formula)
         formulas.append(f'<div class="display">{formula}</div>' if display == "block" else formula)
         return f"FORMULA{len(formulas) - 1}END"

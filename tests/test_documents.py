@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
 from copy import deepcopy
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -452,6 +454,20 @@ def test_without_a_browser_nothing_is_printed(tmp_path):
     said = print_theory(tmp_path / "theory.pdf", PATH=str(tmp_path), CHROMIUM="")
     assert said.startswith("no PDF: there is none of chromium, ")
     assert not list(tmp_path.iterdir())
+
+
+def test_printed_formulas_are_whole():
+    """Every formula becomes one, and what is put into them for looks leaves each element the children that it needs."""
+    for package in ("latex2mathml", "markdown_it"):
+        pytest.importorskip(package)
+    page = runpy.run_path(str(ROOT / "docs" / "print_theory.py"))["page_of"](DOCUMENTS["theory.md"], "font.ttf")
+    formulas = re.findall(r"<math.*?</math>", page, re.S)
+    assert len(formulas) == len(re.findall(r"\$`|```math", DOCUMENTS["theory.md"]))
+    needed = {"msub": 2, "msup": 2, "mfrac": 2, "munder": 2, "mover": 2, "msubsup": 3, "munderover": 3}
+    for formula in formulas:
+        for element in ElementTree.fromstring(formula).iter():
+            name = element.tag.split("}")[-1]
+            assert len(element) == needed.get(name, len(element)), formula
 
 
 @pytest.mark.deep
