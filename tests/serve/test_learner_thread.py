@@ -1,16 +1,22 @@
 """Logging and learning take place side by side: what is logged next does not wait, and nothing is lost."""
 
+import itertools
 import json
+import random
 import threading
+import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 import perceptrank as pr
-from perceptrank.serve import Ranker, Settings
+from perceptrank.serve import Ranker, Service, ServiceError, Settings, verify
 from perceptrank.serve.documents import Document
 from perceptrank.serve.errors import OverloadedError
+from perceptrank.serve.live import Live
 from perceptrank.serve.log import Addition, Log
+from perceptrank.serve.records import decode
 from perceptrank.serve.replay import Current
 
 QUIET = Settings(snapshot_seconds=1e9)
@@ -144,3 +150,64 @@ def test_the_live_page_may_stop_watching_at_any_moment(ranker, monkeypatch):
     learn(ranker, *queries(1)[0], "0").result(10)
     ranker.flush()
     assert failures == []
+
+
+def interleave(folder, seed, seconds):
+    """Answer, promote, roll back, add, remove, save and watch at once; return what a replay of the log says."""
+    weights = pr.FixedRanker({"x": 1.0})
+    settings = Settings(snapshot_seconds=0.2, snapshot_answers=7, snapshots=5, promote_at=0.5)
+    challengers = {"default": {"a": pr.ListwisePerceptron(), "b": pr.SlamPerceptron()}}
+    acknowledged, end = [], time.monotonic() + seconds
+    with Service(folder, {"default": weights}, settings, fixed=["default"], challengers=challengers) as service:
+        ranker, live = service.ranker("default"), Live(service)
+
+        def answers(number):
+            rng = np.random.default_rng([seed, number])
+            for i in itertools.takewhile(lambda _: time.monotonic() < end, itertools.count()):
+                X = rng.normal(size=(4, 2))
+                documents = [Document(f"d{j}", dict(zip("xy", row, strict=True))) for j, row in enumerate(X.tolist())]
+                grades = {f"d{j}": float(value > 0.5) for j, value in enumerate(X[:, 1])}
+                found = ranker.learn(documents, grades, event_id=f"{number}-{i}").result(20)
+                acknowledged.append((found.sequence, found.event_id))
+
+        def changes():
+            draw = random.Random(seed)
+            for i in itertools.takewhile(lambda _: time.monotonic() < end, itertools.count()):
+                name, version = draw.choice([*ranker.current.shadow.challengers, f"c{i}"]), ranker.current.version
+                what = draw.randrange(6)
+                with suppress(ServiceError):  # one that was promoted meanwhile, for example
+                    if what == 0:
+                        ranker.roll_back(draw.randint(4, version)).result(20)
+                    elif what == 1:
+                        ranker.promote_challenger(name).result(20)
+                    elif what == 2:
+                        ranker.add_challenger(f"c{i}", pr.ListwisePerceptron()).result(20)
+                    elif what == 3:
+                        ranker.remove_challenger(name).result(20)
+                    else:
+                        (ranker.flush if what == 4 else ranker.save)()
+
+        work = [threading.Thread(target=answers, args=(number,)) for number in range(2)]
+        work += [threading.Thread(target=changes)]
+        for one in work:
+            one.start()
+        for one in work:
+            one.join()
+        live.close()
+        assert (ranker.problem, ranker.snapshot_problem) == ("", "")
+    log = Log(folder / "default" / "log.sqlite")
+    logged = {row.sequence: decode(row.record) for row in log.rows()}
+    log.close()
+    assert len(acknowledged) > 10
+    assert all(logged[number].event_id == event_id for number, event_id in acknowledged)
+    return verify(folder)[0]
+
+
+def test_whatever_happens_at_once_the_log_has_it(tmp_path):
+    assert interleave(tmp_path, 1, 1.0).problems == ()
+
+
+@pytest.mark.deep
+def test_whatever_happens_at_once_many_times_the_log_has_it(tmp_path):
+    for seed in range(50):
+        assert interleave(tmp_path / str(seed), seed, 2.0).problems == (), seed

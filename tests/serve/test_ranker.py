@@ -466,7 +466,17 @@ def test_a_damaged_middle_refuses_to_start(tmp_path, damage):
     log.close()
     with pytest.raises(DamagedLogError, match=r"entry \d+ is damaged, and entry \d+ after it is not; keep a copy"):
         Ranker(folder, settings=QUIET)
-    assert not verify(tmp_path)[0].is_sound
+    (problem,) = verify(tmp_path)[0].problems  # of the snapshot nothing is known
+    assert "is damaged, and entry" in problem
+
+
+def test_a_snapshot_that_the_log_lacks_is_found(tmp_path):
+    filled(tmp_path / "r")
+    log = open_log(tmp_path / "r")
+    log.execute("DELETE FROM entries WHERE sequence = 12")
+    log.execute("DELETE FROM events WHERE sequence = 12")
+    log.close()
+    assert verify(tmp_path)[0].problems == ("the log does not have version 12 of a snapshot",)
 
 
 def test_files_that_are_no_logs_are_refused(tmp_path):

@@ -96,13 +96,13 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
                     problems.append(f"the snapshot of version {row.sequence} differs from the log's replay")
         if bad is None and log.n_events() < n_answers:
             problems.append(f"{n_answers} answers, but {log.n_events()} event ids")
+        problems += [f"the log does not have version {version} of a snapshot" for version in expected]
     except sqlite3.DatabaseError as error:
         problems.append(str(damaged(log.path, error)))
     except ValueError as error:  # of a damaged log among others
         problems.append(str(error))
     finally:
         log.close()
-    problems += [f"the log does not have version {version} of a snapshot" for version in expected]
     return Verification(name, 0 if current is None else current.version, n_answers, n_compared, tuple(problems))
 
 
