@@ -8,6 +8,7 @@ import pytest
 
 import perceptrank as pr
 from perceptrank.evaluation.order_comparison import Measured, OrderComparison
+from perceptrank.evaluation.student import t_critical
 
 STREAM = pr.separable(160, n_documents=8, n_features=5, label_noise=0.3, seed=4).stream
 TRAIN, TEST = STREAM[:100], STREAM[100:]
@@ -116,17 +117,27 @@ def test_weights_left_out_queries_and_few_queries():
         made(np.full((2, 2, 40), np.nan)).standings()
 
 
+def test_critical_values_of_student():
+    stats = pytest.importorskip("scipy.stats")
+    for df in (1, 2, 2.5, 3, 4.2, 9, 30, 1e4):
+        for z in (0.7, 1.96, 3, 4):
+            assert t_critical(z, df) == pytest.approx(stats.t.isf(stats.norm.sf(z), df), rel=3e-4)
+    for df in (1.2, 1.7):  # between, too large by a little
+        assert 1 <= t_critical(3, df) / stats.t.isf(stats.norm.sf(3), df) < 1.1
+
+
 @pytest.mark.deep
-def test_learners_that_are_alike_are_seldom_marked():
+@pytest.mark.parametrize(("n_orders", "due_to_orders"), [(3, 0.02), (3, 0.1), (10, 0.0), (10, 0.02), (10, 0.1)])
+def test_learners_that_are_alike_are_seldom_marked(n_orders, due_to_orders):
     """Four learners whose orders and queries vary, all with the same mean: marks in at most about one table of 20."""
     rng = np.random.default_rng(3)
     wrong, n = 0, 200
     for _ in range(n):
-        shape = (4, 8, 80)
+        shape = (4, n_orders, 80)
         values = (
             rng.normal(scale=0.1, size=(1, 1, 80))
             + rng.normal(scale=0.05, size=(4, 1, 80))
-            + rng.normal(scale=0.02, size=(4, 8, 1))
+            + rng.normal(scale=due_to_orders, size=(4, n_orders, 1))
             + rng.normal(scale=0.05, size=shape)
         )
         wrong += any(one.beats for one in made(values).standings(n_resamples=500))

@@ -49,14 +49,15 @@ def simultaneous_half_widths(drawn: Floats, means: Floats, best: int, confidence
 
     Which row is best is known only afterwards, so the intervals cover the differences of all pairs.
     """
-    half_widths: Floats = pairwise_half_widths(drawn, means, confidence)[best]
+    critical, errors = pairwise_errors(drawn, means, confidence)
+    half_widths: Floats = critical * errors[best]
     return half_widths
 
 
-def pairwise_half_widths(drawn: Floats, means: Floats, confidence: float) -> Floats:
-    """Return the half-widths of simultaneous confidence intervals for the differences of all pairs: rows x rows.
+def pairwise_errors(drawn: Floats, means: Floats, confidence: float) -> tuple[np.float64, Floats]:
+    """Return the standard errors of the differences of all pairs, rows x rows, and how many of them intervals extend.
 
-    They extend by the quantile of the largest studentised deviation among all pairs, in standard errors.
+    That is the quantile of the largest studentised deviation among all pairs: the intervals hold at once.
     """
     deviations = drawn - means
     largest = np.zeros(len(drawn))
@@ -65,8 +66,7 @@ def pairwise_half_widths(drawn: Floats, means: Floats, confidence: float) -> Flo
         difference = deviations[:, [i]] - deviations
         errors[i] = difference.std(axis=0)
         np.maximum(largest, (np.abs(difference) / np.where(errors[i] > 0, errors[i], np.inf)).max(axis=1), out=largest)
-    half_widths: Floats = np.quantile(largest, confidence) * errors
-    return half_widths
+    return np.quantile(largest, confidence), errors
 
 
 class Intervals(NamedTuple):

@@ -3,11 +3,13 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.evaluation.bootstrap import FEWEST_QUERIES, pairwise_half_widths, resampled_means
+from perceptrank.evaluation.bootstrap import FEWEST_QUERIES, pairwise_errors, resampled_means
+from perceptrank.evaluation.student import t_critical
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.atomic import write_atomically
 from perceptrank.kernels.arrays import Bools, Floats, Ints
@@ -175,9 +177,9 @@ class OrderComparison:
 
         Queries and orders are resampled with replacement, both at once and the same for all learners: what is
         significant is so for new queries and new orders of this kind. The intervals of the differences hold at once for
-        all pairs of learners and all measures. Coverage is approximate; intervals are wider by √(r / (r - 1)) for r
-        orders, since few orders vary less than they should. Progressive values of a query are those before it was
-        learned from, wherever it came in an order.
+        all pairs of learners and all measures, approximately. They are wider where the orders differ, since few orders
+        do not tell how much orders differ (Student's t, with Bonferroni's correction for the pairs): take ten orders or
+        more. Progressive values of a query are those before it was learned from, wherever it came in an order.
 
         Parameters
         ----------
@@ -299,9 +301,11 @@ class OrderComparison:
         low, high = np.quantile(together, [tail, 1 - tail], axis=0)
         means = per_order.mean(axis=1)
         family = 1 - (1 - confidence) / len(self.measures)
-        half_widths = pairwise_half_widths(together, means, family) * np.sqrt(n / max(1, n - 1))
-        if n_orders > 1:
-            half_widths *= np.sqrt(n_orders / (n_orders - 1))
+        critical, errors = pairwise_errors(together, means, family)
+        if n_orders > 1:  # few orders do not tell either how the differences of pairs depend on each other
+            n_pairs = max(1, n_learners * (n_learners - 1) // 2)
+            critical = max(critical, np.float64(NormalDist().inv_cdf(1 - (1 - family) / (2 * n_pairs))))
+        half_widths = _half_widths(float(critical), errors * np.sqrt(n / max(1, n - 1)), per_order)
         if n < FEWEST_QUERIES:
             low, high, half_widths = (np.full_like(one, np.nan) for one in (low, high, half_widths))
         return _Found(per_order, low, high, half_widths)
@@ -415,6 +419,23 @@ def _means(values: Floats, weights: Floats) -> Floats:
         return np.full(values.shape[:2], np.nan)
     means: Floats = np.nan_to_num(values) @ weights / total
     return means
+
+
+def _half_widths(critical: float, errors: Floats, per_order: Floats) -> Floats:
+    """Return the half-widths of intervals of the differences of all pairs.
+
+    Of the variance of a difference, the part s² is due to the orders, r of them. Resampling finds it too small by
+    s² / r, and it is known from r values only: so its part of the half-width is that of Student's t with r - 1 degrees
+    of freedom.
+    """
+    n_orders = per_order.shape[1]
+    if n_orders == 1:
+        alone: Floats = critical * errors
+        return alone
+    due = (per_order[:, None] - per_order[None]).var(axis=2, ddof=1) / n_orders
+    others = np.maximum(errors**2 + due / n_orders - due, 0.0)
+    half_widths: Floats = np.sqrt(critical**2 * others + t_critical(critical, n_orders - 1) ** 2 * due)
+    return half_widths
 
 
 def _letter(place: int) -> str:
