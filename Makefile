@@ -58,11 +58,10 @@ bench: $(VENV)/dev
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/nonlinear.py teacher --sets shaped --queries 2000
 	$(BIN)/python benchmarks/history.py
 
-# The site, in site/: a warning is an error, and nothing is loaded from outside.
+# The site, in site/: a warning is an error (but not with --quiet), and nothing is loaded from outside.
 docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(VENV)/docs
-	$(BIN)/mkdocs build --strict --quiet
-	@echo "site/index.html"
+	$(BIN)/mkdocs build --strict
 
 # docs/theory.md on paper; without a browser it says so and is done.
 paper: $(VENV)/docs

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,8 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
 
 def on_post_build(config: Any) -> None:
     """Bring the font of the formulas."""
-    import ziamath
-
-    (font,) = (Path(ziamath.__file__).parent / "fonts").glob("STIXTwoMath*.ttf")
+    (folder,) = find_spec("ziamath").submodule_search_locations
+    (font,) = Path(folder).glob("fonts/STIXTwoMath*.ttf")
     target = Path(config.site_dir) / "look" / "formulas.ttf"
     target.parent.mkdir(exist_ok=True)
     target.write_bytes(font.read_bytes())
