@@ -1,4 +1,4 @@
-"""The pages on learners: figures that are what their script draws today, a section for every learner, links that lead."""
+"""The pages on learners: figures that are what their script draws today, sections for all learners, links that lead."""
 
 import html
 import json
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import perceptrank as pr
+from perceptrank.learners.registry import wrappers
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "learners"
@@ -70,3 +71,42 @@ def test_figures_are_the_same_bytes(script, name, tmp_path):
     script.draw(name, script.compute(name), tmp_path)
     assert (tmp_path / f"{name}.svg").read_bytes() == kept
     assert len(kept) < 40_000
+
+
+@pytest.mark.parametrize("name", [*pr.algorithms(), *wrappers()])
+def test_every_learner_has_a_section(name):
+    """With a figure, and what is promised; a learner is also in the table of all."""
+    (section,) = (
+        text
+        for page in PAGES.values()
+        for text in re.split(r"^## ", page, flags=re.M)
+        if text.startswith(f"`{name}`\n")
+    )
+    assert f"](figures/{name}.svg)" in section
+    assert re.search(r"promise", section, re.I)
+    if name in pr.algorithms():
+        assert f"[`{name}`](" in PAGES["index.md"].split("## All learners")[1]
+
+
+def test_every_figure_is_shown():
+    shown = {path for page in PAGES.values() for path in re.findall(r"\]\(figures/([\w-]+)\.svg\)", page)}
+    assert shown == set(DRAWN)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_to_headings(name):
+    for target, heading in re.findall(r"\]\(([^)#:\s]*)#?([^):\s]*)\)", PAGES[name]):
+        path = FOLDER / (target or name)
+        assert path.exists(), target
+        if heading:
+            lines = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.S | re.M).splitlines()
+            headings = [re.sub(r"[^\w -]", "", line.lstrip("# ").lower()) for line in lines if line.startswith("#")]
+            assert heading in [one.replace(" ", "-") for one in headings], f"{target}#{heading}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_names_of_the_library_exist(name):
+    for path in set(re.findall(r"\bpr\.([A-Za-z_][\w.]*\w)", PAGES[name])):
+        value = pr
+        for part in path.split("."):
+            value = getattr(value, part)
