@@ -28,9 +28,9 @@ PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in PATHS}
 
 # Of docs/learners: a kernel; a start from weights; two files, a program that uses one of them, and a package of both.
-PAGES = ("kernel.md", "starting.md", "your-own.md")
-LEARNERS = "".join((ROOT / "docs" / "learners" / name).read_text(encoding="utf-8") for name in PAGES)
-KERNEL, START, NUMPY, REGISTER, COMPILED = re.findall(r"```python\n(.*?)```", LEARNERS, re.S)
+PAGES = ("learners/kernel.md", "learners/starting.md", "learners/your-own.md")
+LEARNERS = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in PAGES)
+KERNEL, START, NUMPY, REGISTER, COMPILED = re.findall(r"```python[^\n]*\n(.*?)```", LEARNERS, re.S)
 (PYPROJECT,) = re.findall(r"```toml\n(.*?)```", LEARNERS, re.S)
 
 # Settings of learners that can differ in what the base classes do.
@@ -385,7 +385,7 @@ def test_a_start_from_weights_runs():
 def test_files_that_are_named_exist(name):
     """Python files in backticks, and in the drawing of the rooms, and headings that links lead to."""
     for path in re.findall(r"`([\w./]+\.pyi?)`", DOCUMENTS[name]):
-        own = {"your-own.md": {"my_learner.py", "pair_hinge.py"}, "serve.md": {"shop.py"}}.get(name, set())
+        own = {"learners.md": {"my_learner.py", "pair_hinge.py"}, "serve.md": {"shop.py"}}.get(name, set())
         found = [folder for folder in (ROOT, ROOT / "src" / "perceptrank", ROOT / "src") if (folder / path).exists()]
         assert found or path in own or list((ROOT / "tests").rglob(path)), path
     for target, heading in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", DOCUMENTS[name]):
