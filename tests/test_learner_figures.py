@@ -27,7 +27,7 @@ def script():
 
     yield draw
     sys.path.remove(str(FOLDER / "figures"))
-    for name in ("draw", "updates", "streams"):
+    for name in ("draw", "updates", "streams", "plots"):
         sys.modules.pop(name, None)
 
 

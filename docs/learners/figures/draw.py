@@ -11,6 +11,7 @@ mpl.use("svg")
 from matplotlib import pyplot as plt
 
 sys.path.insert(0, str(Path(__file__).parent))
+import plots
 import streams
 import updates
 
@@ -36,7 +37,7 @@ def draw(name: str, data: dict[str, Any], folder: Path) -> None:
     if name in updates.UPDATES:
         updates.draw(figure, data)
     else:
-        streams.draw(figure, name, data)
+        plots.draw(figure, name, data)
     numbers = json.dumps(data, separators=(",", ":"))
     made = {"Date": None, "Creator": f"matplotlib {mpl.__version__}", "Description": numbers}
     figure.savefig(folder / f"{name}.svg", metadata=made)
