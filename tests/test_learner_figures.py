@@ -46,7 +46,7 @@ def same(one, other):
             a[0] == b[0] and same(a[1], b[1]) for a, b in zip(one, other, strict=True)
         )
     if isinstance(one, np.ndarray | float):
-        return np.shape(one) == np.shape(other) and np.allclose(one, other, rtol=1e-6, atol=2e-3)
+        return np.shape(one) == np.shape(other) and np.allclose(one, other, rtol=1e-6, atol=1.1e-3)
     return one == other
 
 

@@ -26,8 +26,10 @@ FIGURES = [*updates.UPDATES, *streams.STREAMS]
 
 
 def compute(name: str) -> dict[str, Any]:
-    """The numbers of a figure, as they are in its file."""
-    return updates.compute(name) if name in updates.UPDATES else streams.STREAMS[name]()
+    """The numbers of a figure, as they are in its file: to nine decimals, since processors differ in later ones."""
+    data = updates.compute(name) if name in updates.UPDATES else streams.STREAMS[name]()
+    rounded: dict[str, Any] = json.loads(json.dumps(data), parse_float=lambda text: round(float(text), 9) + 0.0)
+    return rounded
 
 
 def draw(name: str, data: dict[str, Any], folder: Path) -> None:
