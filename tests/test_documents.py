@@ -3,19 +3,15 @@
 import json
 import os
 import re
-import runpy
 import subprocess
 import sys
 import tomllib
 from copy import deepcopy
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from support.inequalities import inequalities
 from support.learners import bits
-from typer.main import get_command
 from typer.testing import CliRunner
 
 import perceptrank as pr
@@ -337,32 +333,6 @@ def test_a_wrong_update_changes_nothing(taught, message):
     assert bits(learner) == before
 
 
-def test_the_tables_of_the_document(tmp_path, monkeypatch, capsys):
-    """Files, program and commands of the section on tables, one after the other."""
-    section = DOCUMENTS["data.md"].split("## Tables\n")[1].split("\n## ")[0]
-    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", section, re.S))
-    monkeypatch.chdir(tmp_path)
-    Path("judgements.csv").write_text(blocks["csv"])
-    Path("features.jsonl").write_text(blocks["json"])
-    exec(blocks["python"], {})
-    said = capsys.readouterr().out
-    assert "['red shoes' 'hats'] ('title', 'body') Texts(['a', 'b', 'c'], 3 texts)" in said
-    assert "grade from 'rating' (guessed)" in said
-    commands = re.findall(r"^perceptrank (.*)", section, re.M)
-    for command in commands:
-        assert CliRunner().invoke(app, command.split()).exit_code == 0, command
-    assert len(commands) == 2
-    assert pr.open_store("train.store").X.tolist() == [[3.5, 1.25], [0, 2.5], [1, 0.5]]
-    assert pr.load("model.json").n_queries == 2
-
-
-def test_the_readme_is_short_and_its_theory_runs(capsys):
-    readme = DOCUMENTS["README.md"]
-    assert len(readme.split()) < 1500
-    exec(readme.split("```python\n")[3].split("```")[0], {"pr": pr})
-    assert "a priori" in capsys.readouterr().out
-
-
 def test_a_kernel_on_a_budget_runs(capsys):
     names = {}
     exec(KERNEL, names)
@@ -377,143 +347,3 @@ def test_a_start_from_weights_runs():
     assert means["new"] > means["now"]
     assert names["new"].learn(names["stream"]).n_updates
     assert names["new"].coef_[2] > 0
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_files_that_are_named_exist(name):
-    """Python files in backticks, and in the drawing of the rooms, and headings that links lead to."""
-    for path in re.findall(r"`([\w./]+\.pyi?)`", DOCUMENTS[name]):
-        own = {"learners.md": {"my_learner.py", "pair_hinge.py"}, "serve.md": {"shop.py"}}.get(name, set())
-        found = [folder for folder in (ROOT, ROOT / "src" / "perceptrank", ROOT / "src") if (folder / path).exists()]
-        assert found or path in own or list((ROOT / "tests").rglob(path)), path
-    for target, heading in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", DOCUMENTS[name]):
-        text = DOCUMENTS[Path(target).name or name]
-        headings = [re.sub(r"[^\w -]", "", line.lstrip("# ").lower()) for line in text.splitlines() if line[:1] == "#"]
-        assert heading in [one.replace(" ", "-") for one in headings], heading
-
-
-@pytest.mark.parametrize("name", ["reliability.md", "theory.md"])
-def test_tests_that_are_named_exist(name):
-    """Every promise of docs/reliability.md and statement of docs/theory.md names tests that there are."""
-    defined = {
-        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
-    }
-    named = set(re.findall(r"`(test_\w+)`", DOCUMENTS[name]))
-    assert len(named) > 30
-    assert not named - defined
-
-
-def test_displayed_inequalities_name_their_tests():
-    """After each of them, before the next heading, and in each row of the summary."""
-    sections = re.split(r"^#+ ", DOCUMENTS["theory.md"], flags=re.M)
-    displayed = 0
-    for section in sections:
-        *before, last = section.split("```math\n")
-        if any(re.search(r"\\l[et]\b|\\ge\b", block.split("```")[0]) for block in [*before[1:], last] if before):
-            displayed += 1
-            assert re.search(r"`test_\w+`", last), section.splitlines()[0]
-    assert displayed > 7
-    (summary,) = (section for section in sections if section.startswith("Summary"))
-    rows = [line for line in summary.splitlines() if line.startswith("| ")][1:]
-    assert len(rows) > 20
-    assert all(re.search(r"`test_\w+` \|$", row) for row in rows)
-
-
-def test_the_table_of_the_search_has_every_inequality():
-    """Its rows are those of benchmarks/tightness.py, in its order, and no ratio is above 1."""
-    section = DOCUMENTS["theory.md"].split("## How close a search comes\n")[1].split("\n## ")[0]
-    rows = [
-        [cell.strip() for cell in line.strip("| ").split(" | ")] for line in section.splitlines() if line[:1] == "|"
-    ]
-    assert [row[:2] for row in rows[2:]] == [[one.theorem, one.learner] for one in inequalities()]
-    assert all(0 < float(row[2]) <= 1 for row in rows[2:])
-
-
-def test_figures_that_are_shown_exist():
-    shown = [path for text in DOCUMENTS.values() for path in re.findall(r"!\[[^]]*\]\(([^):]*)\)", text)]
-    assert len(shown) >= 3
-    assert all((ROOT / "docs" / path).exists() for path in shown)
-
-
-def print_theory(path, blocked="", **variables):
-    """Run docs/print_theory.py, as if a package were not installed."""
-    code = "import runpy, sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split())); del sys.argv[0]; "
-    code += "runpy.run_path(sys.argv[0], run_name='__main__')"
-    return run_python("-c", code, blocked, ROOT / "docs" / "print_theory.py", path, **variables).stdout
-
-
-def test_without_its_packages_nothing_is_printed(tmp_path):
-    said = print_theory(tmp_path / "theory.pdf", "latex2mathml")
-    assert said == "no PDF: latex2mathml is not installed, pip install 'perceptrank[docs]'\n"
-    assert not list(tmp_path.iterdir())
-
-
-def test_without_a_browser_nothing_is_printed(tmp_path):
-    for package in ("latex2mathml", "markdown_it", "ziamath"):
-        pytest.importorskip(package)
-    said = print_theory(tmp_path / "theory.pdf", PATH=str(tmp_path), CHROMIUM="")
-    assert said.startswith("no PDF: there is none of chromium, ")
-    assert not list(tmp_path.iterdir())
-
-
-def test_printed_formulas_are_whole():
-    """Every formula becomes one, and what is put into them for looks leaves each element the children that it needs."""
-    for package in ("latex2mathml", "markdown_it"):
-        pytest.importorskip(package)
-    page = runpy.run_path(str(ROOT / "docs" / "print_theory.py"))["page_of"](DOCUMENTS["theory.md"], "font.ttf")
-    formulas = re.findall(r"<math.*?</math>", page, re.S)
-    assert len(formulas) == len(re.findall(r"\$`|```math", DOCUMENTS["theory.md"]))
-    needed = {"msub": 2, "msup": 2, "mfrac": 2, "munder": 2, "mover": 2, "msubsup": 3, "munderover": 3}
-    for formula in formulas:
-        for element in ElementTree.fromstring(formula).iter():
-            name = element.tag.split("}")[-1]
-            assert len(element) == needed.get(name, len(element)), formula
-
-
-@pytest.mark.deep
-def test_the_theory_is_printed(tmp_path):
-    for package in ("latex2mathml", "markdown_it", "ziamath"):
-        pytest.importorskip(package)
-    said = print_theory(tmp_path / "new" / "theory.pdf")
-    if said.startswith("no PDF: there is none"):
-        pytest.skip("no chromium is installed")
-    printed = (tmp_path / "new" / "theory.pdf").read_bytes()
-    assert printed.startswith(b"%PDF-")
-    assert len(printed) > 200_000
-
-
-def test_the_rooms_are_drawn_as_they_are():
-    drawing = DOCUMENTS["architecture.md"].split("## Rooms")[1].split("```")[1]
-    rooms = re.findall(r"^(\w+)/", drawing, re.M)
-    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
-    assert rooms == contract["layers"]
-    for room, text in zip(rooms, re.split(r"^\w+/", drawing, flags=re.M)[1:], strict=True):
-        for file in re.findall(r"[\w]+\.py|\w+/", text):
-            assert (ROOT / "src" / "perceptrank" / room / file).exists(), (room, file)
-
-
-def test_commands_that_are_named_exist():
-    """Every line that starts with perceptrank, and every such command in backticks, with its options."""
-    commands = get_command(app).commands
-    n_found = 0
-    for name, text in DOCUMENTS.items():
-        lines = re.findall(r"^perceptrank ([^#\n]*)", text, re.M) + re.findall(r"`perceptrank ([^`]*)`", text)
-        for line in (part for found in lines for part in found.split(" · ")):
-            command, *words = re.sub(r"--plugin \S+|--debug", "", line).split()
-            if command != "COMMAND":
-                assert command in commands, (name, line)
-                assert {word for word in words if word.startswith("--")} <= set(flags(commands[command])), (name, line)
-                n_found += 1
-    assert n_found > 30
-
-
-def flags(command):
-    return [option for parameter in command.params for option in [*parameter.opts, *parameter.secondary_opts]]
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_names_of_the_library_exist(name):
-    for path in set(re.findall(r"\bpr\.([A-Za-z_][\w.]*\w)", DOCUMENTS[name])):
-        value = pr
-        for part in path.split("."):
-            value = getattr(value, part)

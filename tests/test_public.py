@@ -79,31 +79,6 @@ def test_the_readme_example(tmp_path, monkeypatch, capsys):
     assert pr.load("model.json").n_rounds > 0
 
 
-def test_the_readme_data_example(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    pr.write_letor(pr.mslr_shaped(12, n_documents=5, n_features=6), "train.txt")
-    readme = (Path(__file__).parents[1] / "README.md").read_text()
-    *code, public_set = readme.split("```python\n")[2].split("```")[0].strip().splitlines()
-    exec("\n".join(code), {"pr": pr})
-    assert len(pr.open_store("train.store")) == 22
-    assert pr.read_parquet("train.parquet").n_features == 6
-    with pytest.raises(FileNotFoundError, match="Obtain it from"):
-        exec(public_set, {"pr": pr})
-
-
-def test_documents_name_tests_and_files_that_exist():
-    root = Path(__file__).parents[1]
-    tests = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
-    for document in [*root.glob("docs/*.md"), root / "README.md", root / "CONTRIBUTING.md"]:
-        text = document.read_text(encoding="utf-8")
-        for name in re.findall(r"`(test_\w+)`", text):
-            assert f"def {name}(" in tests, (document.name, name)
-        for target in re.findall(r"\]\(([^)#:]+)\)", text):
-            assert (document.parent / target).exists(), (document.name, target)
-        formulas = re.sub(r"```math.*?```", "", text, flags=re.S)
-        assert formulas.count("$`") == formulas.count("`$"), document.name
-
-
 @pytest.mark.parametrize(
     ("old", "name"),
     [("scaling", "QueryZScore"), ("comparison", "compare"), ("trace", "Trace"), ("surrogates", "Slam")],

@@ -2,7 +2,6 @@
 
 import math
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -405,13 +404,3 @@ def test_bad_input():
         pr.evaluate(both, STREAM.with_weights(np.zeros(130)), "ap")
     with pytest.raises(ValueError, match="no queries"):
         pr.evaluate(both, [], "ap")
-
-
-def test_the_guide_runs(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    guide = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
-    exec(guide.split("```python\n")[1].split("```")[0], {})
-    exec(guide.split("## For papers")[1].split("```python\n")[1].split("```")[0], {})
-    assert {"runs.csv", "table.tex"} <= {path.name for path in tmp_path.iterdir()}
-    assert capsys.readouterr().out.startswith("Yes: new may replace now")
-    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
