@@ -140,7 +140,8 @@ def test_the_figures_of_the_start_are_those_of_its_code(tmp_path):
     figures = ROOT / "docs" / "figures"
     runpy.run_path(str(figures / "draw_start.py"))["main"](tmp_path)
     drawn = sorted(path.name for path in tmp_path.iterdir())
-    assert drawn == sorted(set(re.findall(r"figures/(start-\S+\.svg)", PAGES["docs/start.md"])))
+    shown = PAGES["docs/index.md"] + PAGES["docs/start.md"]
+    assert drawn == sorted(re.findall(r"figures/(start-\S+\.svg)", shown))
     for name in drawn:
         assert words_of(tmp_path / name) == words_of(figures / name), name
 

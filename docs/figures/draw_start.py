@@ -1,4 +1,7 @@
-"""Draw the figures of docs/start.md from the page's own code: `python docs/figures/draw_start.py [FOLDER]`."""
+"""Draw the figures of docs/start.md and docs/index.md: `python docs/figures/draw_start.py [FOLDER]`.
+
+They are drawn from what the Python of docs/start.md makes.
+"""
 
 import contextlib
 import io
@@ -34,6 +37,28 @@ def run_page() -> dict[str, Any]:
         for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M):
             exec(block, names)
     return names
+
+
+def home(page: dict[str, Any]) -> Any:
+    """A query as it is ranked today, what was learned, and the same query after that."""
+    figure, axes = plt.subplots(1, 3, figsize=(8.2, 2.6), layout="constrained", width_ratios=[1, 1.6, 1])
+    first, grades = page["first"], page["first"].relevance.astype(int)
+    for axis, ranker, title in ((axes[0], "today", "a query, today"), (axes[2], "ranker", "the same query, learned")):
+        order = np.argsort(-page[ranker].scores(first), kind="stable")
+        axis.barh(range(1, len(order) + 1), 0.3 + grades[order], color=[GRADES[grade] for grade in grades[order]])
+        axis.set(ylim=(12.6, 0.4), yticks=[1, 4, 8, 12], xticks=[], title=title, ylabel="place")
+        axis.set_xlabel("grade of the product")
+    means = page["trace"].running_mean("ndcg@10")
+    now = pr.evaluate(page["today"], page["train"], ["ndcg@10"]).running_mean("ndcg@10")
+    axes[1].plot(means, color=NEW, linewidth=1.8)
+    axes[1].plot(now, color=NOW, linewidth=1.8)
+    axes[1].text(150, means[150] + 0.02, "a learner that began with nothing", color=NEW, ha="center")
+    axes[1].text(150, now[150] - 0.05, "today's weights", color=NOW, ha="center")
+    axes[1].set(ylim=(0.5, 1.0), xlabel="queries", title="NDCG@10 so far, before each answer")
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.title.set_fontsize(9)
+    return figure
 
 
 def loop(page: dict[str, Any]) -> Any:
@@ -169,7 +194,7 @@ def _plot(width: float, height: float) -> tuple[Any, Any]:
     return figure, axes
 
 
-FIGURES = {one.__name__: one for one in (loop, query, trace, better, inside, places)}
+FIGURES = {one.__name__: one for one in (home, loop, query, trace, better, inside, places)}
 
 
 def main(folder: Path) -> None:
