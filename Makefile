@@ -6,7 +6,7 @@ PYTHON ?= python3
 SEED ?= $(shell date +%s)
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache
 
-.PHONY: demo test lint types layers tests bounds deep bench paper package fuzz clean
+.PHONY: demo test lint types layers tests bounds deep bench docs paper package fuzz clean
 
 demo: $(VENV)/user
 	$(BIN)/perceptrank reproduce --out report $(if $(DATA),--data $(DATA))
@@ -58,10 +58,14 @@ bench: $(VENV)/dev
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/nonlinear.py teacher --sets shaped --queries 2000
 	$(BIN)/python benchmarks/history.py
 
-# docs/theory.md on paper; without a browser, or without the packages that it needs, it says so and is done.
-paper: $(VENV)/user
-	-@$(BIN)/python -m pip install --quiet --editable '.[docs]'
-	$(BIN)/python docs/print_theory.py dist/theory.pdf
+# The site, in site/: a warning is an error (but not with --quiet), and nothing is loaded from outside.
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: $(VENV)/docs
+	$(BIN)/mkdocs build --strict
+
+# docs/theory.md on paper; without a browser it says so and is done.
+paper: $(VENV)/docs
+	$(BIN)/python docs/tools/print_theory.py dist/theory.pdf
 
 # The wheel and the source, each installed into an environment of its own and used there.
 package:
@@ -86,10 +90,15 @@ $(VENV)/user: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[plot,theory]'
 	touch $@
 
+$(VENV)/docs: pyproject.toml
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
 $(VENV)/dev: pyproject.toml
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@ $(VENV)/user
+	touch $@ $(VENV)/user $(VENV)/docs
 
 clean:
-	rm -rf $(VENV) dist .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,6 +1,7 @@
 """Every page of the documentation: followed from top to bottom in a small shop; what it names and links to is there."""
 
 import re
+import runpy
 import shutil
 import tomllib
 
@@ -95,6 +96,11 @@ def test_the_rooms_are_drawn_as_they_are():
     for room, text in zip(rooms, re.split(r"^\w+/", drawing, flags=re.M)[1:], strict=True):
         for file in re.findall(r"[\w]+\.py|\w+/", text):
             assert (ROOT / "src" / "perceptrank" / room / file).exists(), (room, file)
+
+
+def test_the_drawing_of_the_rooms_is_the_script_s():
+    drawn = runpy.run_path(str(ROOT / "docs" / "figures" / "draw_rooms.py"))["draw"]()
+    assert drawn == (ROOT / "docs" / "figures" / "rooms.svg").read_text(encoding="utf-8")
 
 
 def test_commands_that_are_named_exist():

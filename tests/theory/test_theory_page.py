@@ -12,6 +12,7 @@ from support.inequalities import inequalities
 from support.pages import PAGES, ROOT
 
 THEORY = PAGES["docs/theory.md"]
+TOOLS = ROOT / "docs" / "tools"
 
 
 def test_displayed_inequalities_name_their_tests():
@@ -41,11 +42,12 @@ def test_the_table_of_the_search_has_every_inequality():
 
 
 def print_theory(path, blocked="", **variables):
-    """Run docs/print_theory.py, as if a package were not installed."""
+    """Run docs/tools/print_theory.py, as if a package were not installed."""
     code = "import runpy, sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split())); del sys.argv[0]; "
     code += "runpy.run_path(sys.argv[0], run_name='__main__')"
-    words = [sys.executable, "-c", code, blocked, str(ROOT / "docs" / "print_theory.py"), str(path)]
-    return subprocess.run(words, env=os.environ | variables, capture_output=True, text=True, check=True).stdout
+    words = [sys.executable, "-c", code, blocked, str(TOOLS / "print_theory.py"), str(path)]
+    variables = os.environ | {"PYTHONPATH": str(TOOLS)} | variables
+    return subprocess.run(words, env=variables, capture_output=True, text=True, check=True).stdout
 
 
 def test_without_its_packages_nothing_is_printed(tmp_path):
@@ -66,7 +68,7 @@ def test_printed_formulas_are_whole():
     """Every formula becomes one, and what is put into them for looks leaves each element the children that it needs."""
     for package in ("latex2mathml", "markdown_it"):
         pytest.importorskip(package)
-    page = runpy.run_path(str(ROOT / "docs" / "print_theory.py"))["page_of"](THEORY, "font.ttf")
+    page = runpy.run_path(str(TOOLS / "print_theory.py"))["page_of"](THEORY, "font.ttf")
     formulas = re.findall(r"<math.*?</math>", page, re.S)
     assert len(formulas) == len(re.findall(r"\$`|```math", THEORY))
     needed = {"msub": 2, "msup": 2, "mfrac": 2, "munder": 2, "mover": 2, "msubsup": 3, "munderover": 3}

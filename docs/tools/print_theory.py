@@ -1,4 +1,4 @@
-"""Print docs/theory.md: `python docs/print_theory.py FILE.pdf`, from the same source, with its formulas as MathML.
+"""Print docs/theory.md: `python docs/tools/print_theory.py FILE.pdf`, from the same source, formulas as MathML.
 
 Needs the packages of the extra `docs` and a Chromium or Chrome, by its path in CHROMIUM or by one of its usual names;
 without them it says what is missing and ends with exit code 0, as there is nothing wrong then with the page. A formula
@@ -14,9 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-FOLDER = Path(__file__).parent
+from formulas import set_aside
+
+FOLDER = Path(__file__).parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-SPACE = '<mspace width="0.17em"/>'
 STYLE = """
 @font-face { font-family: "Formulas"; src: url("FONT"); }
 @page { size: A4; margin: 20mm 17mm 18mm; }
@@ -37,34 +38,11 @@ img { width: 120mm; display: block; margin: 4pt auto; }
 
 
 def page_of(text: str, font: str) -> str:
-    """Return the page as HTML: formulas are taken out, converted, and put back behind the Markdown."""
-    from latex2mathml.converter import convert
+    """Return the page as HTML."""
     from markdown_it import MarkdownIt
 
-    formulas: list[str] = []
-
-    def kept(found: re.Match[str], display: str) -> str:
-        # The converter does not know braces of a given size: those stretch by themselves.
-        source = re.sub(r"\\[bB]ig[lr]\\([lr]brace)", r"\\\1", found[1].strip())
-        formula = re.sub(r"<mi>(&#x0007[BD];)</mi>", r"<mo>\1</mo>", convert(source, display=display))
-        if re.search(r"\\[A-Za-z{}]|merror", formula):  # a command that it did not know
-            raise ValueError(f"a formula cannot be converted: {found[1]}")
-        # Bars as high as their text, no space around a stroke, and a little around the names of functions.
-        formula = re.sub(
-            r"<mo[^>]*>(&#x02225;|&#x02016;)</mo>", r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', formula
-        )
-        formula = re.sub(r"<mo[^>]*>(/|&#x0002F;)</mo>", r'<mo lspace="0" rspace="0">\1</mo>', formula)
-        formula = re.sub(r"(?<!<msub>)<mi>(ln|log|tanh|det)</mi>(?=<m[inr])", r"<mi>\1</mi>" + SPACE, formula)
-        formula = re.sub(r"(</m[ins]u?b?>)(?=<mi>(?:ln|log|tanh|det)</mi>)", r"\1" + SPACE, formula)
-        formulas.append(f'<div class="display">{formula}</div>' if display == "block" else formula)
-        return f"FORMULA{len(formulas) - 1}END"
-
-    text = re.sub(r"```math\n(.*?)```", lambda found: kept(found, "block"), text, flags=re.DOTALL)
-    text = re.sub(r"\$`(.*?)`\$", lambda found: kept(found, "inline"), text, flags=re.DOTALL)
-    parser = MarkdownIt("commonmark").enable("table")
-    body = parser.render(text)
-    body = re.sub(r"<p>FORMULA(\d+)END</p>", r"FORMULA\1END", body)
-    body = re.sub(r"FORMULA(\d+)END", lambda found: formulas[int(found[1])], body)
+    plain, put_back = set_aside(text)
+    body = put_back(MarkdownIt("commonmark").enable("table").render(plain))
     body = re.sub(r"<(h[1-6])>(.*?)</\1>", headed, body)
     title = html.escape(text.splitlines()[0].lstrip("# "))
     return (
