@@ -36,7 +36,7 @@ class Fading(StepWrapper):
     Parameters
     ----------
     learner : learner
-        Settings of the learner, one that takes sparse features (docs/learners/inputs.md); its `average` and `transforms`
+        Settings of the learner, one that takes sparse features (docs/learners.md); its `average` and `transforms`
         apply. Statistics of its transforms do not fade.
     half_life : float, positive
         Weight moved after which a step counts half; on noisy streams, about so many queries. Rankings depend on it.
