@@ -110,12 +110,16 @@ def main() -> None:
     kind, environment = sys.argv[1:]
     assert Path(pr.__file__).is_relative_to(environment), pr.__file__
     assert version("perceptrank") == pr.__version__
-    {"core": core, "extras": extras}[kind]()
     n_names, n_missing = import_everything()
-    assert kind == "core" or not n_missing, "a name needs what no extra installs"
-    print(
-        f"{n_names} public names, {n_missing} of them say which extra they need; learned, saved, loaded; commands run"
-    )
+    if kind == "core":
+        core()
+        print(
+            f"{n_names} public names, {n_missing} of them name the extra they need; learned, saved, loaded; commands run"
+        )
+    else:
+        assert not n_missing, "a name needs what no extra installs"
+        extras()
+        print("plots, margins, Parquet, zstd, tables, ONNX, SQL, scikit-learn, Dask and the service work")
 
 
 if __name__ == "__main__":
