@@ -113,9 +113,7 @@ def main() -> None:
     n_names, n_missing = import_everything()
     if kind == "core":
         core()
-        print(
-            f"{n_names} public names, {n_missing} of them name the extra they need; learned, saved, loaded; commands run"
-        )
+        print(f"{n_names} public names, {n_missing} name the extra they need; learned, saved, loaded; commands run")
     else:
         assert not n_missing, "a name needs what no extra installs"
         extras()
