@@ -153,7 +153,7 @@ def _shares(base: Floats, shards: Sequence[State], by: MixedBy) -> Floats:
     counts = np.ones(len(shards))
     if place is not None:
         counts = np.array([state.tally[place] - base[place] for state in shards])
-    whole = counts.sum()
+    whole = float(counts.sum())
     if not whole > 0:  # no updates, or queries of weight 0: all weights are what they were
         counts, whole = np.ones(len(shards)), float(len(shards))
     shares: Floats = counts / whole

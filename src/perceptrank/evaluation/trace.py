@@ -7,20 +7,19 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from perceptrank.evaluation.cards import RISING, Bar, CardCell, card
 from perceptrank.evaluation.changes import Change, ChangeDetector
 from perceptrank.evaluation.plots import draw_running_means, draw_window_means
-from perceptrank.io.atomic import replaced_file
+from perceptrank.evaluation.trace_file import read_arrays, write_arrays
 from perceptrank.io.errors import FileFormatError, FormatError
-from perceptrank.io.npy_file import read_vector
 from perceptrank.kernels.arrays import Floats
 from perceptrank.measures import Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.frames import make_frame
-from perceptrank.stream.validation import ParameterError, Setting, as_number, check_positive_whole
+from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole
 
 _MASSES = "masses"
 _WEIGHTS = "weights"
@@ -253,9 +252,8 @@ class Trace:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace to an .npz file, atomically; `Trace.load` reads it."""
         arrays: dict[str, Any] = {str(measure): values for measure, values in self._values.items()}
-        with replaced_file(path) as file:
-            arrays |= {_MASSES: self.masses} | ({} if self.weights is None else {_WEIGHTS: self.weights})
-            np.savez_compressed(file, **arrays)
+        arrays |= {_MASSES: self.masses} | ({} if self.weights is None else {_WEIGHTS: self.weights})
+        write_arrays(path, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, max_bytes: int | None = None) -> "Trace":
@@ -274,7 +272,7 @@ class Trace:
         Raises
         ------
         FormatError
-            If it is not a trace, is damaged, or is larger than `max_bytes`.
+            If it is not a trace, is damaged, of a newer version, or larger than `max_bytes`.
         OSError
             If the file cannot be read.
         """
@@ -283,7 +281,7 @@ class Trace:
         with open(path, "rb") as file:
             limit = max_bytes or max(_LEAST_LIMIT, _LIMIT_PER_BYTE * os.fstat(file.fileno()).st_size)
             try:
-                arrays = _read_arrays(path, file, limit)
+                arrays = read_arrays(path, file, limit)
                 masses, weights = arrays.pop(_MASSES), arrays.pop(_WEIGHTS, None)
                 values = {parse(name): array for name, array in arrays.items()}
             except FormatError:
@@ -385,21 +383,3 @@ def running_means(values: Floats, weights: Floats | None = None) -> Floats:
 
 def _last(values: Floats) -> float:
     return float(values[-1]) if len(values) else float("nan")
-
-
-def _read_arrays(path: str | os.PathLike[str], file: IO[bytes], max_bytes: int) -> dict[str, Floats]:
-    """Read the float64 vectors of an .npz file, whose entries tell their sizes before they are decompressed."""
-    with zipfile.ZipFile(file) as archive:
-        entries = archive.infolist()
-        n_bytes = sum(entry.file_size for entry in entries)
-        if n_bytes > max_bytes:
-            problem = f" takes {n_bytes} bytes in memory, more than the limit of {max_bytes}; if you trust it, "
-            raise FileFormatError(path, problem, Setting("max_bytes", n_bytes), " reads it")
-        arrays = {}
-        for entry in entries:
-            if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise ValueError("it is encrypted, or compressed in another way than traces are")
-            with archive.open(entry) as packed:
-                arrays[entry.filename.removesuffix(".npy")] = read_vector(packed, entry.file_size)
-                packed.read(1)  # at its end, the checksum is compared
-        return arrays

@@ -302,4 +302,4 @@ def restore(path: str | Path, document: dict[str, Any]) -> Learner:
         problem = " is damaged: " + (f"{error} is missing" if isinstance(error, KeyError) else str(error))
     # Not in the handlers: who sends errors between processes (Dask does) sends what they came from as well, and the
     # frames of too deep a recursion cannot be sent.
-    raise FileFormatError(path, problem)
+    raise FileFormatError(path, problem + model_file.newer_writer(document))

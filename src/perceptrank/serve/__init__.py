@@ -1,8 +1,10 @@
 """The protocol as a service: rank, log the answer, acknowledge it, learn from it; nothing acknowledged is lost."""
 
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+_getattr, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "client": ["Client"],
@@ -13,3 +15,12 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "verification": ["Verification", "verify"],
     },
 )
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _getattr(name)
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("perceptrank"):
+            raise
+        raise ImportError(f"perceptrank.serve.{name} needs {error.name}: pip install 'perceptrank[serve]'") from None

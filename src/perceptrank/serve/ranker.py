@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.io.model_file import model_text
+from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner, one_query
 from perceptrank.learners.linear_ranker import LinearRanker
 from perceptrank.learners.listwise import ListwisePerceptron
+from perceptrank.learners.registry import restore
 from perceptrank.serve.documents import Arranged, Document, arrange, graded
 from perceptrank.serve.errors import (
     DamagedLogError,
@@ -217,8 +218,11 @@ class Ranker(Shadowed):
         """Return the text of the model that the log began with, and whether it stays as it is."""
         first = next(self._log.rows(), None)
         entry = None if first is None else decode(first.record)
-        text = entry.document.decode() if isinstance(entry, ModelEntry | FixedEntry) else ""
-        return text, isinstance(entry, FixedEntry)
+        if not isinstance(entry, ModelEntry | FixedEntry):
+            return "", False
+        # Not its text in the log: another version of perceptrank may have written that.
+        model = restore(str(self._log.path), parse_model(str(self._log.path), entry.document))
+        return _text(model), isinstance(entry, FixedEntry)
 
     # Ranking
 
