@@ -1,5 +1,7 @@
 """Public data sets: find, read and check their files."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

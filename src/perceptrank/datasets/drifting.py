@@ -1,5 +1,7 @@
 """Simulated streams whose target moves."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Contributions of features to the scores of a query's documents, to the last bit."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -195,6 +197,8 @@ def contributions_of(terms: Terms, query: QueryStream) -> Contributions:
 def _rounding(score: float, values: list[float]) -> list[float]:
     """Return numbers with which values add up to a score exactly: one, unless the score has lost almost all digits.
 
+    Examples
+    --------
     >>> _rounding(0.3, [0.1, 0.2])
     [-2.7755575615628914e-17]
     >>> _rounding(0.0, [1e16, -1e16, 1.0, 1e-20])

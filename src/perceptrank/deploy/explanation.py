@@ -1,5 +1,7 @@
 """Explanations of models: weights in words and in raw units, importance, changes and contributions."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -288,6 +290,8 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
     -------
     Explanation
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.QueryStream.from_arrays(
     ...     [[1.0, 9.0], [3.0, 5.0]], [0, 1], feature_names=["title", "price"]

@@ -1,5 +1,7 @@
 """Exporting models, by the name of a target."""
 
+from __future__ import annotations
+
 import importlib
 from typing import Any
 
@@ -26,6 +28,8 @@ _TARGETS = {
 def targets() -> list[str]:
     """Return the names of all targets.
 
+    Examples
+    --------
     >>> "python" in targets()
     True
     """
@@ -51,6 +55,8 @@ def export(model: Any, target: str, **options: Any) -> Export:
     -------
     Export
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> ranker = pr.ListwisePerceptron(transforms=None)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [1, 0])

@@ -1,5 +1,7 @@
 """Folding transforms into weights of raw features."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -139,6 +141,8 @@ def fold(model: Any) -> Folded:
     ValueError
         If the model is not a linear function of raw features; the message says why, and the way out.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> ranker = pr.ListwisePerceptron(transforms="running")
     >>> ranker.learn_one([[0.0, 10.0], [4.0, 10.0], [8.0, 13.0]], [0, 1, 2])

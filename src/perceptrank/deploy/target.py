@@ -1,5 +1,7 @@
 """The interface of targets: what a model can be exported to."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Compare learners on a cluster: each learns the whole stream on one worker, as it would alone."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
@@ -107,6 +109,8 @@ def compare(
     TimeoutError
         If no learner was done for `timeout` seconds.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.separable(200).stream
     >>> result = compare([pr.ListwisePerceptron(), pr.SlamPerceptron()], stream)

@@ -1,5 +1,7 @@
 """Learn shards on the workers of a Dask cluster."""
 
+from __future__ import annotations
+
 import queue
 import time
 import traceback
@@ -137,7 +139,7 @@ class DaskExecutor:
                 with suppress(Exception):  # without a scheduler, there is nothing to cancel
                     self.client.cancel(list(pending.values()), force=True)
 
-    def _next(self, done: "queue.Queue[Any]", late: Callable[[], TimeoutError]) -> Any:
+    def _next(self, done: queue.Queue[Any], late: Callable[[], TimeoutError]) -> Any:
         """Return the next future that is done; raise if that takes too long, or nobody is there who could do it."""
         start = time.monotonic()
         without_workers, warned = start, False

@@ -1,5 +1,7 @@
 """Engines that learn shards: their interface, and the one that is this process."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -55,7 +57,7 @@ class Task:
     holds: bool
     traces: bool = True
 
-    def run(self, shard: Shard) -> "Outcome":
+    def run(self, shard: Shard) -> Outcome:
         """Learn a shard from the common state, which stays as it is."""
         ranker = deepcopy(self.ranker)
         if self.holds:
@@ -92,6 +94,8 @@ class Executor(Protocol):
 class InProcess:
     """Learn shards one after the other in this process: the definition of what every engine must give.
 
+    Examples
+    --------
     >>> InProcess()
     InProcess()
     """

@@ -1,5 +1,7 @@
 """Iterative parameter mixing: shards learn side by side, their weights are mixed, and all go on from the mixture."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple
@@ -123,6 +125,8 @@ def learn(
     TimeoutError
         If no shard was finished for `timeout` seconds.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.separable(200, n_features=5, seed=0).stream
     >>> ranker, traces = learn(pr.ListwisePerceptron(), [stream[:100], stream[100:]], epochs=3)

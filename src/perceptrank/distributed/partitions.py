@@ -1,5 +1,7 @@
 """Scores, places and measures of Dask DataFrames, partition by partition and lazily."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 

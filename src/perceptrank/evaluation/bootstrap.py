@@ -208,6 +208,8 @@ def draw_sums(values: Floats, weights: Floats, size: int, seed: int, first: int,
 def _poisson_limit(count: int, error_rate: float) -> float:
     """Return the mean of a Poisson variable that is at most `count` with the given probability.
 
+    Examples
+    --------
     >>> round(_poisson_limit(0, 0.05), 4), round(_poisson_limit(2, 0.05), 4)
     (2.9957, 6.2958)
     """

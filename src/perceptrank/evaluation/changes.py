@@ -13,6 +13,8 @@ largest power of two that divides s, so that about 4 log2(n) of them are alive. 
 largest, only makes the test more careful.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -152,9 +154,13 @@ class ChangeDetector:
     tolerance : float
         A rise of the mean loss that is none, at least 0 and less than 1.
 
-    References: I. Waudby-Smith and A. Ramdas, "Estimating Means of Bounded Random Variables by Betting"; J. Shin,
-    A. Ramdas and A. Rinaldo, "E-detectors: a Nonparametric Framework for Sequential Change Detection".
+    References
+    ----------
+    - I. Waudby-Smith and A. Ramdas, "Estimating Means of Bounded Random Variables by Betting".
+    - J. Shin, A. Ramdas and A. Rinaldo, "E-detectors: a Nonparametric Framework for Sequential Change Detection".
 
+    Examples
+    --------
     >>> import numpy as np
     >>> losses = np.random.default_rng(0).beta([2] * 1000 + [4] * 1000, 4)
     >>> detector = ChangeDetector()
@@ -227,7 +233,7 @@ class ChangeDetector:
         }
 
     @classmethod
-    def from_document(cls, document: dict[str, Any]) -> "ChangeDetector":
+    def from_document(cls, document: dict[str, Any]) -> ChangeDetector:
         """Restore what `as_document` converted; raise if it is inconsistent."""
         detector = cls(document["false_alarms"], tolerance=document["tolerance"])
         detector._origin = whole_number("origin", document["origin"])

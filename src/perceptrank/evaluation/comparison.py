@@ -1,5 +1,7 @@
 """Compare learners on one stream, in one pass over the data, with significance of the differences."""
 
+from __future__ import annotations
+
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping

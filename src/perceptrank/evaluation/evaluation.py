@@ -1,5 +1,7 @@
 """Several rankers on the same held-out queries, and whether one may replace the first."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property

@@ -1,5 +1,7 @@
 """Results of learners over several orders: means, spread, and which differences are significant."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -75,7 +77,7 @@ class Measured:
     weights: Floats | None
 
     @classmethod
-    def of(cls, traces: Mapping[str, Sequence[Trace]], measures: Sequence[Measure]) -> "Measured":
+    def of(cls, traces: Mapping[str, Sequence[Trace]], measures: Sequence[Measure]) -> Measured:
         """Put traces of one set of queries together, by learner and order."""
         values = {
             one: np.array([[trace.values(one) for trace in several] for several in traces.values()]) for one in measures
@@ -441,6 +443,8 @@ def _half_widths(critical: float, errors: Floats, per_order: Floats) -> Floats:
 def _letter(place: int) -> str:
     """Return a, b, …, z, aa, ab and so on.
 
+    Examples
+    --------
     >>> _letter(0), _letter(25), _letter(26)
     ('a', 'z', 'aa')
     """

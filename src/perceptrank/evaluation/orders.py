@@ -1,5 +1,7 @@
 """Compare learners over several orders of one stream, with held-out queries: one pass for each order."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy

@@ -36,6 +36,8 @@ class RunningDifference:
     for_second, for_first : tuple of float
         Logarithms of the capital that each bet on either ranker has made of 1.
 
+    Examples
+    --------
     >>> found = RunningDifference()
     >>> for _ in range(100):
     ...     found = found.after(0.5, 0.75)

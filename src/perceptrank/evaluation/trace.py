@@ -1,5 +1,7 @@
 """Traces: the measures of a learner, round by round."""
 
+from __future__ import annotations
+
 import errno
 import os
 import struct
@@ -61,7 +63,7 @@ class Trace:
     def __len__(self) -> int:
         return len(self.masses)
 
-    def __getitem__(self, rounds: slice) -> "Trace":
+    def __getitem__(self, rounds: slice) -> Trace:
         """Select rounds."""
         values = {measure: values[rounds] for measure, values in self._values.items()}
         return Trace(values, self.masses[rounds], None if self.weights is None else self.weights[rounds])
@@ -172,6 +174,8 @@ class Trace:
         float
             At most 1; NaN if the measure left out all queries.
 
+        Examples
+        --------
         >>> from perceptrank import separable, ListwisePerceptron
         >>> trace = ListwisePerceptron().learn(separable(2000, seed=1).stream)
         >>> round(1 - trace.mean("ndcg"), 4), round(trace.risk_bound(0.95), 4)
@@ -258,7 +262,7 @@ class Trace:
             np.savez_compressed(file, **arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, max_bytes: int | None = None) -> "Trace":
+    def load(cls, path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Trace:
         """Read a trace written by `save`.
 
         Parameters
@@ -340,7 +344,7 @@ class Trace:
         return draw_running_means(path, curves, "running mean, before learning from each query", marks)
 
     @classmethod
-    def concatenate(cls, traces: Iterable["Trace"]) -> "Trace":
+    def concatenate(cls, traces: Iterable[Trace]) -> Trace:
         """Concatenate traces of consecutive rounds.
 
         Parameters

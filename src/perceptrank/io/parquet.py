@@ -4,6 +4,8 @@ Files have one row per document. The columns are `qid`, `relevance`, and either 
 lists, or two of lists with the columns and the values of the non-zeros. Written row groups never split a query.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal

@@ -1,5 +1,7 @@
 """Labels of queries: a column of tables or Parquet files that has one value for all documents of a query."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from typing import Any
 

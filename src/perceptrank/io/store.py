@@ -4,6 +4,8 @@ Queries are kept in segments of a few immutable .npy files. `manifest.json` list
 atomically after the files of a new segment are on disk, so an interrupted write leaves the store as it was.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +27,7 @@ from perceptrank.stream.validation import AdvisingExistsError, Setting, read_onl
 _ARRAYS = ("X", "relevance", "offsets", "qids", "comments", "docids", "weights")
 
 
-def open_store(path: PathLike, *, comments: bool = False) -> "Store":
+def open_store(path: PathLike, *, comments: bool = False) -> Store:
     """Open a store; its arrays are memory-mapped.
 
     Parameters
@@ -55,7 +57,7 @@ def write_store(
     *,
     overwrite: bool = False,
     progress: Callable[[int], object] | None = None,
-) -> "Store":
+) -> Store:
     """Write a stream as a store with one segment, and open it.
 
     Parameters

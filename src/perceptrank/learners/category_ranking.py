@@ -1,5 +1,7 @@
 """Crammer and Singer's category ranking."""
 
+from __future__ import annotations
+
 import math
 
 from perceptrank.kernels.arrays import Floats
@@ -8,7 +10,7 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_choice, check_positive
@@ -113,8 +115,12 @@ class CategoryRanking(CompiledLearner):
         Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
         everything that is made of them.
 
-    Reference: K. Crammer and Y. Singer, "A New Family of Online Algorithms for Category Ranking".
+    References
+    ----------
+    K. Crammer and Y. Singer, "A New Family of Online Algorithms for Category Ranking".
 
+    Examples
+    --------
     >>> ranker = CategoryRanking()
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [1, 0, 0])
     True
@@ -140,9 +146,9 @@ class CategoryRanking(CompiledLearner):
         average: bool = False,
         transforms: TransformLike = None,
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.pairs = pairs
         self.measure = measure

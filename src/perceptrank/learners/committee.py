@@ -1,5 +1,7 @@
 """The committee perceptron."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 
@@ -134,9 +136,13 @@ class CommitteePerceptron(CompiledLearner):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: J. L. Elsas, V. R. Carvalho and J. G. Carbonell, "Fast Learning of Document Ranking Functions with the
-    Committee Perceptron".
+    References
+    ----------
+    J. L. Elsas, V. R. Carvalho and J. G. Carbonell, "Fast Learning of Document Ranking Functions with the Committee
+    Perceptron".
 
+    Examples
+    --------
     >>> ranker = CommitteePerceptron()
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [1, 0])
     True

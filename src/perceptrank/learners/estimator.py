@@ -1,5 +1,7 @@
 """scikit-learn's estimator protocol, without importing scikit-learn before it asks."""
 
+from __future__ import annotations
+
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable

@@ -1,5 +1,7 @@
 """Guarantees of a learner, before learning, and certificates after it."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Any, ClassVar
 

@@ -1,5 +1,7 @@
 """The interface of every linear learner."""
 
+from __future__ import annotations
+
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable

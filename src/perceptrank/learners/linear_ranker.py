@@ -1,5 +1,7 @@
 """Linear rankers: weights, the transforms before them, and scores."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +13,7 @@ from perceptrank.kernels.scoring import score_rows
 from perceptrank.learners.estimator import Estimator
 from perceptrank.learners.guarantees import Guaranteed
 from perceptrank.learners.sparse_rounds import score_by_table
-from perceptrank.learners.starting import Features, InitialWeights
+from perceptrank.learners.starting import FeatureNames, InitialWeights
 from perceptrank.learners.state import State
 from perceptrank.learners.tally import ROUNDS, UPDATES
 from perceptrank.stream.grouping import group_rows
@@ -42,9 +44,9 @@ class LinearRanker(Guaranteed, Estimator):
     average: bool = False
     transforms: TransformLike = None
     initial_weights: InitialWeights = None
-    positive: Features = None
-    negative: Features = None
-    zero: Features = None
+    positive: FeatureNames = None
+    negative: FeatureNames = None
+    zero: FeatureNames = None
 
     _state: State
 
@@ -290,6 +292,8 @@ class LinearRanker(Guaranteed, Estimator):
         longest : int
             Largest number of documents of a query.
 
+        Examples
+        --------
         >>> import perceptrank as pr
         >>> round(pr.ListwisePerceptron(transforms="auto").largest_norm(136, longest=120), 1)
         130.9

@@ -1,5 +1,7 @@
 """PRank with a margin on its thresholds."""
 
+from __future__ import annotations
+
 from perceptrank.learners.prank import PRank, PRankRule
 from perceptrank.stream.validation import check_not_negative
 from perceptrank.theory import theorems
@@ -31,10 +33,13 @@ class MarginPRank(PRank):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: margins in the ordinal setting are those of Ni et al. (2008), whom the paper of Chaudhuri and Tewari
-    cites as ni2008; a margin in a perceptron is Krauth and Mezard's. Rule and bound as stated here are proved in
-    docs/theory.md.
+    References
+    ----------
+    Margins in the ordinal setting are those of Ni et al. (2008), whom the paper of Chaudhuri and Tewari cites as
+    ni2008; a margin in a perceptron is Krauth and Mezard's. Rule and bound as stated here are proved in docs/theory.md.
 
+    Examples
+    --------
     >>> ranker = MarginPRank(1.0, n_grades=3)
     >>> ranker.learn_one([[1.0]], [2]), ranker.learn_one([[1.0]], [2])  # the score 2 is 3 above both, at -1
     (True, False)

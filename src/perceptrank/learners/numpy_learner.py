@@ -1,5 +1,7 @@
 """The base of learners whose rule is written in plain NumPy."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -44,6 +46,8 @@ class NumpyLearner(Learner):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
+    Examples
+    --------
     >>> class PassiveAggressive(NumpyLearner):
     ...     algorithm = "listwise-pa"
     ...     returns = "step"

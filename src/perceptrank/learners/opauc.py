@@ -1,5 +1,7 @@
 """OPAUC: one-pass optimisation of the area under the ROC curve."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats
@@ -98,8 +100,12 @@ class Opauc(CompiledLearner):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: W. Gao, R. Jin, S. Zhu and Z.-H. Zhou, "One-Pass AUC Optimization".
+    References
+    ----------
+    W. Gao, R. Jin, S. Zhu and Z.-H. Zhou, "One-Pass AUC Optimization".
 
+    Examples
+    --------
     >>> ranker = Opauc(learning_rate=0.5)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [1, 0])  # the second meets the mean of the first: +(x - c)
     True

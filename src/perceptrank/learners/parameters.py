@@ -1,5 +1,7 @@
 """Constructor arguments as parameters that can be read, set and checked."""
 
+from __future__ import annotations
+
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -23,7 +25,7 @@ def differ(one: Any, other: Any) -> bool:
 
 def _taking_other_names(construct: Callable[..., None]) -> Callable[..., None]:
     @wraps(construct)
-    def constructed(self: "Parameterized", *given: Any, **parameters: Any) -> None:
+    def constructed(self: Parameterized, *given: Any, **parameters: Any) -> None:
         construct(self, *given, **self._renamed(parameters))
 
     return constructed
@@ -35,7 +37,7 @@ class Parameter:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __set__(self, owner: "Parameterized", value: Any) -> None:
+    def __set__(self, owner: Parameterized, value: Any) -> None:
         if owner._is_finished():
             owner.set_params(**{self.name: value})
         else:

@@ -1,5 +1,7 @@
 """Algorithm 1: the classification perceptron."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -109,9 +111,12 @@ class Perceptron(CompiledLearner):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: F. Rosenblatt, "The Perceptron: A Probabilistic Model for Information Storage and Organization in the
-    Brain".
+    References
+    ----------
+    F. Rosenblatt, "The Perceptron: A Probabilistic Model for Information Storage and Organization in the Brain".
 
+    Examples
+    --------
     >>> classifier = Perceptron()
     >>> classifier.learn_one([1.0, 2.0], -1), classifier.learn_one([1.0, -2.0], 1)
     (True, False)

@@ -1,5 +1,7 @@
 """PRank."""
 
+from __future__ import annotations
+
 import math
 from typing import ClassVar
 
@@ -92,8 +94,12 @@ class PRank(CompiledLearner):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: K. Crammer and Y. Singer, "Pranking with Ranking".
+    References
+    ----------
+    K. Crammer and Y. Singer, "Pranking with Ranking".
 
+    Examples
+    --------
     >>> ranker = PRank(n_grades=3)
     >>> ranker.learn_one([[1.0, 2.0]], [2])  # the score 0 is not above either threshold: both move, twice x
     True

@@ -1,5 +1,7 @@
 """Predtron, for rankings."""
 
+from __future__ import annotations
+
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
@@ -7,7 +9,7 @@ from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
@@ -98,9 +100,13 @@ class Predtron(CompiledLearner):
         Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
         everything that is made of them.
 
-    Reference: P. Jain, N. Natarajan and A. Tewari, "Predtron: A Family of Online Algorithms for General Prediction
-    Problems"; the representation is ours.
+    References
+    ----------
+    P. Jain, N. Natarajan and A. Tewari, "Predtron: A Family of Online Algorithms for General Prediction Problems"; the
+    representation is ours.
 
+    Examples
+    --------
     >>> ranker = Predtron()
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [0, 2, 1])  # worst order: 0, 2, 1; ideal: 1, 2, 0
     True
@@ -125,9 +131,9 @@ class Predtron(CompiledLearner):
         average: bool = False,
         transforms: TransformLike = None,
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate

@@ -4,6 +4,8 @@ A learner of this package is found by standing in this folder. Other packages na
 ``perceptrank.learners``, under the name of the algorithm; a class from anywhere can be registered with `register`.
 """
 
+from __future__ import annotations
+
 import hashlib
 import importlib
 import importlib.metadata
@@ -66,6 +68,8 @@ def register(kind: Kind) -> Kind:
         It has an `algorithm` that no other learner has, in lower-case letters, digits and hyphens, and can be
         constructed without arguments (with nothing but a learner, if it wraps one).
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> @register
     ... class Centroid(pr.NumpyLearner):
@@ -235,6 +239,8 @@ def _all_kinds() -> dict[str, type[Learner]]:
 def algorithms() -> dict[str, type[Learner]]:
     """Return name and class of every learner that learns; each can be constructed without arguments.
 
+    Examples
+    --------
     >>> list(algorithms())  # doctest: +NORMALIZE_WHITESPACE
     ['buffered-pairwise', 'category-ranking', 'committee', 'kernel', 'listnet', 'listwise', 'margin-prank', 'minimax',
      'oap-bpm', 'opauc', 'perceptron', 'prank', 'predtron', 'ranknet', 'ridge', 'slam', 'solar-1', 'solar-2',
@@ -246,6 +252,8 @@ def algorithms() -> dict[str, type[Learner]]:
 def wrappers() -> dict[str, type[Learner]]:
     """Return name and class of everything that is put around one learner.
 
+    Examples
+    --------
     >>> list(wrappers())
     ['adagrad', 'bagging', 'fading', 'forgetting']
     """

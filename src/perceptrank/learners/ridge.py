@@ -1,5 +1,7 @@
 """Online ridge regression of grades, within queries."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 
@@ -167,9 +169,14 @@ class OnlineRidge(CompiledLearner):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    References: V. Vovk, "Competitive On-line Statistics"; K. S. Azoury and M. K. Warmuth, "Relative Loss Bounds for
-    On-Line Density Estimation with the Exponential Family of Distributions".
+    References
+    ----------
+    - V. Vovk, "Competitive On-line Statistics".
+    - K. S. Azoury and M. K. Warmuth, "Relative Loss Bounds for On-Line Density Estimation with the Exponential Family
+      of Distributions".
 
+    Examples
+    --------
     >>> ranker = OnlineRidge(penalty=2.0)
     >>> ranker.learn_one([[3.0, 7.0], [1.0, 7.0]], [1, 0])  # z = +-1, y = +-1/2, the unit is 1: w = 1 / (2 + 2)
     True

@@ -1,5 +1,7 @@
 """Models as documents: plain values that model files hold."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self

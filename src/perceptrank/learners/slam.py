@@ -1,11 +1,13 @@
 """Algorithm 2: the SLAM perceptron."""
 
+from __future__ import annotations
+
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, margin_now, open_query
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
@@ -95,8 +97,12 @@ class SlamPerceptron(CompiledLearner):
         Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
         everything that is made of them.
 
-    Reference: S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank".
+    References
+    ----------
+    S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank".
 
+    Examples
+    --------
     >>> ranker = SlamPerceptron(measure="ap", learning_rate=1.0)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [0, 1])
     True
@@ -122,9 +128,9 @@ class SlamPerceptron(CompiledLearner):
         average: bool = False,
         transforms: TransformLike = None,
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate

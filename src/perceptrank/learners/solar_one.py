@@ -1,5 +1,7 @@
 """SOLAR-I: passive-aggressive steps on pairs."""
 
+from __future__ import annotations
+
 import math
 
 from perceptrank.kernels.compiled import compiled
@@ -64,8 +66,12 @@ class SolarI(CompiledLearner):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
+    References
+    ----------
+    J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
 
+    Examples
+    --------
     >>> ranker = SolarI(limit=1.0)
     >>> ranker.learn_one([[2.0, 0.0], [0.0, 0.0]], [1, 0])  # loss 1, squared length 4
     True

@@ -1,5 +1,7 @@
 """SOLAR-II: second-order steps on pairs."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -98,8 +100,12 @@ class SolarII(CompiledLearner):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
+    References
+    ----------
+    J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
 
+    Examples
+    --------
     >>> ranker = SolarII(regularization=1.0)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 0.0]], [1, 0])  # loss 1, b = 1/2
     True

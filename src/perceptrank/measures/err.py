@@ -1,5 +1,7 @@
 """Expected reciprocal rank."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -13,6 +13,8 @@ Two policies belong to every measure. ``ties`` orders documents of equal score: 
 ``empty`` is the value of a query without a relevant document: none (``skip``), ``one`` or ``zero``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeAlias
@@ -95,6 +97,8 @@ class Measure:
     def __call__(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> float:
         """Return the measure of one query; NaN if it has no relevant document and `empty` is "skip".
 
+        Examples
+        --------
         >>> from perceptrank import NDCG
         >>> NDCG()([3, 2, 1], [0, 1, 0])  # 1 / log2(3)
         0.6309297535714575

@@ -1,5 +1,7 @@
 """Normalised discounted cumulative gain."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """Parsing of measure names, and the conventions of other tools."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
@@ -34,6 +36,8 @@ def parse(name: MeasureLike) -> Measure:
         A name such as "ndcg@10", "ap" or "ndcg@5:gain=linear,ties=expected"; with the name of another tool in front,
         "trec_eval:ndcg@10", by the conventions of that tool, as `preset` has them. A Measure is returned unchanged.
 
+    Examples
+    --------
     >>> parse("ndcg@10")
     NDCG(k=10)
     >>> str(parse("ndcg@5:gain=linear"))
@@ -139,6 +143,8 @@ def preset(tool: str, name: MeasureLike) -> Measure:
     name : str or Measure
         The measure; options that the tool has no convention for are kept.
 
+    Examples
+    --------
     >>> preset("scikit-learn", "ndcg@10")
     NDCG(k=10, ties='expected', empty='zero', gain='linear')
     """

@@ -2,14 +2,4 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "client": ["Client"],
-        "errors": ["ServiceError"],
-        "ranker": ["Ranker"],
-        "service": ["Service"],
-        "settings": ["Settings"],
-        "verification": ["Verification", "verify"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,5 +1,7 @@
 """Errors of the service: the same classes in the engine, in HTTP responses and in the client."""
 
+from __future__ import annotations
+
 from typing import Any, ClassVar, Self
 
 

@@ -1,5 +1,7 @@
 """A ranker that learns while it ranks: log first, acknowledge, then learn; no answer that was acknowledged is lost."""
 
+from __future__ import annotations
+
 import sqlite3
 import threading
 import time
@@ -278,7 +280,7 @@ class Ranker(Shadowed):
         weight: float = 1.0,
         omit: bool = False,
         together: list[Answer] | None = None,
-    ) -> "Future[Acknowledgement]":
+    ) -> Future[Acknowledgement]:
         """Take the answer to a ranking.
 
         Parameters
@@ -308,7 +310,7 @@ class Ranker(Shadowed):
         weight: float = 1.0,
         omit: bool = False,
         together: list[Answer] | None = None,
-    ) -> "Future[Acknowledgement]":
+    ) -> Future[Acknowledgement]:
         """Take a query with its answer."""
         arranged = documents.arranged if isinstance(documents, Scanned) else arrange(documents, self.current)
         return self._submitted(self._answer(arranged, grades, event_id, None, weight, omit), together)
@@ -323,7 +325,7 @@ class Ranker(Shadowed):
         for one in answers:
             one.future.set_exception(_stopping())
 
-    def _submitted(self, answer: Answer, together: list[Answer] | None) -> "Future[Acknowledgement]":
+    def _submitted(self, answer: Answer, together: list[Answer] | None) -> Future[Acknowledgement]:
         if together is None:
             self._put(answer)
         else:
@@ -353,7 +355,7 @@ class Ranker(Shadowed):
             )
         return Answer(entry, arranged.names, started())
 
-    def _put(self, item: "Answer | ModelRequest | ShadowRequest | Mark") -> None:
+    def _put(self, item: Answer | ModelRequest | ShadowRequest | Mark) -> None:
         with self._lock:
             if self._is_closed:
                 raise _stopping()
@@ -366,11 +368,11 @@ class Ranker(Shadowed):
         """Return the versions that have a snapshot, newest first."""
         return self._snapshots.versions()
 
-    def roll_back(self, version: int) -> "Future[int]":
+    def roll_back(self, version: int) -> Future[int]:
         """Go on with the model of any earlier version; the future has the number of the version that this makes."""
         return self._request(version, f"rollback to version {version}")
 
-    def promote(self, model: Learner, reason: str = "promoted", *, fixed: bool = False) -> "Future[int]":
+    def promote(self, model: Learner, reason: str = "promoted", *, fixed: bool = False) -> Future[int]:
         """Go on with another model; the future has the number of the version that this makes.
 
         With `fixed` it stays as it is, as does one that cannot learn; it may then know fewer features than there are.
@@ -378,7 +380,7 @@ class Ranker(Shadowed):
         """
         return self._request(model, reason, fixed=fixed or not model.learns)
 
-    def _request(self, model: Learner | int, reason: str, *, fixed: bool = False) -> "Future[int]":
+    def _request(self, model: Learner | int, reason: str, *, fixed: bool = False) -> Future[int]:
         future: Future[int] = started()
         self._put(ModelRequest(model, reason, future, fixed))
         return future

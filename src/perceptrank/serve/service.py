@@ -1,5 +1,7 @@
 """Several named rankers in one process, each with a folder of its own."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Limits and intervals of the service."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, fields
 
 from perceptrank.stream.validation import ParameterError

@@ -1,5 +1,7 @@
 """The challengers of a ranker: adding, removing, comparing and promoting them, by entries of its log."""
 
+from __future__ import annotations
+
 import math
 import time
 from abc import abstractmethod
@@ -27,7 +29,7 @@ class ShadowRequest:
     """A request for an entry about challengers, which is made once everything before it is learned."""
 
     make: Callable[[Current], Entry]
-    future: "Future[int]"
+    future: Future[int]
 
 
 class Shadowed:
@@ -50,7 +52,7 @@ class Shadowed:
     def model_of(self, version: int) -> Learner:
         """Return the model of any version; in the log's thread."""
 
-    def add_challenger(self, name: str, model: Learner | int, measure: str = "ndcg@10") -> "Future[int]":
+    def add_challenger(self, name: str, model: Learner | int, measure: str = "ndcg@10") -> Future[int]:
         """Let a model learn silently, under a name; the future has the number of the entry.
 
         Parameters
@@ -85,7 +87,7 @@ class Shadowed:
 
         return self._ask_for(make)
 
-    def remove_challenger(self, name: str) -> "Future[int]":
+    def remove_challenger(self, name: str) -> Future[int]:
         """Let a challenger go; the future has the number of the entry."""
 
         def make(current: Current) -> Entry:
@@ -94,7 +96,7 @@ class Shadowed:
 
         return self._ask_for(make)
 
-    def promote_challenger(self, name: str) -> "Future[int]":
+    def promote_challenger(self, name: str) -> Future[int]:
         """Let a challenger rank from now on; the future has the number of the version that this makes."""
 
         def make(current: Current) -> Entry:
@@ -103,7 +105,7 @@ class Shadowed:
 
         return self._ask_for(make)
 
-    def _ask_for(self, make: Callable[[Current], Entry]) -> "Future[int]":
+    def _ask_for(self, make: Callable[[Current], Entry]) -> Future[int]:
         future: Future[int] = started()
         self._put(ShadowRequest(make, future))
         return future

@@ -1,5 +1,7 @@
 """Checking a folder: every link, every entry, and every snapshot against a replay of the log."""
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 Whatever takes a `QueryStream` also takes an iterable of them, so data larger than memory needs no second code path.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 

@@ -3,6 +3,8 @@
 Input is validated once, when a stream is constructed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, overload
@@ -62,7 +64,7 @@ class Query(_JudgedDocuments):
 
     def __new__(
         cls, X: AnyFeatures, relevance: Floats, qid: Hashable, docids: Texts | None = None, weight: float = 1.0
-    ) -> "Query":
+    ) -> Query:
         """Hold the arrays of a query."""
         query = super().__new__(cls, X, relevance, qid)
         query.docids, query.weight = docids, weight
@@ -200,7 +202,7 @@ class QueryStream:
         comments: npt.NDArray[Any] | None = None,
         docids: Texts | None = None,
         weights: Floats | None = None,
-    ) -> "QueryStream":
+    ) -> QueryStream:
         """Construct a stream from validated arrays."""
         stream = cls.__new__(cls)
         stream._set(X, relevance, offsets, qids, feature_names, comments, docids, weights)
@@ -219,7 +221,7 @@ class QueryStream:
         docids: Sequence[str] | npt.NDArray[Any] | None = None,
         weights: npt.ArrayLike | None = None,
         missing: Literal["error", "keep", "zero"] = "error",
-    ) -> "QueryStream":
+    ) -> QueryStream:
         """Build a stream from arrays with one row per document.
 
         Parameters
@@ -302,7 +304,7 @@ class QueryStream:
         relevance: str = "relevance",
         features: Sequence[str] | None = None,
         missing: Literal["error", "keep", "zero"] = "error",
-    ) -> "QueryStream":
+    ) -> QueryStream:
         """Build a stream from a pandas or polars data frame with one row per document.
 
         Columns called ``docid`` and ``query_weight`` become the documents' ids and the queries' weights, a column of
@@ -374,7 +376,7 @@ class QueryStream:
         return make_frame(columns, library)
 
     @classmethod
-    def concatenate(cls, streams: Iterable["QueryStream"]) -> "QueryStream":
+    def concatenate(cls, streams: Iterable[QueryStream]) -> QueryStream:
         """Concatenate streams with the same features.
 
         Parameters
@@ -448,8 +450,8 @@ class QueryStream:
     @overload
     def __getitem__(self, index: int) -> Query: ...
     @overload
-    def __getitem__(self, index: "slice | npt.ArrayLike") -> "QueryStream": ...
-    def __getitem__(self, index: Any) -> "Query | QueryStream":
+    def __getitem__(self, index: slice | npt.ArrayLike) -> QueryStream: ...
+    def __getitem__(self, index: Any) -> Query | QueryStream:
         """Select one query by its number, or several by a slice or an array of numbers or booleans.
 
         Contiguous slices are views; other selections are copies.
@@ -484,7 +486,7 @@ class QueryStream:
             raise TypeError(f"index must be an integer, a slice, or a list of integers or booleans, got {index!r}")
         return self._take(np.arange(self.n_queries)[chosen])
 
-    def _take(self, queries: Ints, rng: np.random.Generator | None = None) -> "QueryStream":
+    def _take(self, queries: Ints, rng: np.random.Generator | None = None) -> QueryStream:
         """Copy the given queries in the given order, with documents shuffled inside each query if `rng` is given."""
         sizes = np.diff(self.offsets)[queries]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -503,10 +505,10 @@ class QueryStream:
             None if self.weights is None else self.weights[queries],
         )
 
-    def __add__(self, other: "QueryStream") -> "QueryStream":
+    def __add__(self, other: QueryStream) -> QueryStream:
         return self.concatenate([self, other])
 
-    def blocks(self, max_bytes: int = BLOCK_BYTES) -> Iterator["QueryStream"]:
+    def blocks(self, max_bytes: int = BLOCK_BYTES) -> Iterator[QueryStream]:
         """Iterate over consecutive blocks of whole queries, as views.
 
         Parameters
@@ -529,7 +531,7 @@ class QueryStream:
             yield self[start:stop]
             start = stop
 
-    def shuffled(self, seed: int | np.random.Generator, *, documents: bool = False) -> "QueryStream":
+    def shuffled(self, seed: int | np.random.Generator, *, documents: bool = False) -> QueryStream:
         """Copy the stream with its queries in random order.
 
         Parameters
@@ -545,7 +547,7 @@ class QueryStream:
         rng = np.random.default_rng(seed)
         return self._take(rng.permutation(self.n_queries), rng if documents else None)
 
-    def split(self, *fractions: float, seed: int | np.random.Generator | None = None) -> list["QueryStream"]:
+    def split(self, *fractions: float, seed: int | np.random.Generator | None = None) -> list[QueryStream]:
         """Split the stream into consecutive parts.
 
         Parameters
@@ -584,17 +586,17 @@ class QueryStream:
             raise ValueError(f"a stream of {self.n_queries} queries is too short for fractions {fractions}: {sizes}")
         return parts
 
-    def to_dense(self) -> "QueryStream":
+    def to_dense(self) -> QueryStream:
         """Return the stream with dense features; raise `MemoryError` if they would not fit into memory."""
         return self if not self.is_sparse else self.with_features(dense(self.X))
 
-    def to_sparse(self) -> "QueryStream":
+    def to_sparse(self) -> QueryStream:
         """Return the stream with sparse features."""
         if isinstance(self.X, SparseFeatures):
             return self
         return self.with_features(SparseFeatures.from_dense(self.X))
 
-    def with_features(self, X: AnyFeatures, *, feature_names: Sequence[str] | None = None) -> "QueryStream":
+    def with_features(self, X: AnyFeatures, *, feature_names: Sequence[str] | None = None) -> QueryStream:
         """Replace the features, keeping the judgments.
 
         Parameters
@@ -621,7 +623,7 @@ class QueryStream:
             names = as_names(feature_names, X.shape[1])
         return self._replaced(X=X, feature_names=names)
 
-    def select(self, names: Sequence[str]) -> "QueryStream":
+    def select(self, names: Sequence[str]) -> QueryStream:
         """Select features by their names, in the order given.
 
         Parameters
@@ -657,7 +659,7 @@ class QueryStream:
         X = self.X.select(columns) if isinstance(self.X, SparseFeatures) else self.X[:, columns]
         return self._replaced(X=np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X, feature_names=chosen)
 
-    def with_weights(self, weights: npt.ArrayLike | None) -> "QueryStream":
+    def with_weights(self, weights: npt.ArrayLike | None) -> QueryStream:
         """Replace the weights of the queries.
 
         Parameters
@@ -682,7 +684,7 @@ class QueryStream:
         """
         return self._replaced(weights=as_query_weights(weights, self.offsets, self.qids))
 
-    def _replaced(self, **arrays: Any) -> "QueryStream":
+    def _replaced(self, **arrays: Any) -> QueryStream:
         """Copy the stream with other arrays, which fit."""
         kept = (
             self.X,

@@ -1,5 +1,7 @@
 """Features of which most are zero, by their non-zeros."""
 
+from __future__ import annotations
+
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -35,6 +37,8 @@ class SparseFeatures:
     TypeError, ValueError
         If the arrays do not fit together; the message names the row and what is wrong with it.
 
+    Examples
+    --------
     >>> rows = SparseFeatures([5.0, 7.0, 1.0], [0, 4, 2], [0, 2, 3], 6)
     >>> rows
     SparseFeatures(2 rows, 6 columns, 3 non-zeros)
@@ -83,14 +87,14 @@ class SparseFeatures:
         return SparseFeatures, (whole.values, whole.indices, whole.starts, self.n_features)
 
     @classmethod
-    def _trusted(cls, values: Features, indices: Columns, starts: Ints, n_features: int) -> "SparseFeatures":
+    def _trusted(cls, values: Features, indices: Columns, starts: Ints, n_features: int) -> SparseFeatures:
         """Construct from arrays that fit together; starts need not begin at 0."""
         rows = cls.__new__(cls)
         rows._set(values, indices, starts, n_features)
         return rows
 
     @classmethod
-    def from_scipy(cls, X: Any) -> "SparseFeatures":
+    def from_scipy(cls, X: Any) -> SparseFeatures:
         """Convert a SciPy sparse matrix or array of any format.
 
         Entries at the same place are added, as SciPy does, unless they are in a CSR row: that is an error. Values of a
@@ -115,7 +119,7 @@ class SparseFeatures:
         return cls(values, indices, starts, rows.shape[1])
 
     @classmethod
-    def from_dense(cls, X: npt.ArrayLike) -> "SparseFeatures":
+    def from_dense(cls, X: npt.ArrayLike) -> SparseFeatures:
         """Convert a dense matrix; its zeros are left out."""
         matrix = np.asarray(X)
         if matrix.ndim != 2 or not 0 < matrix.shape[1] <= MOST_FEATURES:
@@ -127,7 +131,7 @@ class SparseFeatures:
         )
 
     @classmethod
-    def concatenate(cls, parts: "list[SparseFeatures]") -> "SparseFeatures":
+    def concatenate(cls, parts: list[SparseFeatures]) -> SparseFeatures:
         """Join rows of several one after the other; all must have the same number of columns."""
         if len(widths := {part.n_features for part in parts}) != 1:
             raise ValueError(f"parts must have the same number of columns, got {sorted(widths)}")
@@ -143,7 +147,7 @@ class SparseFeatures:
         )
 
     @classmethod
-    def beside(cls, parts: "list[SparseFeatures]") -> "SparseFeatures":
+    def beside(cls, parts: list[SparseFeatures]) -> SparseFeatures:
         """Join the columns of several side by side; all must have the same number of rows."""
         if (total := sum(part.n_features for part in parts)) > MOST_FEATURES:
             raise ValueError(f"n_features must be at most {MOST_FEATURES}, got {total}")
@@ -199,7 +203,7 @@ class SparseFeatures:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __getitem__(self, rows: "slice | Ints") -> "SparseFeatures":
+    def __getitem__(self, rows: slice | Ints) -> SparseFeatures:
         """Select rows: views for a slice without steps, else a copy."""
         if isinstance(rows, slice) and rows.step in (None, 1):
             start, stop, _ = rows.indices(len(self))
@@ -210,27 +214,27 @@ class SparseFeatures:
         places = np.arange(starts[-1]) - np.repeat(starts[:-1] - self.starts[:-1][numbers], sizes)
         return self._trusted(self.values[places], self.indices[places], starts, self.n_features)
 
-    def _rebased(self) -> "SparseFeatures":
+    def _rebased(self) -> SparseFeatures:
         """Return the same rows, of arrays that hold nothing else."""
         first, last = self.starts[0], self.starts[-1]
         if first == 0 and last == len(self.values):
             return self
         return self._trusted(self.values[first:last], self.indices[first:last], self.starts - first, self.n_features)
 
-    def with_values(self, values: npt.ArrayLike) -> "SparseFeatures":
+    def with_values(self, values: npt.ArrayLike) -> SparseFeatures:
         """Return other values at the same places, one for each non-zero."""
         whole, numbers = self._rebased(), _as_values(values)
         if len(numbers) != whole.n_nonzeros:
             raise ValueError(f"values must be one for each of {whole.n_nonzeros} non-zeros, got {len(numbers)}")
         return self._trusted(numbers, whole.indices, whole.starts, self.n_features)
 
-    def astype(self, dtype: npt.DTypeLike) -> "SparseFeatures":
+    def astype(self, dtype: npt.DTypeLike) -> SparseFeatures:
         """Return a copy with values of another dtype, float32 or float64."""
         if (kept := np.dtype(dtype)) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {kept}")
         return self.with_values(self._rebased().values.astype(kept))
 
-    def select(self, columns: npt.ArrayLike) -> "SparseFeatures":
+    def select(self, columns: npt.ArrayLike) -> SparseFeatures:
         """Return the same rows with the given columns, all different, in their order."""
         chosen = np.arange(self.n_features, dtype=np.int32)[np.asarray(columns)]
         place = np.full(self.n_features, -1, np.int32)
@@ -244,7 +248,7 @@ class SparseFeatures:
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(whole)))])
         return self._trusted(whole.values[kept][order], indices[order], starts, len(chosen))
 
-    def without_empty_columns(self) -> "SparseFeatures":
+    def without_empty_columns(self) -> SparseFeatures:
         """Return the same rows with only the columns that hold a value, in their order."""
         whole = self._rebased()
         columns, indices = np.unique(whole.indices, return_inverse=True)

@@ -1,5 +1,7 @@
 """Validate and convert user input to the arrays that kernels take."""
 
+from __future__ import annotations
+
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +31,8 @@ class Name(str):
 class Setting:
     """A parameter with the value that a message advises; without a value, any will do.
 
+    Examples
+    --------
     >>> str(Setting("overwrite", True)), str(Setting("clip"))
     ('overwrite=True', 'clip=…')
     """
@@ -79,6 +83,8 @@ class ParameterError(AdvisingValueError):
 
     `parameter` is its Python name, `rule` follows the name in the message, `value` is what was given.
 
+    Examples
+    --------
     >>> str(ParameterError("learning_rate", "must be a number > 0", -1.0))
     'learning_rate must be a number > 0, got -1.0'
     """

@@ -56,7 +56,7 @@ class Game(NamedTuple):
 
     trace: Trace
     stream: QueryStream
-    separator: Floats
+    separator: "Floats"
     margin: float
     lower_bound: float
 
@@ -73,6 +73,8 @@ def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
     version : {"sharp", "paper", "exact"}
         The first formula, the second or the third.
 
+    Examples
+    --------
     >>> n_rounds(1.0, 0.1), n_rounds(1.0, 0.1, "paper")
     (399, 99)
     """
@@ -113,6 +115,8 @@ def play(
     measure : str or Measure
         "ndcg" or "ap", with or without a cut-off; the loss is 1 minus this.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> game = play(pr.MinimaxPerceptron(), margin=0.5)
     >>> len(game.stream), round(game.lower_bound, 2), bool((1 - game.trace.values("ndcg") > 0.36).all())

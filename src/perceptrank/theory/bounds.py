@@ -6,6 +6,8 @@ these, `diameter` and `radius` distances and norms. Bounds on the loss in a meas
 none has more than m documents, `largest_share` times as much is lost.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -65,6 +67,8 @@ def perceptron(*, radius: float, margin: float | None = None, comparator: AnyCom
         Norm and cumulative surrogate of a fixed ranker; the surrogate is the hinge loss, summed over
         the rounds with a mistake.
 
+    Examples
+    --------
     >>> perceptron(radius=1, margin=0.5)
     4.0
     """
@@ -99,6 +103,8 @@ def slam_as_in_the_paper(
         Norm and cumulative surrogate of a fixed ranker; the surrogate is SLAM with margin 1, summed
         over all rounds.
 
+    Examples
+    --------
     >>> slam_as_in_the_paper(radius=1, n_documents=10, weight_ratio=2, margin=1)
     80.0
     """
@@ -136,6 +142,8 @@ def slam(
         Norm and cumulative surrogate of a fixed ranker; the surrogate is SLAM with margin 1, summed
         over the rounds with a loss.
 
+    Examples
+    --------
     >>> slam(diameter=2, learning_rate=0.5, margin=1), slam(diameter=2, learning_rate=0.125, margin=1)
     (4.0, 6.25)
     """
@@ -157,6 +165,8 @@ def minimax(*, radius: float, margin: float | None = None, comparator: AnyCompar
         Norm and cumulative surrogate of a fixed ranker; the surrogate is max-pair with margin 1,
         summed over the rounds with a mistake.
 
+    Examples
+    --------
     >>> minimax(radius=1, margin=1)
     4.0
     """
@@ -198,6 +208,8 @@ def listwise(
         Norm and cumulative surrogate of a fixed ranker; the surrogate, summed over the rounds with an
         update, is level-pair with margin 1 if violators are weighted by places, SLAM with margin 1 otherwise.
 
+    Examples
+    --------
     >>> listwise(diameter=2, relative_margin=0, margin=1)
     4.0
     >>> listwise(diameter=2, margin=1), listwise(diameter=2, violators="top", margin=1)
@@ -226,6 +238,8 @@ def largest_share(measure: MeasureLike, n_documents: int) -> float:
     n_documents : int
         m, the most documents of a query.
 
+    Examples
+    --------
     >>> largest_share("ap", 2), largest_share("ndcg", 3), largest_share("ndcg@10", 20)
     (0.5, 0.5, 1.0)
     """
@@ -249,6 +263,8 @@ def safe_averaging(mean_loss: float, current_loss: float, *, largest_weight: flo
     largest_weight : float, positive, optional
         Largest weight of a query, if not all are 1.
 
+    Examples
+    --------
     >>> safe_averaging(mean_loss=3691.0, current_loss=1.5)
     6.5
     """
@@ -297,6 +313,8 @@ def random_budget(
     comparator : (U, L), optional
         Norm of a function, and its cumulative surrogate over the rounds with an update.
 
+    Examples
+    --------
     >>> random_budget(diameter=1, n_units=16, relative_margin=0, margin=0.5)  # 8 / (1 - 8 / 32)
     10.666666666666666
     """
@@ -332,6 +350,8 @@ def forgetron(
     comparator : (U, L), optional
         Norm of a function, and its cumulative surrogate, max-pair with margin 1, over the rounds with an update.
 
+    Examples
+    --------
     >>> round(forgetron(diameter=1, n_units=500, margin=0.5), 2)
     7.76
     """
@@ -384,6 +404,8 @@ def parameter_mixing(
     comparator : Comparator or (norm, loss), optional
         Norm and cumulative surrogate of some fixed ranker, which counts shards by their weights too.
 
+    Examples
+    --------
     >>> parameter_mixing(diameter=2, learning_rate=1, surrogate_margin=0, margin=0.5)
     16.0
     """
@@ -410,6 +432,8 @@ def leader(*, n_learners: int, best_loss: float, largest_weight: float = 1.0) ->
     largest_weight : float, positive
         Largest weight of a query.
 
+    Examples
+    --------
     >>> leader(n_learners=3, best_loss=10.0)
     32.0
     """
@@ -438,6 +462,8 @@ def hedge(
     best_loss : float, not negative, optional
         L*, the smallest cumulative loss of a learner; with a fixed rate.
 
+    Examples
+    --------
     >>> round(hedge(n_learners=4, n_queries=1000), 2)
     53.07
     >>> round(hedge(n_learners=4, rate=1.0, best_loss=10.0), 2)  # (10 + ln 4) / (1 - 1/e)
@@ -473,6 +499,8 @@ def prank(*, n_grades: int, radius: float, margin: float, threshold_margin: floa
     threshold_margin : float, not negative
         The margin of `MarginPRank`, 0 for `PRank`.
 
+    Examples
+    --------
     >>> prank(n_grades=3, radius=1.0, margin=0.5), prank(n_grades=3, radius=1.0, margin=0.5, threshold_margin=4.5)
     (12.0, 16.0)
     """
@@ -516,6 +544,8 @@ def averaged_risk(
     comparator : Comparator or (U, L), optional
         Norm of a fixed ranker, and the expectation of its cumulative SLAM surrogate with margin 1, over T + 1 queries.
 
+    Examples
+    --------
     >>> averaged_risk(diameter=2, n_queries=1000, surrogate_margin=4.0, margin=0.5)  # rho = 1: 2 * 16 / 1000
     0.032
     """
@@ -548,6 +578,8 @@ def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: 
     n_doublings : int
         k, how often a unit was doubled, in sum over features.
 
+    Examples
+    --------
     >>> round(ridge(n_features=10, n_documents=5000, penalty=1000, largest_loss=4), 1)
     95.9
     """
@@ -579,6 +611,8 @@ def random_features(*, error: float, chance: float, n_documents: int, n_together
         the number of features, and for `Fastfood` the power of 2 from there on; the bound is then far from what is
         seen, as no use is made of what such directions gain.
 
+    Examples
+    --------
     >>> random_features(error=0.1, chance=0.01, n_documents=100)
     5524
     """
@@ -607,6 +641,8 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
     version : {"sharp", "paper"}
         Number of rounds, see `perceptrank.theory.n_rounds`.
 
+    Examples
+    --------
     >>> lower(radius=1, margin=0.5, measure="ap")
     7.5
     """

@@ -41,7 +41,7 @@ class BudgetGame(NamedTuple):
 
     trace: Trace
     stream: QueryStream
-    separator: Floats
+    separator: "Floats"
     margin: float
     lower_bound: float
     is_beaten: bool
@@ -68,6 +68,8 @@ def play_budget(
     measure : str or Measure
         "ndcg" or "ap", with or without a cut-off; the loss is 1 minus this.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> learner = pr.KernelPerceptron(budget=6, rule="minimax", linear=0, average=False, transforms=None)
     >>> game = play_budget(learner, 6, rounds=50)

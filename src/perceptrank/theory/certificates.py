@@ -1,5 +1,7 @@
 """Certificates: the bounds of a learner's theorem beside the observed values."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 _ROUNDING = 1 + 1e-6

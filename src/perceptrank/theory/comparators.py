@@ -1,5 +1,7 @@
 """The best fixed ranker in hindsight, for bounds on streams that are not separable."""
 
+from __future__ import annotations
+
 import numpy as np
 import numpy.typing as npt
 
@@ -44,6 +46,8 @@ def cumulative_surrogate(
         That of the learner's theorem: "slam" for Algorithm 2, "max-pair" for Algorithm 3, "level-pair" for the listwise
         perceptron with its default violators, "slam" with violators "uniform" or "top".
 
+    Examples
+    --------
     >>> from perceptrank import QueryStream
     >>> cumulative_surrogate([1.0, 0.0], QueryStream.from_arrays([[0.5, 9.0], [0.0, 0.0]], [1, 0]))
     0.5
@@ -85,9 +89,12 @@ def comparator(
         Maximum number of passes. Bounds hold for every ranker, so a minimum that is missed makes them larger but not
         wrong; `excess` of the result bounds by how much.
 
-    Reference: C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, "Bundle Methods for Regularized Risk
-    Minimization".
+    References
+    ----------
+    C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, "Bundle Methods for Regularized Risk Minimization".
 
+    Examples
+    --------
     >>> from perceptrank import QueryStream
     >>> found = comparator(QueryStream.from_arrays([[1.0], [0.0]], [1, 0]), penalty=0.1)
     >>> round(found.norm, 2), round(found.loss, 2)

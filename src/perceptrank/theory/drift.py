@@ -1,5 +1,7 @@
 """Bounds against a target that moves, Theorems M and T of docs/theory.md."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -22,6 +24,8 @@ def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0
         ln(2) / half_life.
     largest_weight : float, positive
 
+    Examples
+    --------
     >>> round(largest_weights(4.0, 0.5 * math.log(2.0)), 9)
     2.828427125
     """
@@ -59,6 +63,8 @@ def fading(
     largest_weight : float, positive
         Largest weight of a query; losses are then weighted.
 
+    Examples
+    --------
     >>> round(fading(4.0, (0.5, 0.0), 0.0, 1e-9), 6), round(fading(4.0, (0.5, 10.0), 2.0, 0.01), 3)
     (1.0, 45.942)
     """
@@ -76,6 +82,8 @@ def fading(
 def without_forgetting(constant: float, comparator: AnyComparator, path: float) -> float:
     """Bound the loss of a learner that forgets nothing against a ranker that moves: U + P takes the place of U.
 
+    Examples
+    --------
     >>> without_forgetting(4.0, (0.5, 0.0), 0.0), without_forgetting(4.0, (0.5, 0.0), 2.0)
     (1.0, 25.0)
     """
@@ -98,6 +106,8 @@ def tracking(losses: np.typing.ArrayLike, n_learners: int, lag: float, *, larges
     lag : float, at least 1
     largest_weight : float, positive
 
+    Examples
+    --------
     >>> tracking([2.0, 1.0], 3, 3.0), tracking([5.0], 3, 3.0)
     (23.0, 20.0)
     """

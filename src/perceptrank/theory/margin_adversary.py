@@ -51,7 +51,7 @@ class CostlyStream(NamedTuple):
     """
 
     stream: QueryStream
-    separator: Floats
+    separator: "Floats"
     margin: float
     diameter: float
     n_lost: int
@@ -83,6 +83,8 @@ def costly_stream(
     measure : str or Measure
         The measure that is lost in, which decides how many documents outrank the relevant one.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> costly = costly_stream("top", margin=0.05)
     >>> ranker = pr.ListwisePerceptron("ndcg@1", violators="top", average=False, transforms=None)

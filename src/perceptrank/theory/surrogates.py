@@ -4,6 +4,8 @@ With documents i of grade R_i and score s_i, let M_i be the largest score of a d
 if there is none) and K_i the first document that attains it. Delta is the margin.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
@@ -151,6 +153,8 @@ class Slam(_Hinge):
     class_order : {"score", "mean", "index"}
         Positions of documents of equal grade in the ideal ranking: by score, shared equally, or by index.
 
+    Examples
+    --------
     >>> loss = Slam(measure="ap")
     >>> loss.value([0.5, 0.0], [0, 1]), loss.gradient([0.5, 0.0], [0, 1])
     (1.5, array([ 1., -1.]))
@@ -185,6 +189,8 @@ class MaxPair(_WidestPair):
     margin : float, positive
         Delta.
 
+    Examples
+    --------
     >>> MaxPair().value([0.5, 0.0, 2.0], [0, 1, 2])
     1.5
     """
@@ -206,6 +212,8 @@ class LevelPair(_WidestPair):
     margin : float, positive
         Delta.
 
+    Examples
+    --------
     >>> LevelPair().value([0.5, 0.0, 2.0], [0, 1, 2])
     1.5
     """
@@ -216,6 +224,8 @@ class LevelPair(_WidestPair):
 class ListNet(Surrogate):
     """ListNet: phi(s, R) = cross entropy of softmax(R) and softmax(s); gradient: softmax(s) - softmax(R).
 
+    Examples
+    --------
     >>> ListNet().gradient([0.0, 0.0], [0.0, 0.0])
     array([0., 0.])
     """

@@ -39,7 +39,7 @@ class Comparator(NamedTuple):
 
     norm: float
     loss: float
-    ranker: Floats | None = None
+    ranker: "Floats | None" = None
     excess: float | None = None
     surrogate: str | None = None
     measure: Measure | None = None
@@ -184,6 +184,8 @@ class Theorem:
     def separable_formula(self, *, by_radius: bool = False) -> str:
         """Return the bound on the loss on a separable stream in symbols; by_radius, with 4 R² in place of D².
 
+        Examples
+        --------
         >>> Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0).separable_formula(by_radius=True)
         '4 R² / γ²'
         """
@@ -251,6 +253,8 @@ def largest_lost(
     documents moved, L the comparator's surrogate, base = U² D², price = U² 2 margin / rate, start = U |w₁| / rate, and
     the product p that of u and w₁ / rate, by default the worst, -start. Without a price M = S.
 
+    Examples
+    --------
     >>> largest_lost(16.0, 0.0, 0.0), largest_lost(16.0, 32.0, 0.0), largest_lost(16.0, 0.0, 3.0)
     (16.0, 18.0, 21.583005244258363)
     """

@@ -1,5 +1,7 @@
 """Piecewise constant and piecewise linear functions of features, between their quantiles."""
 
+from __future__ import annotations
+
 import copy
 import math
 from collections.abc import Iterator
@@ -75,6 +77,8 @@ class Bins(WritingTransform):
     frozen : bool
         True if edges stay as they are.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.QueryStream.from_arrays([[0.0], [1.0], [2.0], [7.0], [20.0]], [0, 1, 0, 0, 1])
     >>> bins = Bins(3).learn(stream)
@@ -140,7 +144,7 @@ class Bins(WritingTransform):
         self._take(self._sketch, freeze=True)
         return self
 
-    def merge(self, other: "Bins") -> Self:
+    def merge(self, other: Bins) -> Self:
         """Add the documents of another one with the same settings, whose edges still move, to this one's."""
         self._check_kind(other)
         if (self.n_bins, self.kind, self.after) != (other.n_bins, other.kind, other.after):
@@ -193,7 +197,7 @@ class Bins(WritingTransform):
         for bins, start, stop in self._spans(X, offsets, learning=learning):
             bins._write(X, start, stop, outputs, first)
 
-    def _spans(self, X: Features, offsets: Ints, *, learning: bool) -> Iterator[tuple["Bins", int, int]]:
+    def _spans(self, X: Features, offsets: Ints, *, learning: bool) -> Iterator[tuple[Bins, int, int]]:
         """Iterate over rows from start to stop with the bins to write them by; learn, once all were written."""
         if self.count:
             self._check_width(X.shape[1])

@@ -1,5 +1,7 @@
 """Transforms that work on LANES columns at once."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 
 import numpy as np

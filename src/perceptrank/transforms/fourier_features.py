@@ -1,5 +1,7 @@
 """Sines and cosines of random projections, which approximate the Gaussian kernel; the projections are up to others."""
 
+from __future__ import annotations
+
 import copy
 import math
 from abc import abstractmethod

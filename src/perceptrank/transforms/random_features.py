@@ -1,5 +1,7 @@
 """The base of transforms to random features."""
 
+from __future__ import annotations
+
 import copy
 import math
 from abc import abstractmethod

@@ -1,5 +1,7 @@
 """Random Fourier features: sines and cosines of projections on random directions."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from perceptrank.kernels.alignment import aligned
@@ -49,9 +51,13 @@ class RandomFourier(FourierFeatures):
     seed : int
         Seed of the directions.
 
-    Reference: A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines"; F. X. Yu, A. T. Suresh,
-    K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal Random Features".
+    References
+    ----------
+    - A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines".
+    - F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal Random Features".
 
+    Examples
+    --------
     >>> import numpy as np
     >>> x, y = [0.0, 0.0], [1.0, 0.0]
     >>> made = RandomFourier(4096, width=1.0, beside=False).apply([x, y], [0, 2])

@@ -1,5 +1,7 @@
 """Random projections, cut off below 0: the first layer of a neural network that is not trained."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 
@@ -40,8 +42,12 @@ class RandomRelu(RandomFeatures):
     seed : int
         Seed of the directions.
 
-    Reference: Y. Cho and L. K. Saul, "Kernel Methods for Deep Learning".
+    References
+    ----------
+    Y. Cho and L. K. Saul, "Kernel Methods for Deep Learning".
 
+    Examples
+    --------
     >>> made = RandomRelu(4096, bias=0.0, beside=False).apply([[1.0, 0.0], [0.0, 1.0]], [0, 2])
     >>> (2 * made @ made.T).round(1), round(1 / 3.14159, 1)
     (array([[1. , 0.3],

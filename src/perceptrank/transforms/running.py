@@ -1,5 +1,7 @@
 """Standardising features by all documents seen so far."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +36,8 @@ class RunningStandardizer(WritingTransform):
     frozen : bool
         Scale without learning.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> scaler = RunningStandardizer().learn(pr.QueryStream.from_arrays([[1.0], [3.0]], [0, 1]))
     >>> scaler.mean, scaler.deviation
@@ -90,7 +94,7 @@ class RunningStandardizer(WritingTransform):
                 self.learn_and_apply(dense(block.X), block.offsets)
         return self
 
-    def merge(self, other: "RunningStandardizer") -> Self:
+    def merge(self, other: RunningStandardizer) -> Self:
         """Add the statistics of another standardiser to this one's."""
         self._check_kind(other)
         if other.count > 0:

@@ -1,5 +1,7 @@
 """Dividing features by their spread over all documents seen so far, without centring: zeros stay zeros."""
 
+from __future__ import annotations
+
 import math
 from typing import Any, Self
 
@@ -34,6 +36,8 @@ class RunningSpread(Transform):
     frozen : bool
         Scale without learning.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.QueryStream.from_arrays([[2.0, 0.0], [0.0, 0.0], [4.0, 5.0]], [0, 1, 0])
     >>> RunningSpread().learn(stream).deviation
@@ -106,7 +110,7 @@ class RunningSpread(Transform):
         scaled = rows.with_values(values)
         return scaled if isinstance(X, SparseFeatures) else scaled.toarray()
 
-    def merge(self, other: "RunningSpread") -> Self:
+    def merge(self, other: RunningSpread) -> Self:
         """Add the statistics of another one to this one's."""
         self._check_kind(other)
         if other.count > 0:

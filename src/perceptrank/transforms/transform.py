@@ -1,5 +1,7 @@
 """The interface of transforms."""
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -42,7 +44,7 @@ class Transform(ABC):
     makes_sparse: ClassVar[bool] = False
     rises: ClassVar[bool] = False
 
-    def sparse_form(self) -> "Transform":
+    def sparse_form(self) -> Transform:
         """Return the transform that takes its place where features are sparse; raise `TypeError` if there is none.
 
         What it returns has an `apply`, and a `learn_and_apply` if it learns, that take and return `SparseFeatures`.
@@ -62,7 +64,7 @@ class Transform(ABC):
         X = checked(self, self.for_columns(stream.feature_names).apply(given, stream.offsets), given)
         return stream.with_features(X, feature_names=self.output_names(stream.feature_names))
 
-    def for_columns(self, names: tuple[str, ...] | None) -> "Transform":
+    def for_columns(self, names: tuple[str, ...] | None) -> Transform:
         """Return this transform for columns of these names: itself, or one that shares what it learns."""
         return self
 

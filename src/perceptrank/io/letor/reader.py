@@ -1,5 +1,7 @@
 """Read LETOR text into memory."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing

@@ -1,5 +1,7 @@
 """Read LETOR text lazily, in blocks of whole queries."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from functools import partial

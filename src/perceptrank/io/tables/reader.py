@@ -1,5 +1,7 @@
 """Read tables into memory, or scan them block by block."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 

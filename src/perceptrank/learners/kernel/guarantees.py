@@ -1,5 +1,7 @@
 """The theorems of kernel perceptrons; docs/theory.md has the proofs."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any
 

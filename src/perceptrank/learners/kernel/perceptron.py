@@ -1,5 +1,7 @@
 """The kernel perceptron: the rules of the linear learners with a function of a kernel, on a memory budget."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -145,11 +147,15 @@ class KernelPerceptron(KernelGuarantees, Learner):
     transforms : str, Transform or list of them, or None
         Transforms that features go through first; see `ListwisePerceptron`.
 
-    References: G. Cavallanti, N. Cesa-Bianchi and C. Gentile, "Tracking the Best Hyperplane with a Simple Budget
-    Perceptron"; O. Dekel, S. Shalev-Shwartz and Y. Singer, "The Forgetron: A Kernel-Based Perceptron on a Budget";
-    P. Zhao, J. Wang, P. Wu, R. Jin and S. C. H. Hoi, "Fast Bounded Online Gradient Descent Algorithms for Scalable
-    Kernel-Based Online Learning".
+    References
+    ----------
+    - G. Cavallanti, N. Cesa-Bianchi and C. Gentile, "Tracking the Best Hyperplane with a Simple Budget Perceptron".
+    - O. Dekel, S. Shalev-Shwartz and Y. Singer, "The Forgetron: A Kernel-Based Perceptron on a Budget".
+    - P. Zhao, J. Wang, P. Wu, R. Jin and S. C. H. Hoi, "Fast Bounded Online Gradient Descent Algorithms for Scalable
+      Kernel-Based Online Learning".
 
+    Examples
+    --------
     >>> ranker = KernelPerceptron(rule="minimax", linear=0, relative_width=1, transforms=None)
     >>> for x in ([[1.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [0.0, 0.0]]):
     ...     ranker.learn_one(x, [1, 0])  # the first feature should be far from 0

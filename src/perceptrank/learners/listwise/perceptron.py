@@ -1,5 +1,7 @@
 """The listwise perceptron."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +13,7 @@ from perceptrank.learners import slam
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.listwise import places, uniform
 from perceptrank.learners.listwise.safe_averaging import ROWS, is_mean_safe, safe_pass
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.state import State
 from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS
 from perceptrank.measures import MeasureLike
@@ -86,6 +88,8 @@ class ListwisePerceptron(CompiledLearner):
         Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
         everything that is made of them.
 
+    Examples
+    --------
     >>> ranker = ListwisePerceptron(measure="ap", transforms=None)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [0, 1])
     True
@@ -112,9 +116,9 @@ class ListwisePerceptron(CompiledLearner):
         average: bool = True,
         transforms: TransformLike = "auto",
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.measure = measure
         self.violators = violators

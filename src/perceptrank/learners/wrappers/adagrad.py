@@ -1,5 +1,7 @@
 """AdaGrad for any learner with a learning rate."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
@@ -26,9 +28,12 @@ class AdaGrad(StepWrapper):
     steps : "diagonal" or "norm"
         Adapt each feature, or the step as a whole.
 
-    Reference: J. Duchi, E. Hazan and Y. Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic
-    Optimization".
+    References
+    ----------
+    J. Duchi, E. Hazan and Y. Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization".
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> ranker = AdaGrad(pr.RankNet(learning_rate=0.5))
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 8.0]], [1, 0])  # the first step has the same length in every feature

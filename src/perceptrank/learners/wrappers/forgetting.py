@@ -1,5 +1,7 @@
 """Forgetting at the rate that a stream needs."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -74,9 +76,12 @@ class Forgetting(Wrapper, Tournament):
     measure : str or Measure, optional
         The measure that copies are compared by; default that of the learner, or NDCG@10.
 
-    Reference, for the idea of following the best of several that share: M. Herbster and M. K. Warmuth, "Tracking the
-    Best Expert".
+    References
+    ----------
+    For the idea of following the best of several that share: M. Herbster and M. K. Warmuth, "Tracking the Best Expert".
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.drifting(3000, drift="abrupt", seed=1)
     >>> steady, moving = (one.learn(stream, "ndcg@10").mean("ndcg@10") for one in (

@@ -1,5 +1,7 @@
 """Online model selection: several learners at once, ranking with the best so far."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any, ClassVar, Self
@@ -57,8 +59,12 @@ class Tournament(Ensemble):
     rate : float, positive, optional
         A fixed rate of "hedge": the larger, the more it prefers whoever is ahead.
 
-    Reference, for "hedge": N. Cesa-Bianchi and G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3.
+    References
+    ----------
+    For "hedge": N. Cesa-Bianchi and G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> ranker = Tournament.over(pr.SlamPerceptron, learning_rate=[0.01, 0.1, 1.0])
     >>> trace = ranker.learn(pr.separable(200).stream)
@@ -112,6 +118,8 @@ class Tournament(Ensemble):
         **settings : list
             Values of each setting of the learners.
 
+        Examples
+        --------
         >>> len(Tournament.over(ListwisePerceptron, relative_margin=[0, 1], measure=["ndcg", "ap"]).learners)
         4
         """
