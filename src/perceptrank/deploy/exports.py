@@ -28,6 +28,10 @@ _TARGETS = {
 def targets() -> list[str]:
     """Return the names of all targets.
 
+    Returns
+    -------
+    list of str
+
     Examples
     --------
     >>> "python" in targets()

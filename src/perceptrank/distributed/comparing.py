@@ -98,14 +98,22 @@ def compare(
     **options
         Options for files, as for `learn`.
 
+    Returns
+    -------
+    Comparison
+
     Raises
     ------
-    TypeError, ValueError
+    TypeError
+        If something among the learners is no learner of this package.
+    ValueError
         If an argument is invalid, or all learners fail.
-    ArithmeticError, MemoryError, ValueError
+    ArithmeticError, MemoryError or ValueError
         If a learner fails and `on_error` is "raise"; the message names the learner.
     ShardError
         If the stream cannot be read, with the learner, the worker and its message.
+    ClusterError
+        If the cluster has no workers.
     TimeoutError
         If no learner was done for `timeout` seconds.
 

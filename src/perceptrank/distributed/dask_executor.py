@@ -47,6 +47,17 @@ def local_cluster(n_workers: int | None = None) -> Any:
     ----------
     n_workers : int, optional
         Number of processes; default one per processor.
+
+    Returns
+    -------
+    distributed.LocalCluster
+
+    Raises
+    ------
+    ValueError
+        If `n_workers` is not a positive whole number.
+    ImportError
+        If Dask is not installed.
     """
     if n_workers is not None:
         check_positive_whole("n_workers", n_workers)

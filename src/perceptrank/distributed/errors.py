@@ -14,6 +14,8 @@ class ShardError(RuntimeError):
     ----------
     shard : int
         Number of the shard.
+    problem : str
+        The message.
     """
 
     def __init__(self, shard: int, problem: str) -> None:

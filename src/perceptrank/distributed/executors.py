@@ -88,7 +88,25 @@ class Executor(Protocol):
     """
 
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
-        """Yield the number and outcome of each shard as it is done; raise `ShardError` if one fails."""
+        """Learn shards, or do other work with them.
+
+        Parameters
+        ----------
+        task : Work
+            Its `run` is called with each shard.
+        shards : sequence
+            Things with a `name`.
+
+        Yields
+        ------
+        (int, Result)
+            Number and outcome of each shard, as it is done.
+
+        Raises
+        ------
+        ShardError
+            If one fails.
+        """
 
 
 class InProcess:
@@ -101,7 +119,25 @@ class InProcess:
     """
 
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
-        """Yield the number and outcome of each shard, in their order."""
+        """Learn shards one after the other.
+
+        Parameters
+        ----------
+        task : Work
+            Its `run` is called with each shard.
+        shards : sequence
+            Things with a `name`.
+
+        Yields
+        ------
+        (int, Result)
+            Number and outcome of each shard, in their order.
+
+        Raises
+        ------
+        ShardError
+            If one fails.
+        """
         for number, shard in enumerate(shards):
             try:
                 outcome = task.run(shard)

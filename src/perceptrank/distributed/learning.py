@@ -30,7 +30,22 @@ class Learned(NamedTuple, Generic[Ranker]):
     traces: list[list[Trace]]
 
     def trace(self, epoch: int = 0) -> Trace:
-        """Return what was recorded in an epoch, shard after shard."""
+        """Return what was recorded in an epoch, shard after shard.
+
+        Parameters
+        ----------
+        epoch : int
+            Number of the epoch, counted from 0.
+
+        Returns
+        -------
+        Trace
+
+        Raises
+        ------
+        IndexError
+            If there was no such epoch, or traces were not kept.
+        """
         return Trace.concatenate(self.traces[epoch])
 
 
@@ -116,14 +131,25 @@ def learn(
         Options for files, as `perceptrank.io.sources.open_sources` takes them: `n_features`, `sparse`, `columns`, …;
         for a DataFrame `qid`, `relevance`, `features` and `missing`, as `QueryStream.from_frame` takes them.
 
+    Returns
+    -------
+    Learned
+        The ranker, which is the one that was given, and the traces.
+
     Raises
     ------
     TypeError
-        If what shards learn cannot be mixed, with the reason.
+        If what shards learn cannot be mixed, with the reason; or if `parts` are nothing to learn from.
+    ValueError
+        If an argument is invalid, or there are no queries.
     ShardError
         If a shard fails, with its data and the worker's message.
+    ClusterError
+        If the cluster has no workers.
     TimeoutError
         If no shard was finished for `timeout` seconds.
+    OSError
+        If the checkpoint cannot be written.
 
     Examples
     --------

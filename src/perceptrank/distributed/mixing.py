@@ -85,6 +85,11 @@ def mix(start: Ranker, learned: Sequence[Ranker], by: MixedBy = "queries") -> Ra
         Their weights in the mean: in proportion to the queries (each by its weight) or to the updates since `start`, or
         equal. Statistics of transforms are merged if `start` has learned nothing, else its own stay.
 
+    Returns
+    -------
+    learner
+        A new one.
+
     Raises
     ------
     TypeError

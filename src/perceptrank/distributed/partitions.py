@@ -40,6 +40,10 @@ def predict(
         No query is in two partitions. It must be so if the ranker transforms features within queries, as the default
         transforms do.
 
+    Returns
+    -------
+    Dask Series
+
     Raises
     ------
     ValueError
@@ -58,8 +62,29 @@ def rank(
 ) -> Any:
     """Return the places of documents in their queries, 1 the best, as a Dask Series like the one of `predict`.
 
-    Documents of equal scores keep their order. The parameters are those of `predict`; `assume_grouped=True` must be
-    said.
+    Documents of equal scores keep their order.
+
+    Parameters
+    ----------
+    ranker : learner
+    frame : Dask DataFrame
+        One row per document.
+    qid : str
+        Column of the queries.
+    features : sequence of str, optional
+        Columns of the features; default those that the ranker has learned, or if it knows no names, all but `qid`,
+        "relevance", "docid", "query_weight" and "comment".
+    assume_grouped : bool
+        No query is in two partitions; True must be said.
+
+    Returns
+    -------
+    Dask Series
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or `assume_grouped` is not said.
     """
     if not assume_grouped:
         raise ValueError(
@@ -90,6 +115,15 @@ def evaluate(
         No query is in two partitions: there is no shuffle.
     **columns
         `qid`, `relevance`, `features` and `missing`, as `QueryStream.from_frame` takes them.
+
+    Returns
+    -------
+    Dask DataFrame
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or a measure is unknown.
     """
     given = check_columns(frame, columns)
     recorded = tuple(parse_all(measures))

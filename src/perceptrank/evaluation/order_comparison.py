@@ -333,6 +333,10 @@ class OrderComparison:
         ----------
         confidence, seed
             As for `standings`.
+
+        Returns
+        -------
+        dict
         """
         sets = {}
         for on in self._sets:

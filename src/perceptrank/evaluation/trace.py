@@ -43,6 +43,22 @@ class Trace:
         weight of the query; 0 without an update.
     weights : array of shape (rounds,), optional
         Weights of the queries, those of all means and of cumulative losses; without them, all are 1.
+
+    Attributes
+    ----------
+    masses : array of float of shape (rounds,)
+        Size of each update, 0 without one.
+    weights : array of float of shape (rounds,) or None
+        Weights of the queries; None if all are 1.
+
+    Examples
+    --------
+    >>> from perceptrank import separable, ListwisePerceptron
+    >>> trace = ListwisePerceptron().learn(separable(200, seed=1).stream, ["ndcg@10", "ap"])
+    >>> len(trace), [str(measure) for measure in trace.measures]
+    (200, ['ndcg@10', 'ap'])
+    >>> bool(trace.mean("ap") > 0.9), bool(trace.cumulative_loss("ap")[-1] < 20)
+    (True, True)
     """
 
     def __init__(self, values: Mapping[Measure, Floats], masses: Floats, weights: Floats | None = None) -> None:
@@ -64,7 +80,16 @@ class Trace:
         return len(self.masses)
 
     def __getitem__(self, rounds: slice) -> Trace:
-        """Select rounds."""
+        """Select rounds.
+
+        Parameters
+        ----------
+        rounds : slice
+
+        Returns
+        -------
+        Trace
+        """
         values = {measure: values[rounds] for measure, values in self._values.items()}
         return Trace(values, self.masses[rounds], None if self.weights is None else self.weights[rounds])
 
@@ -105,9 +130,23 @@ class Trace:
         return self._values[wanted].copy()
 
     def mean(self, measure: MeasureLike) -> float:
-        """Return the mean over all rounds that the measure does not leave out, by their weights; NaN if there are none.
+        """Return the mean over all rounds that the measure does not leave out.
 
         Without weights it is the mean as it is, with weights the sum of weight times value over the sum of weights.
+
+        Parameters
+        ----------
+        measure : str or Measure
+
+        Returns
+        -------
+        float
+            NaN if the measure leaves out all rounds.
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
         """
         values = self.values(measure)
         if self.weights is not None:
@@ -116,15 +155,55 @@ class Trace:
         return float(counted.mean()) if len(counted) else float("nan")
 
     def means(self) -> dict[str, float]:
-        """Return the mean of every recorded measure, by name."""
+        """Return the mean of every recorded measure.
+
+        Returns
+        -------
+        dict of str to float
+            By the names of the measures.
+        """
         return {str(measure): self.mean(measure) for measure in self._values}
 
     def running_mean(self, measure: MeasureLike) -> Floats:
-        """Return the mean over the rounds so far, after every round; NaN while the measure has left out all queries."""
+        """Return the mean over the rounds so far, after every round.
+
+        Parameters
+        ----------
+        measure : str or Measure
+
+        Returns
+        -------
+        array of float of shape (rounds,)
+            NaN while the measure has left out all queries.
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        """
         return running_means(self.values(measure), self.weights)
 
     def window_mean(self, measure: MeasureLike, size: int) -> Floats:
-        """Return the mean over the last `size` rounds, or over all so far if there are fewer, after every round."""
+        """Return the mean over the last rounds, after every round.
+
+        Parameters
+        ----------
+        measure : str or Measure
+        size : int
+            Number of rounds; all so far count while there are fewer.
+
+        Returns
+        -------
+        array of float of shape (rounds,)
+            NaN where the measure leaves out all queries of the window.
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        ValueError
+            If `size` is not a positive whole number.
+        """
         check_positive_whole("size", size)
         values = self.values(measure)
         weights = np.ones(len(values)) if self.weights is None else self.weights
@@ -139,11 +218,40 @@ class Trace:
         return means
 
     def losses(self, measure: MeasureLike) -> Floats:
-        """Return 1 minus the measure for every round; 0 where the measure leaves a query out."""
+        """Return 1 minus the measure for every round.
+
+        Parameters
+        ----------
+        measure : str or Measure
+
+        Returns
+        -------
+        array of float of shape (rounds,)
+            0 where the measure leaves a query out.
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        """
         return np.nan_to_num(1 - self.values(measure))
 
     def cumulative_loss(self, measure: MeasureLike) -> Floats:
-        """Return the sum of the losses so far, times the queries' weights, after every round; the theorems bound it."""
+        """Return the sum of the losses so far, times the queries' weights, after every round; the theorems bound it.
+
+        Parameters
+        ----------
+        measure : str or Measure
+
+        Returns
+        -------
+        array of float of shape (rounds,)
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        """
         losses = self.losses(measure)
         return np.cumsum(losses if self.weights is None else self.weights * losses)
 
@@ -173,6 +281,13 @@ class Trace:
         -------
         float
             At most 1; NaN if the measure left out all queries.
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        ValueError
+            If `confidence` is not between 0 and 1, or no measure was recorded.
 
         Examples
         --------
@@ -255,7 +370,18 @@ class Trace:
         return make_frame(columns, library)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace to an .npz file, atomically; `Trace.load` reads it."""
+        """Write the trace to an .npz file, atomically; `Trace.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one of that name is replaced.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; a file that was there is left as it was.
+        """
         arrays: dict[str, Any] = {str(measure): values for measure, values in self._values.items()}
         with replaced_file(path) as file:
             arrays |= {_MASSES: self.masses} | ({} if self.weights is None else {_WEIGHTS: self.weights})

@@ -77,6 +77,16 @@ class Guaranteed:
         n_documents : int, optional
             Most documents of a query, if known: the bound is then smaller, as one ranking of m documents loses at most
             1 - 1 / m in AP and 1 - 1 / log2(1 + m) in NDCG (without a cut-off before m).
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the learner has no theorem of this kind, the comparator does not belong to it, an argument is not a
+            positive number, or not exactly one of `margin` and `comparator` is given.
         """
         self._check_comparator(comparator)
         start, product = self._start_beside(comparator)
@@ -136,6 +146,18 @@ class Guaranteed:
             Those of the stream.
         n_documents : int, optional
             Most documents of a query, if known: `loss_bound` is then smaller.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        AttributeError
+            If nothing was learned.
+        ValueError
+            If the learner has no theorem of this kind, the comparator does not belong to it, an argument is not a
+            positive number, or not exactly one of `margin` and `comparator` is given.
         """
         self._check_comparator(comparator)
         share = self._largest_share(n_documents)

@@ -162,7 +162,16 @@ class Perceptron(CompiledLearner):
         return super()._as_stream(X, y, qid, group, sample_weight)
 
     def classify(self, X: npt.ArrayLike) -> Ints:
-        """Return labels -1 and 1, one per row."""
+        """Return labels -1 and 1, one per row.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+
+        Returns
+        -------
+        array of int of shape (documents,)
+        """
         return np.where(self.predict(X) > 0, 1, -1)
 
 

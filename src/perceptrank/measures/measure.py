@@ -95,7 +95,24 @@ class Measure:
         return self.name + (f"@{k}" if k else "") + (f":{suffix}" if suffix else "")
 
     def __call__(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> float:
-        """Return the measure of one query; NaN if it has no relevant document and `empty` is "skip".
+        """Measure the ranking of one query.
+
+        Parameters
+        ----------
+        scores : array of shape (documents,)
+            Documents are ranked by them, the largest first.
+        relevance : array of shape (documents,)
+            Grades.
+
+        Returns
+        -------
+        float
+            NaN if no document is relevant and `empty` is "skip".
+
+        Raises
+        ------
+        ValueError
+            If a score or grade is invalid, or there is no document.
 
         Examples
         --------
@@ -108,13 +125,39 @@ class Measure:
         return float(self._per_query(values, grades, np.array([0, len(values)]), 0)[0])
 
     def check_grades(self, relevance: Floats) -> None:
-        """Raise if the measure is not defined for these grades."""
+        """Raise if the measure is not defined for some grades.
+
+        Parameters
+        ----------
+        relevance : array of shape (documents,)
+
+        Raises
+        ------
+        ValueError
+            If a grade is larger than the measure allows.
+        """
 
     def per_query(self, scores: Floats, relevance: Floats, offsets: Ints, first_round: int = 0) -> Floats:
-        """Return one value per query; NaN for a query that is left out.
+        """Measure the rankings of many queries.
 
-        Rows ``offsets[q] : offsets[q + 1]`` belong to query q. Random tie-breaking depends on the seed and the number
-        of the round alone; `first_round` is that of the first query.
+        Parameters
+        ----------
+        scores, relevance : array of shape (documents,)
+            Scores and grades.
+        offsets : array of int of shape (queries + 1,)
+            Rows ``offsets[q] : offsets[q + 1]`` belong to query q.
+        first_round : int
+            Number of the first query: random tie-breaking depends on the seed and the number of the query alone.
+
+        Returns
+        -------
+        array of float of shape (queries,)
+            NaN for a query that is left out.
+
+        Raises
+        ------
+        ValueError
+            If the arrays do not fit together, or hold an invalid value.
         """
         values = as_scores(scores)
         grades, bounds = as_grades(relevance, len(values)), as_offsets(offsets, len(values))

@@ -26,7 +26,12 @@ class ServiceError(Exception):
         self.message, self.advice = message, advice
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as the body of a response."""
+        """Return it as the body of a response.
+
+        Returns
+        -------
+        dict
+        """
         return {"error": {"kind": self.kind, "message": self.message, "advice": self.advice}}
 
     def __reduce__(self) -> tuple[Any, ...]:

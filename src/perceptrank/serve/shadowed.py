@@ -50,7 +50,19 @@ class Shadowed:
 
     @abstractmethod
     def model_of(self, version: int) -> Learner:
-        """Return the model of any version; in the log's thread."""
+        """Return the model of any version.
+
+        To be called in the log's thread.
+
+        Parameters
+        ----------
+        version : int
+            From 1 on.
+
+        Returns
+        -------
+        Learner
+        """
 
     def add_challenger(self, name: str, model: Learner | int, measure: str = "ndcg@10") -> Future[int]:
         """Let a model learn silently, under a name; the future has the number of the entry.
@@ -63,6 +75,17 @@ class Shadowed:
             What it starts from: a model, or the one of any version of this ranker.
         measure : str
             What it is compared by.
+
+        Returns
+        -------
+        Future of int
+            Number of the log's entry; it raises a `ServiceError` if the name is taken, there are too many, or the model
+            has other features.
+
+        Raises
+        ------
+        ServiceError
+            If it is no name, or no measure to compare by.
         """
         if not NAME.fullmatch(name):
             raise InvalidRequestError(
@@ -88,7 +111,18 @@ class Shadowed:
         return self._ask_for(make)
 
     def remove_challenger(self, name: str) -> Future[int]:
-        """Let a challenger go; the future has the number of the entry."""
+        """Let a challenger go.
+
+        Parameters
+        ----------
+        name : str
+            Name of the challenger.
+
+        Returns
+        -------
+        Future of int
+            Number of the log's entry; it raises a `ServiceError` if there is no such challenger.
+        """
 
         def make(current: Current) -> Entry:
             _challenger(current, name)
@@ -97,7 +131,18 @@ class Shadowed:
         return self._ask_for(make)
 
     def promote_challenger(self, name: str) -> Future[int]:
-        """Let a challenger rank from now on; the future has the number of the version that this makes."""
+        """Let a challenger rank from now on.
+
+        Parameters
+        ----------
+        name : str
+            Name of the challenger.
+
+        Returns
+        -------
+        Future of int
+            Number of the version that this makes; it raises a `ServiceError` if there is no such challenger.
+        """
 
         def make(current: Current) -> Entry:
             _challenger(current, name)
@@ -121,6 +166,11 @@ class Shadowed:
 
         Intervals have the error rate `error` over all rounds, however often one looks; so has `better`, over all
         challengers of the model that ranks now.
+
+        Returns
+        -------
+        dict
+            Plain values.
         """
         current, promote_at = self.current, self.settings.promote_at
         error, shadow = promote_at or self.settings.shadow_error, current.shadow

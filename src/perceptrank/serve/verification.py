@@ -53,6 +53,16 @@ def verify(folder: str | Path, database: str | None = None) -> list[Verification
         Folder of a service, which may be running.
     database : str, optional
         Address of the PostgreSQL database that has the logs, if the folder does not.
+
+    Returns
+    -------
+    list of Verification
+        One for each ranker.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no log.
     """
     names = ranker_names(Path(folder), database)
     if not names:

@@ -102,6 +102,25 @@ class QueryStream:
         What to do with features that are NaN: refuse them, keep them for a learner whose first transform is `Missing`,
         or take them for 0.
 
+    Attributes
+    ----------
+    X : array of shape (documents, features) or SparseFeatures
+        The features, float32 or float64.
+    relevance : array of float of shape (documents,)
+        Grades.
+    offsets : array of int of shape (queries + 1,)
+        Rows ``offsets[q] : offsets[q + 1]`` belong to query q.
+    qids : array of shape (queries,)
+        Identifiers of the queries.
+    feature_names : tuple of str or None
+        Names of the columns of `X`.
+    comments : array of str or None
+        A text for each document.
+    docids : Texts or None
+        Identifiers of the documents.
+    weights : array of float of shape (queries,) or None
+        Weights of the queries; None if all are 1.
+
     Raises
     ------
     TypeError, ValueError
@@ -455,6 +474,22 @@ class QueryStream:
         """Select one query by its number, or several by a slice or an array of numbers or booleans.
 
         Contiguous slices are views; other selections are copies.
+
+        Parameters
+        ----------
+        index : int, slice, or array of int or bool
+            One number selects a query; anything else a stream.
+
+        Returns
+        -------
+        Query or QueryStream
+
+        Raises
+        ------
+        IndexError
+            If there is no query of this number.
+        TypeError
+            If `index` is none of these.
         """
         if isinstance(index, (int, np.integer)):
             q = range(self.n_queries)[index]
@@ -587,11 +622,28 @@ class QueryStream:
         return parts
 
     def to_dense(self) -> QueryStream:
-        """Return the stream with dense features; raise `MemoryError` if they would not fit into memory."""
+        """Return the stream with dense features.
+
+        Returns
+        -------
+        QueryStream
+            The stream itself if its features are dense.
+
+        Raises
+        ------
+        MemoryError
+            If the features would not fit into memory.
+        """
         return self if not self.is_sparse else self.with_features(dense(self.X))
 
     def to_sparse(self) -> QueryStream:
-        """Return the stream with sparse features."""
+        """Return the stream with sparse features.
+
+        Returns
+        -------
+        QueryStream
+            The stream itself if its features are sparse.
+        """
         if isinstance(self.X, SparseFeatures):
             return self
         return self.with_features(SparseFeatures.from_dense(self.X))

@@ -51,12 +51,31 @@ class Texts(Sequence[str]):
 
     @classmethod
     def empty(cls, n: int) -> Texts:
-        """Return so many empty texts."""
+        """Return texts that are all empty.
+
+        Parameters
+        ----------
+        n : int
+            Number of texts.
+
+        Returns
+        -------
+        Texts
+        """
         return cls._trusted(np.zeros(0, np.uint8), np.zeros(n + 1, np.int64))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Texts]) -> Texts:
-        """Concatenate sequences of texts."""
+        """Concatenate sequences of texts.
+
+        Parameters
+        ----------
+        parts : sequence of Texts
+
+        Returns
+        -------
+        Texts
+        """
         firsts = np.cumsum([0] + [int(part.starts[-1] - part.starts[0]) for part in parts])
         starts = [part.starts[:-1] + (first - part.starts[0]) for part, first in zip(parts, firsts, strict=False)]
         content = [part.content[part.starts[0] : part.starts[-1]] for part in parts]
@@ -80,7 +99,21 @@ class Texts(Sequence[str]):
     @overload
     def __getitem__(self, index: slice | npt.ArrayLike) -> Texts: ...
     def __getitem__(self, index: Any) -> str | Texts:
-        """Select a text by its number, or several by a slice or an array of numbers or booleans."""
+        """Select a text by its number, or several by a slice or an array of numbers or booleans.
+
+        Parameters
+        ----------
+        index : int, slice, or array of int or bool
+
+        Returns
+        -------
+        str or Texts
+
+        Raises
+        ------
+        IndexError
+            If there is no text of this number.
+        """
         if isinstance(index, (int, np.integer)):
             i = range(len(self))[index]
             return self.content[self.starts[i] : self.starts[i + 1]].tobytes().decode("utf-8", "surrogateescape")
@@ -97,7 +130,12 @@ class Texts(Sequence[str]):
         return iter(self.tolist())
 
     def tolist(self) -> list[str]:
-        """Return the texts as a list."""
+        """Return the texts as a list.
+
+        Returns
+        -------
+        list of str
+        """
         first = int(self.starts[0])
         content = self.content[first : int(self.starts[-1])].tobytes()
         bounds = (self.starts - first).tolist()

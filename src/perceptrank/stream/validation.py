@@ -59,7 +59,17 @@ class AdvisingError(Exception):
         self.parts = parts
 
     def spelled(self, spell: Callable[[Name | Setting], str]) -> str:
-        """Return the message with every name and setting as `spell` writes it."""
+        """Return the message with every name and setting spelled another way.
+
+        Parameters
+        ----------
+        spell : callable
+            Takes a `Name` or a `Setting` and returns its spelling.
+
+        Returns
+        -------
+        str
+        """
         return "".join(spell(part) if isinstance(part, (Name, Setting)) else part for part in self.parts)
 
     def __reduce__(self) -> tuple[Any, ...]:

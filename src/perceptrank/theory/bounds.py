@@ -67,6 +67,15 @@ def perceptron(*, radius: float, margin: float | None = None, comparator: AnyCom
         Norm and cumulative surrogate of a fixed ranker; the surrogate is the hinge loss, summed over
         the rounds with a mistake.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
     Examples
     --------
     >>> perceptron(radius=1, margin=0.5)
@@ -102,6 +111,15 @@ def slam_as_in_the_paper(
     comparator : Comparator or (U, L), optional
         Norm and cumulative surrogate of a fixed ranker; the surrogate is SLAM with margin 1, summed
         over all rounds.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
 
     Examples
     --------
@@ -142,6 +160,15 @@ def slam(
         Norm and cumulative surrogate of a fixed ranker; the surrogate is SLAM with margin 1, summed
         over the rounds with a loss.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
     Examples
     --------
     >>> slam(diameter=2, learning_rate=0.5, margin=1), slam(diameter=2, learning_rate=0.125, margin=1)
@@ -164,6 +191,15 @@ def minimax(*, radius: float, margin: float | None = None, comparator: AnyCompar
     comparator : Comparator or (U, L), optional
         Norm and cumulative surrogate of a fixed ranker; the surrogate is max-pair with margin 1,
         summed over the rounds with a mistake.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
 
     Examples
     --------
@@ -208,6 +244,15 @@ def listwise(
         Norm and cumulative surrogate of a fixed ranker; the surrogate, summed over the rounds with an
         update, is level-pair with margin 1 if violators are weighted by places, SLAM with margin 1 otherwise.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
     Examples
     --------
     >>> listwise(diameter=2, relative_margin=0, margin=1)
@@ -238,6 +283,15 @@ def largest_share(measure: MeasureLike, n_documents: int) -> float:
     n_documents : int
         m, the most documents of a query.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
     Examples
     --------
     >>> largest_share("ap", 2), largest_share("ndcg", 3), largest_share("ndcg@10", 20)
@@ -262,6 +316,15 @@ def safe_averaging(mean_loss: float, current_loss: float, *, largest_weight: flo
         The same by the current weights; the theorems about these bound it.
     largest_weight : float, positive, optional
         Largest weight of a query, if not all are 1.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
 
     Examples
     --------
@@ -313,6 +376,15 @@ def random_budget(
     comparator : (U, L), optional
         Norm of a function, and its cumulative surrogate over the rounds with an update.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
     Examples
     --------
     >>> random_budget(diameter=1, n_units=16, relative_margin=0, margin=0.5)  # 8 / (1 - 8 / 32)
@@ -349,6 +421,15 @@ def forgetron(
         Margin gamma of a separable stream; give this or `comparator`.
     comparator : (U, L), optional
         Norm of a function, and its cumulative surrogate, max-pair with margin 1, over the rounds with an update.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
 
     Examples
     --------
@@ -404,6 +485,15 @@ def parameter_mixing(
     comparator : Comparator or (norm, loss), optional
         Norm and cumulative surrogate of some fixed ranker, which counts shards by their weights too.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
     Examples
     --------
     >>> parameter_mixing(diameter=2, learning_rate=1, surrogate_margin=0, margin=0.5)
@@ -431,6 +521,15 @@ def leader(*, n_learners: int, best_loss: float, largest_weight: float = 1.0) ->
         L*, the smallest cumulative loss of a learner, 1 - measure summed over queries, times their weights.
     largest_weight : float, positive
         Largest weight of a query.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
 
     Examples
     --------
@@ -461,6 +560,15 @@ def hedge(
         The fixed rate.
     best_loss : float, not negative, optional
         L*, the smallest cumulative loss of a learner; with a fixed rate.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
 
     Examples
     --------
@@ -498,6 +606,15 @@ def prank(*, n_grades: int, radius: float, margin: float, threshold_margin: floa
         with this margin.
     threshold_margin : float, not negative
         The margin of `MarginPRank`, 0 for `PRank`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
 
     Examples
     --------
@@ -544,6 +661,15 @@ def averaged_risk(
     comparator : Comparator or (U, L), optional
         Norm of a fixed ranker, and the expectation of its cumulative SLAM surrogate with margin 1, over T + 1 queries.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
     Examples
     --------
     >>> averaged_risk(diameter=2, n_queries=1000, surrogate_margin=4.0, margin=0.5)  # rho = 1: 2 * 16 / 1000
@@ -578,6 +704,15 @@ def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: 
     n_doublings : int
         k, how often a unit was doubled, in sum over features.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
     Examples
     --------
     >>> round(ridge(n_features=10, n_documents=5000, penalty=1000, largest_loss=4), 1)
@@ -611,6 +746,15 @@ def random_features(*, error: float, chance: float, n_documents: int, n_together
         the number of features, and for `Fastfood` the power of 2 from there on; the bound is then far from what is
         seen, as no use is made of what such directions gain.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
     Examples
     --------
     >>> random_features(error=0.1, chance=0.01, n_documents=100)
@@ -640,6 +784,15 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
         "ndcg", "ndcg@k" or "ap".
     version : {"sharp", "paper"}
         Number of rounds, see `perceptrank.theory.n_rounds`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
 
     Examples
     --------

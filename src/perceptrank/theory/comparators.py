@@ -46,6 +46,15 @@ def cumulative_surrogate(
         That of the learner's theorem: "slam" for Algorithm 2, "max-pair" for Algorithm 3, "level-pair" for the listwise
         perceptron with its default violators, "slam" with violators "uniform" or "top".
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If `ranker` is not a vector with one weight per feature, or another argument is invalid.
+
     Examples
     --------
     >>> from perceptrank import QueryStream
@@ -88,6 +97,20 @@ def comparator(
     max_passes : int
         Maximum number of passes. Bounds hold for every ranker, so a minimum that is missed makes them larger but not
         wrong; `excess` of the result bounds by how much.
+
+    Returns
+    -------
+    Comparator
+        With its `ranker` and `excess`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid, or the stream has no queries.
+    TypeError
+        If the stream is an iterator, which can be read only once.
+    ImportError
+        If SciPy is not installed.
 
     References
     ----------

@@ -23,6 +23,16 @@ def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0
     rate : float, positive
         ln(2) / half_life.
     largest_weight : float, positive
+        Largest weight c of a query.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
 
     Examples
     --------
@@ -63,6 +73,16 @@ def fading(
     largest_weight : float, positive
         Largest weight of a query; losses are then weighted.
 
+    Returns
+    -------
+    float
+        Infinity if the rate is too large.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
     Examples
     --------
     >>> round(fading(4.0, (0.5, 0.0), 0.0, 1e-9), 6), round(fading(4.0, (0.5, 10.0), 2.0, 0.01), 3)
@@ -81,6 +101,24 @@ def fading(
 
 def without_forgetting(constant: float, comparator: AnyComparator, path: float) -> float:
     """Bound the loss of a learner that forgets nothing against a ranker that moves: U + P takes the place of U.
+
+    Parameters
+    ----------
+    constant : float
+        C of the learner's theorem, `theorem.constant(…)`.
+    comparator : Comparator or (norm, loss)
+        U, the largest norm of a u_t; and L, the sum of the surrogates of u_t on query t, over queries with an update.
+    path : float
+        P, the sum of |u_{t+1} - u_t|.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
 
     Examples
     --------
@@ -104,7 +142,18 @@ def tracking(losses: np.typing.ArrayLike, n_learners: int, lag: float, *, larges
     n_learners : int
         N, those that forget and the one that does not.
     lag : float, at least 1
+        The furthest that a learner is counted as behind.
     largest_weight : float, positive
+        Largest weight of a query.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
 
     Examples
     --------

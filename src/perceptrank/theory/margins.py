@@ -97,6 +97,15 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
     Margin
         Both bounds, the ranker of the lower and the pairs of the upper one.
 
+    Raises
+    ------
+    ValueError
+        If an argument is invalid, or no two documents of a query have different grades.
+    TypeError
+        If the stream is an iterator, which can be read only once.
+    ImportError
+        If SciPy is not installed.
+
     Examples
     --------
     >>> from perceptrank import QueryStream

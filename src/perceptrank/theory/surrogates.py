@@ -59,11 +59,41 @@ class Surrogate(ABC):
         """Return value and subgradient for validated arrays."""
 
     def value(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> float:
-        """Return the loss of one query."""
+        """Return the loss of one query.
+
+        Parameters
+        ----------
+        scores, relevance : array of shape (documents,)
+            Scores and grades.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If a score or grade is invalid, or there is no document.
+        """
         return self._evaluate(*as_ranked_query(scores, relevance))[0]
 
     def gradient(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> Floats:
-        """Return a subgradient with respect to the scores, weights held fixed."""
+        """Return a subgradient with respect to the scores, weights held fixed.
+
+        Parameters
+        ----------
+        scores, relevance : array of shape (documents,)
+            Scores and grades.
+
+        Returns
+        -------
+        array of float of shape (documents,)
+
+        Raises
+        ------
+        ValueError
+            If a score or grade is invalid, or there is no document.
+        """
         return self._evaluate(*as_ranked_query(scores, relevance))[1]
 
 

@@ -105,7 +105,24 @@ class Theorem:
     def constant(
         self, *, diameter: float | None = None, radius: float | None = None, largest_weight: float = 1.0
     ) -> float:
-        """Return C for a stream of this diameter or radius, and of queries of at most this weight."""
+        """Return the constant C.
+
+        Parameters
+        ----------
+        diameter, radius : float, optional
+            Those of the stream; give either, since 2R bounds the diameter if that is unknown.
+        largest_weight : float, positive
+            Largest weight of a query.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the theorem has no constant, or an argument is missing or out of its range.
+        """
         size = self._size_of(diameter, radius)
         with np.errstate(over="ignore", under="ignore"):
             largest = np.float64(check_positive("largest_weight", largest_weight))
@@ -157,6 +174,16 @@ class Theorem:
             Largest weight of a query; the losses of learner and comparator are then weighted sums.
         share : float
             Largest part of the weight of outranked documents that a ranking loses, see `bounds.largest_share`.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the theorem has no constant, an argument is missing or out of its range, or not exactly one of `margin`
+            and `comparator` is given.
         """
         size, largest = self._size_of(diameter, radius), check_positive("largest_weight", largest_weight)
         norm, loss = norm_and_loss(margin, comparator)
@@ -182,7 +209,16 @@ class Theorem:
         return replace(self, multiple=1.0, extra=0.0, splits=False)
 
     def separable_formula(self, *, by_radius: bool = False) -> str:
-        """Return the bound on the loss on a separable stream in symbols; by_radius, with 4 R² in place of D².
+        """Return the bound on the loss on a separable stream in symbols.
+
+        Parameters
+        ----------
+        by_radius : bool
+            Write 4 R² in place of D².
+
+        Returns
+        -------
+        str
 
         Examples
         --------
@@ -203,7 +239,20 @@ class Theorem:
         return (f"{self.multiple:g} · {current} + {self.extra:g}" if self.extra else current) + where
 
     def check_comparator(self, comparator: AnyComparator | None, measure: Measure | None) -> None:
-        """Raise if a comparator's loss is counted in a surrogate that may be smaller than the theorem's."""
+        """Raise if a comparator's loss is counted in a surrogate that may be smaller than the theorem's.
+
+        Parameters
+        ----------
+        comparator : Comparator, (norm, loss) or None
+            A pair is taken as it is.
+        measure : Measure or None
+            The measure that is learned.
+
+        Raises
+        ------
+        ValueError
+            If the comparator's surrogate or measure is not the theorem's.
+        """
         if not isinstance(comparator, Comparator) or comparator.surrogate is None:
             return
         check_choice("surrogate of the comparator", comparator.surrogate, SURROGATES)

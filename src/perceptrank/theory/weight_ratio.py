@@ -23,6 +23,15 @@ def weight_ratio(measure: MeasureLike, stream: Blocks) -> float:
         "ndcg", "ndcg@k" or "ap".
     stream : QueryStream or iterable of blocks
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
     Examples
     --------
     >>> from perceptrank import QueryStream

@@ -132,14 +132,40 @@ class Bins(WritingTransform):
         return self.n_bins - 1 if self.kind == "thermometer" else self.n_bins
 
     def learn(self, stream: Blocks) -> Self:
-        """Learn edges from the features of a stream, or of an iterable of blocks."""
+        """Learn edges from the features of a stream.
+
+        Parameters
+        ----------
+        stream : QueryStream or iterable of blocks
+
+        Returns
+        -------
+        Bins
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a feature is not finite, or the number of features is not the one that was learned.
+        """
         for part in as_blocks(stream):
             for block in part.blocks():
                 self.learn_and_apply(dense(block.X), block.offsets)
         return self
 
     def freeze(self) -> Self:
-        """Make edges the quantiles of all documents so far, and keep them."""
+        """Make edges the quantiles of all documents so far, and keep them.
+
+        Returns
+        -------
+        Bins
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If no document was seen.
+        """
         self._check_seen()
         self._take(self._sketch, freeze=True)
         return self

@@ -75,7 +75,18 @@ class RandomRelu(RandomFeatures):
         self._drawn: Directions | None = None
 
     def directions(self, n_features: int) -> Directions:
-        """Return w and b of so many features, one in each row."""
+        """Return w and b of the projections, one in each row.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transform.
+
+        Returns
+        -------
+        Directions
+            Its `rows` have one column more than there are features, for b.
+        """
         found = self._drawn
         if found is None or found.rows.shape[1] != n_features + 1:
             found = draw_directions(self.seed, self.n_features, n_features + 1, orthogonal=self.orthogonal)
@@ -83,7 +94,17 @@ class RandomRelu(RandomFeatures):
         return found
 
     def factor_for(self, n_features: int) -> float:
-        """Return what a projection is multiplied by in the end."""
+        """Return the number that a projection is multiplied by in the end.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transform.
+
+        Returns
+        -------
+        float
+        """
         return self.norm_for(n_features) * math.sqrt(2.0 / self.n_features)
 
     def _write_random(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:

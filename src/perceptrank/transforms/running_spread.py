@@ -73,12 +73,33 @@ class RunningSpread(Transform):
         return np.divide(1.0, deviation, out=np.zeros(n_features), where=deviation > 0)
 
     def freeze(self) -> Self:
-        """Stop learning: from now on, scale by the current statistics."""
+        """Stop learning: from now on, scale by the current statistics.
+
+        Returns
+        -------
+        RunningSpread
+            Itself.
+        """
         self.frozen = True
         return self
 
     def learn(self, stream: Blocks) -> Self:
-        """Update the statistics with the features of a stream, or of an iterable of blocks."""
+        """Update the statistics with the features of a stream.
+
+        Parameters
+        ----------
+        stream : QueryStream or iterable of blocks
+
+        Returns
+        -------
+        RunningSpread
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a feature is not finite, or the number of features is not the one that was learned.
+        """
         for part in as_blocks(stream):
             for block in part.blocks():
                 self.learn_and_apply(block.X, block.offsets)

@@ -104,6 +104,15 @@ class KernelGuarantees(Guaranteed):
             1, as a kernel perceptron takes no weights of queries.
         n_documents : int, optional
             Most documents of a query, if known: the bound is then smaller.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If these settings have no bound that is known beforehand, or an argument is invalid.
         """
         if largest_weight != 1.0:
             raise ParameterError("largest_weight", "must be 1: kernel takes no weights of queries", largest_weight)
@@ -162,6 +171,17 @@ class KernelGuarantees(Guaranteed):
             Those of the images of documents.
         n_documents : int, optional
             Most documents of a query, if known, for `loss_bound`.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        AttributeError
+            If nothing was learned.
+        ValueError
+            If an argument is invalid, or these settings have no theorem of this kind.
         """
         self.theorem.check_comparator(comparator, None)
         state = self._learned()

@@ -118,6 +118,15 @@ class Tournament(Ensemble):
         **settings : list
             Values of each setting of the learners.
 
+        Returns
+        -------
+        Tournament
+
+        Raises
+        ------
+        ValueError or TypeError
+            If a setting is none of this class, or its values are invalid.
+
         Examples
         --------
         >>> len(Tournament.over(ListwisePerceptron, relative_margin=[0, 1], measure=["ndcg", "ap"]).learners)
