@@ -103,6 +103,15 @@ def parity(
     -------
     Parity
 
+    Raises
+    ------
+    ValueError
+        If the model cannot be expressed, there is no such target or option, or an argument is invalid.
+    ImportError
+        If the engine is not installed.
+    OSError
+        If a server of an engine cannot be reached.
+
     Examples
     --------
     >>> import perceptrank as pr

@@ -162,7 +162,7 @@ class Contributions:
 
         Parameters
         ----------
-        library : {"pandas", "polars"}
+        library : "pandas" or "polars"
             Library of the frame; it must be installed.
 
         Returns

@@ -227,7 +227,7 @@ class Explanation:
 
         Parameters
         ----------
-        library : {"pandas", "polars"}
+        library : "pandas" or "polars"
             Library of the frame; it must be installed.
 
         Returns

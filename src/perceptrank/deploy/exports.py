@@ -59,6 +59,13 @@ def export(model: Any, target: str, **options: Any) -> Export:
     -------
     Export
 
+    Raises
+    ------
+    ValueError
+        If the model cannot be expressed, with the reason and the way out; or there is no such target or option.
+    ImportError
+        If the target needs a package that is not installed.
+
     Examples
     --------
     >>> import perceptrank as pr

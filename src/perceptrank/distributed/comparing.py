@@ -89,7 +89,7 @@ def compare(
         Measures to record for every ranking, before it is learned from.
     client : distributed.Client, Executor or None
         Where to learn. None is this process.
-    on_error : {"raise", "drop"}
+    on_error : "raise" or "drop"
         Treatment of a learner that fails, as for `perceptrank.compare`.
     timeout : float, optional
         Seconds after which to give up if no learner was done meanwhile.

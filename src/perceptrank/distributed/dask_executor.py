@@ -58,6 +58,15 @@ def local_cluster(n_workers: int | None = None) -> Any:
         If `n_workers` is not a positive whole number.
     ImportError
         If Dask is not installed.
+
+    Examples
+    --------
+    ```python
+    from distributed import Client
+
+    with pr.distributed.local_cluster(2) as cluster, Client(cluster) as client:
+        ranker, traces = pr.distributed.learn(pr.ListwisePerceptron(), files, client, epochs=3)
+    ```
     """
     if n_workers is not None:
         check_positive_whole("n_workers", n_workers)

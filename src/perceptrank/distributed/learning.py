@@ -110,7 +110,7 @@ def learn(
         docs/scale.md.
     measures : str, Measure or list of them, optional
         As for `ranker.learn`.
-    mixed_by : "queries", "updates" or "uniform"
+    mixed_by : "queries", "updates", or "uniform"
         Weights of shards in the mean: in proportion to their queries, to their updates, or equal.
     shards : int, optional
         Make so many shards of files or streams: neighbours are joined if there are more of them; if there are fewer,

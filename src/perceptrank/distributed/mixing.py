@@ -81,7 +81,7 @@ def mix(start: Ranker, learned: Sequence[Ranker], by: MixedBy = "queries") -> Ra
         What all of them began with; its settings are those of the result.
     learned : list of learners
         What they have learned, in a fixed order.
-    by : "queries", "updates" or "uniform"
+    by : "queries", "updates", or "uniform"
         Their weights in the mean: in proportion to the queries (each by its weight) or to the updates since `start`, or
         equal. Statistics of transforms are merged if `start` has learned nothing, else its own stay.
 

@@ -48,6 +48,17 @@ def predict(
     ------
     ValueError
         If a column is missing, or `assume_grouped` must be said.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd, perceptrank as pr
+    >>> stream = pr.mslr_shaped(20, n_documents=5, n_features=4)
+    >>> ranker = pr.ListwisePerceptron(transforms=None)
+    >>> trace = ranker.learn(stream)
+    >>> frame = dd.from_pandas(stream.to_frame(), npartitions=2)
+    >>> scores = predict(ranker, frame).compute(scheduler="synchronous")
+    >>> bool((scores.to_numpy() == ranker.predict(stream)).all())
+    True
     """
     return _mapped(ranker, frame, qid, features, assume_grouped, SCORE, np.float64)
 
@@ -85,6 +96,17 @@ def rank(
     ------
     ValueError
         If a column is missing, or `assume_grouped` is not said.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd, perceptrank as pr
+    >>> stream = pr.mslr_shaped(20, n_documents=5, n_features=4)
+    >>> ranker = pr.ListwisePerceptron()
+    >>> trace = ranker.learn(stream)
+    >>> frame = dd.from_pandas(stream.to_frame(), npartitions=1)
+    >>> places = rank(ranker, frame, assume_grouped=True).compute(scheduler="synchronous")
+    >>> sorted(places[:5].tolist())
+    [1, 2, 3, 4, 5]
     """
     if not assume_grouped:
         raise ValueError(
@@ -124,6 +146,17 @@ def evaluate(
     ------
     ValueError
         If a column is missing, or a measure is unknown.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd, perceptrank as pr
+    >>> stream = pr.mslr_shaped(20, n_documents=5, n_features=4)
+    >>> ranker = pr.ListwisePerceptron()
+    >>> trace = ranker.learn(stream)
+    >>> frame = dd.from_pandas(stream.to_frame(), npartitions=1)
+    >>> found = evaluate(ranker, frame, "ap", assume_grouped=True).compute(scheduler="synchronous")
+    >>> list(found.columns), len(found)
+    (['qid', 'ap'], 20)
     """
     given = check_columns(frame, columns)
     recorded = tuple(parse_all(measures))

@@ -248,7 +248,7 @@ class Evaluation:
 
         Parameters
         ----------
-        library : {"pandas", "polars"}
+        library : "pandas" or "polars"
             Library of the frame; it must be installed.
 
         Returns

@@ -187,7 +187,7 @@ class OrderComparison:
         ----------
         measure : str or Measure, optional
             Default the first.
-        on : {"test", "progressive"}, optional
+        on : "test" or "progressive", optional
             Which queries; default held-out queries if there are any.
         confidence : float
             Confidence level, between 0 and 1.
@@ -408,6 +408,15 @@ class OrderComparison:
             Image file; the suffix selects the format.
         measure : str or Measure, optional
             Default the first.
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        ImportError
+            If matplotlib is not installed.
+        OSError
+            If the file cannot be written.
         """
         from perceptrank.evaluation.print_plot import draw_for_print
 

@@ -62,7 +62,7 @@ def compare_orders(
         First seed.
     n_threads : int, optional
         Number of threads; default one per available processor.
-    on_error : {"raise", "drop"}
+    on_error : "raise" or "drop"
         Treatment of a learner that fails in an order: raise the error, or leave out the learner in all orders and
         report it in `OrderComparison.dropped`.
     progress : callable, optional
@@ -74,7 +74,7 @@ def compare_orders(
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError or ValueError
         If an argument is invalid, there are no queries, or all learners fail.
 
     Examples

@@ -9,7 +9,7 @@ _NORMAL = NormalDist()
 def t_critical(z: float, df: float) -> float:
     """Return the number that |t| exceeds as often as a normal variable exceeds z in absolute value.
 
-    By Hill's Algorithm 396 (Communications of the ACM 13, 1970), for df >= 1.
+    By Hill's Algorithm 396 (Communications of the ACM 13, 1970), for df ≥ 1.
 
     Examples
     --------

@@ -261,7 +261,7 @@ class Trace:
         Let the queries be drawn independently from one distribution. The ranker of each round was made before its query
         was seen, so the loss of the round is an unbiased estimate of that ranker's risk, its expected loss on a new
         query. With probability at least `confidence`, the mean of these risks is at most the mean loss plus
-        sqrt(ln(1 / (1 - confidence)) / (2 T)), T being the number of rounds (Hoeffding and Azuma's inequality), for any
+        √(ln(1 / (1 - confidence)) / (2 T)), T being the number of rounds (Hoeffding and Azuma's inequality), for any
         learner whatever. So it is a bound on the risk of a ranker that is drawn from those of all rounds; the last one,
         or their mean, may be better, and is not covered. `evaluate` on queries that were held out is the way to judge a
         single ranker.
@@ -352,7 +352,7 @@ class Trace:
 
         Parameters
         ----------
-        library : {"pandas", "polars"}
+        library : "pandas" or "polars"
             Library of the frame; it must be installed.
 
         Returns

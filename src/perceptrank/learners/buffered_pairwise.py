@@ -89,11 +89,11 @@ class BufferedPairwise(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
     buffer_size : int
         Number of documents in the buffer.
-    margin : float, positive
+    margin : float > 0
         Required difference in score of two documents of different grades.
     seed : int
         Seed of the sampling.

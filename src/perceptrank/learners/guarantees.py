@@ -71,7 +71,7 @@ class Guaranteed:
             Margin of a separable stream; give this or `comparator`.
         comparator : Comparator or (norm, loss), optional
             Norm and cumulative surrogate of some fixed ranker.
-        largest_weight : float, positive
+        largest_weight : float > 0
             Largest weight of a query; the bound is then that of the sum of losses times weights, and so must be the
             comparator's loss.
         n_documents : int, optional
@@ -123,7 +123,7 @@ class Guaranteed:
     ) -> Certificate:
         """Return the bounds on the loss so far, beside its observed value.
 
-        - a posteriori, an inequality of the proof: S <= |w| / (learning_rate margin), or with |w - w₁| in place of |w|
+        - a posteriori, an inequality of the proof: S ≤ |w| / (learning_rate margin), or with |w - w₁| in place of |w|
           if the learner started from weights w₁ that are not 0;
         - from the steps: the theorem with the longest step per weight moved in place of the diameter;
         - a priori: the theorem itself, if `diameter` or `radius` is given;

@@ -69,12 +69,12 @@ def descend_cross_entropy(
 class OnlineListNet(CompiledLearner):
     """Online gradient descent on the cross entropy between softmax(grades) and softmax(scores).
 
-    For every query whose grades differ, w -= learning_rate * X^T (softmax(X w) - softmax(R)). It has the regret bound
+    For every query whose grades differ, w -= learning_rate * Xᵀ (softmax(X w) - softmax(R)). It has the regret bound
     of gradient descent and none on the measure itself.
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
     target : "grades" or "gains"
         Argument of the target's softmax: grades R, or gains 2^R - 1.
@@ -86,7 +86,7 @@ class OnlineListNet(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
     References

@@ -11,20 +11,20 @@ from perceptrank.transforms.transform import TransformLike
 class MarginPRank(PRank):
     """PRank that wants scores to be on the right sides of thresholds by a margin.
 
-    For a document of grade y and every threshold r, the score should be more than `margin` above b_r if y >= r, and
+    For a document of grade y and every threshold r, the score should be more than `margin` above b_r if y ≥ r, and
     more than `margin` below it if not. With s_r = 1 or -1 for thresholds that violate this and 0 for others,
     w += (the sum of s_r) x and b_r -= s_r. With a margin of 0 it is `PRank`. Thresholds stay in order. Learns from
     documents one by one.
 
-    With n thresholds, on documents of norm at most R that a unit vector (w*, b*) puts on the right sides of all
-    thresholds with margin gamma: with K = n R^2 + 1, the scores are on the wrong sides of at most K / gamma^2
-    thresholds in sum over documents, as long as margin <= K / 2 (`perceptrank.theory.bounds.prank` has the general
+    With n thresholds, on documents of norm at most R that a unit vector (u, c) puts on the right sides of all
+    thresholds with margin γ: with K = n R² + 1, the scores are on the wrong sides of at most K / γ²
+    thresholds in sum over documents, as long as margin ≤ K / 2 (`perceptrank.theory.bounds.prank` has the general
     bound). Once nothing is violated any more, (w, b) divided by its norm has a margin of at least
-    gamma margin / (K + 2 margin).
+    γ margin / (K + 2 margin).
 
     Parameters
     ----------
-    margin : float, not negative
+    margin : float ≥ 0
         Distance that scores should keep from thresholds, which move in steps of 1.
     n_grades : int
         Grades are 0 to n_grades - 1; larger ones count as the largest.

@@ -39,7 +39,7 @@ class NumpyLearner(Learner):
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
     average : bool
         Rank with the mean of all iterates instead of the last one.

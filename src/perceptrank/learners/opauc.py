@@ -84,16 +84,16 @@ class Opauc(CompiledLearner):
     """Gradient descent on the squared loss of all pairs of relevant and irrelevant documents so far, in one pass.
 
     The pairs of a document x with all of the other class enter through that class's mean c and covariance S: for a
-    relevant x, w -= learning_rate (decay w - (x - c) + (x - c)(x - c)^T w + S w); for an irrelevant one, the
+    relevant x, w -= learning_rate (decay w - (x - c) + (x - c)(x - c)ᵀ w + S w); for an irrelevant one, the
     second term has the opposite sign. Learns from documents one by one, across queries; a document is relevant if its
     grade is positive. Weights of queries are those of their documents in means, covariances and steps. Time and memory
     are quadratic in the number of features.
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
-    decay : float, positive or 0
+    decay : float ≥ 0
         Weight decay: the factor of w in the step.
     average : bool
         Rank with the mean of all iterates instead of the last one.

@@ -79,15 +79,15 @@ def move_to_ideal_places(
 class Predtron(CompiledLearner):
     """A perceptron on representations of predictions: a ranking is represented by minus the place of each document.
 
-    If the ranking was not perfect, w += learning_rate * X^T (p - p*), p the places of the documents in the ranking and
-    p* those in the ideal one, in which documents of one grade are ordered by score. That is the sum of x_i - x_j over
+    If the ranking was not perfect, w += learning_rate * Xᵀ (p - q), p the places of the documents in the ranking and
+    q those in the ideal one, in which documents of one grade are ordered by score. That is the sum of x_i - x_j over
     all misordered pairs. Learns from lists; rankings do not depend on the learning rate.
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", or "ap", or a Measure
         The measure that decides whether a ranking was perfect.
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step; rankings do not depend on it.
     average : bool
         Rank with the mean of all iterates instead of the last one.
@@ -97,7 +97,7 @@ class Predtron(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
     References

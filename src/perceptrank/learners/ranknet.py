@@ -69,7 +69,7 @@ class RankNet(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
@@ -79,7 +79,7 @@ class RankNet(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
     References

@@ -137,6 +137,13 @@ def unregister(name: str) -> None:
     ------
     ValueError
         If no learner of that name was registered.
+
+    Examples
+    --------
+    >>> unregister("nothing")
+    Traceback (most recent call last):
+        ...
+    ValueError: no learner of the name 'nothing' was registered
     """
     if name not in _registered:
         raise ValueError(f"no learner of the name {name!r} was registered")

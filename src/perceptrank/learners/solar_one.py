@@ -54,12 +54,12 @@ def solar_one_pass(rule: SolarOneRule, block: Block, state: Iterates, record: Re
 class SolarI(CompiledLearner):
     """Passive-aggressive updates, pair by pair: the smallest step to a margin of 1, up to a limit.
 
-    With x = x_i - x_j for grades R_i > R_j and loss = max(0, 1 - w . x), w += min(limit, loss / |x|^2) x. Learns from
+    With x = x_i - x_j for grades R_i > R_j and loss = max(0, 1 - w . x), w += min(limit, loss / |x|²) x. Learns from
     all pairs of a list, in the order of its documents. The weight of a query multiplies its limit.
 
     Parameters
     ----------
-    limit : float, positive
+    limit : float > 0
         The aggressiveness parameter C, the largest multiple of x in a step.
     average : bool
         Rank with the mean of all iterates instead of the last one.

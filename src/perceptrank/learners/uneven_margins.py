@@ -73,9 +73,9 @@ class UnevenMargins(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
-    margin : float, positive
+    margin : float > 0
         Unit of the required differences in score.
     average : bool
         Rank with the mean of all iterates instead of the last one.
@@ -85,7 +85,7 @@ class UnevenMargins(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
     References

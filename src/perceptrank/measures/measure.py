@@ -2,11 +2,11 @@
 
 Formulas, for documents ranked by score (best first) with grades R:
 
-- NDCG_k = sum over ranks i <= k of G(R_i) / log2(1 + i), divided by the largest such sum; G(r) = 2^r - 1, or r.
+- NDCG_k = sum over ranks i ≤ k of G(R_i) / log2(1 + i), divided by the largest such sum; G(r) = 2^r - 1, or r.
 - AP = mean, over the relevant documents (R > 0), of the precision at their rank.
 - P_k = relevant documents among the first k, divided by k.
 - RR_k = 1 / rank of the first relevant document, 0 if it comes after rank k.
-- ERR_k = sum over ranks i <= k of p_i / i times the product of (1 - p_j) over j < i, p = (2^R - 1) / 2^max_grade.
+- ERR_k = sum over ranks i ≤ k of p_i / i times the product of (1 - p_j) over j < i, p = (2^R - 1) / 2^max_grade.
 
 Two policies belong to every measure. ``ties`` orders documents of equal score: ``worst`` (less relevant first),
 ``stable`` (input order), ``reverse`` (input order backwards), ``random`` (seeded), ``expected`` (mean over all orders).
@@ -46,13 +46,20 @@ class Measure:
 
     Parameters
     ----------
-    ties : {"worst", "stable", "reverse", "random", "expected"}
+    ties : "worst", "stable", "reverse", "random", or "expected"
         Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
         the mean over all orders.
-    empty : {"skip", "one", "zero"}
+    empty : "skip", "one", or "zero"
         Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
     seed : int
         Seed of random ties.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> measure = pr.parse("ndcg@10:ties=expected")
+    >>> measure, str(measure), measure == pr.NDCG(10, ties="expected")
+    (NDCG(k=10, ties='expected'), 'ndcg@10:ties=expected', True)
     """
 
     name: ClassVar[str]

@@ -158,7 +158,7 @@ def preset(tool: str, name: MeasureLike) -> Measure:
 
     Parameters
     ----------
-    tool : {"lightgbm", "xgboost", "scikit-learn", "trec_eval", "ir_measures"}
+    tool : "lightgbm", "xgboost", "scikit-learn", "trec_eval", or "ir_measures"
         ``lightgbm`` and ``xgboost``: gain 2^R - 1, ties in input order, a query without relevant documents counts 1.
         ``scikit-learn``: its ndcg_score, with linear gain, the mean over all orders of tied documents, and 0 for a
         query without relevant documents; its average precision has another definition for ties and is not offered.

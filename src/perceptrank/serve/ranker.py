@@ -126,6 +126,28 @@ class Ranker(Shadowed):
         Why nothing is learned now; empty if all is well.
     watch : callable, optional
         Called by the log's thread with the model before, the model after, and the entries that were learned between.
+
+    Raises
+    ------
+    ServiceError
+        If the log cannot be trusted, or began with another model.
+    OSError
+        If the folder cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from perceptrank.serve.documents import Document
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ranker = Ranker(Path(folder.name))
+    >>> documents = [Document("shoe", {"bm25": 4.1}), Document("boot", {"bm25": 3.9})]
+    >>> ranker.learn(documents, {"boot": 1.0}, event_id="1").result()
+    Acknowledgement(event_id='1', sequence=3, duplicate=False)
+    >>> ranker.flush()
+    >>> ranker.rank(documents).order
+    ['boot', 'shoe']
+    >>> ranker.close()
+    >>> folder.cleanup()
     """
 
     def __init__(

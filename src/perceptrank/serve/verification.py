@@ -63,6 +63,16 @@ def verify(folder: str | Path, database: str | None = None) -> list[Verification
     ------
     FileNotFoundError
         If there is no log.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from perceptrank.serve import Service
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> Service(folder.name).close()
+    >>> [(found.ranker, found.is_sound) for found in verify(folder.name)]
+    [('default', True)]
+    >>> folder.cleanup()
     """
     names = ranker_names(Path(folder), database)
     if not names:

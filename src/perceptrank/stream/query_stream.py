@@ -98,7 +98,7 @@ class QueryStream:
     weights : array of shape (queries,), optional
         Weight of each query, finite and not negative: it scales the step of learners, and the query's share of means.
         May also be given for each document, the same for all documents of a query.
-    missing : {"error", "keep", "zero"}
+    missing : "error", "keep", or "zero"
         What to do with features that are NaN: refuse them, keep them for a learner whose first transform is `Missing`,
         or take them for 0.
 
@@ -123,7 +123,7 @@ class QueryStream:
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError or ValueError
         If an argument is invalid; the message names the argument, the rule and the first invalid value.
 
     Examples
@@ -263,7 +263,7 @@ class QueryStream:
         weights : array of shape (queries,) or (documents,), optional
             Weight of each query, finite and not negative, in the order of their first rows; or of each document, the
             same for all documents of a query.
-        missing : {"error", "keep", "zero"}
+        missing : "error", "keep", or "zero"
             What to do with features that are NaN: refuse them, keep them, or take them for 0.
 
         Returns
@@ -272,7 +272,7 @@ class QueryStream:
 
         Raises
         ------
-        TypeError, ValueError
+        TypeError or ValueError
             If an argument is invalid, or both `qid` and `group` are given.
         """
         if feature_names is None:
@@ -336,7 +336,7 @@ class QueryStream:
             Columns of the query identifiers and the grades.
         features : sequence of str, optional
             Feature columns, or the one column of lists; default all other columns.
-        missing : {"error", "keep", "zero"}
+        missing : "error", "keep", or "zero"
             What to do with features that are NaN: refuse them, keep them, or take them for 0.
 
         Returns
@@ -345,7 +345,7 @@ class QueryStream:
 
         Raises
         ------
-        TypeError, ValueError
+        TypeError or ValueError
             If `frame` is not a data frame, a column is missing, or a column's values are invalid.
         """
         columns = split_frame(frame, qid, relevance, features)
@@ -368,7 +368,7 @@ class QueryStream:
 
         Parameters
         ----------
-        library : {"pandas", "polars"}
+        library : "pandas" or "polars"
             Library of the frame; it must be installed.
 
         Returns
@@ -598,7 +598,7 @@ class QueryStream:
 
         Raises
         ------
-        TypeError, ValueError
+        TypeError or ValueError
             If the fractions are invalid, or a part would be empty.
 
         Examples
@@ -664,7 +664,7 @@ class QueryStream:
 
         Raises
         ------
-        TypeError, ValueError
+        TypeError or ValueError
             If `X` is not a matrix with one row per document.
         """
         X = as_any_features(X)

@@ -66,11 +66,11 @@ def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
 
     Parameters
     ----------
-    radius : float, positive
+    radius : float > 0
         Norm R of every document.
-    margin : float, positive
+    margin : float > 0
         Margin γ of the stream.
-    version : {"sharp", "paper", "exact"}
+    version : "sharp", "paper", or "exact"
         The first formula, the second or the third.
 
     Returns
@@ -117,7 +117,7 @@ def play(
         Norm R of every document, and margin γ of the stream.
     n_documents : int
         Number of documents of a query, at least 2.
-    version : {"sharp", "paper", "exact"}
+    version : "sharp", "paper", or "exact"
         Number of rounds, see `n_rounds`; "exact" is the game against learners in the span of what they saw.
     rounds : int, optional
         A smaller number of rounds.

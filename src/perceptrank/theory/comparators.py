@@ -41,8 +41,8 @@ def cumulative_surrogate(
     ranker : array of shape (features,)
         The weights of the ranker.
     stream : QueryStream or iterable of blocks
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
-    surrogate : {"slam", "max-pair", "level-pair"}
+    measure : "ndcg", "ndcg@k", or "ap", or a Measure
+    surrogate : "slam", "max-pair", or "level-pair"
         That of the learner's theorem: "slam" for Algorithm 2, "max-pair" for Algorithm 3, "level-pair" for the listwise
         perceptron with its default violators, "slam" with violators "uniform" or "top".
 
@@ -80,17 +80,17 @@ def comparator(
 
     Queries count by their weights, if the stream has any.
 
-    A bound L + U sqrt(C L) + U^2 C is at most 3/2 (L + C U^2), so with C as the penalty the minimiser gives the
+    A bound L + U √(C L) + U² C is at most 3/2 (L + C U²), so with C as the penalty the minimiser gives the
     smallest bound, up to that factor. The problem is convex and not smooth. A bundle method solves it: each pass adds a
     cutting plane below the surrogate, and the minimiser of the model made of all planes is evaluated next.
 
     Parameters
     ----------
     stream : QueryStream or re-iterable blocks
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
-    penalty : float, positive
+    measure : "ndcg", "ndcg@k", or "ap", or a Measure
+    penalty : float > 0
         Factor of the squared norm, the constant C of the bound.
-    surrogate : {"slam", "max-pair", "level-pair"}
+    surrogate : "slam", "max-pair", or "level-pair"
         The surrogate of the learner's theorem.
     tolerance : float
         Stop when the objective is within this relative distance of its lower bound.
@@ -151,7 +151,7 @@ def comparator(
 
 
 def _highest_plane(slopes: Floats, heights: Floats) -> Floats:
-    """Maximise shares . heights - |shares . slopes|^2 over the simplex, approximately.
+    """Maximise shares . heights - |shares . slopes|² over the simplex, approximately.
 
     Solved as non-negative least squares: heights enter through a small multiple of the identity, whose square is the
     error of the result, and the constraint on the sum through a large row. Any shares give a valid lower bound.

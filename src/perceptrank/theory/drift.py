@@ -20,9 +20,9 @@ def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0
     constant : float
         C of the learner's theorem, for queries of at most this weight; for `violators="places"` with a relative margin
         ρ, (1 + 2ρk) c D², where the grades of a query are at most k + 1.
-    rate : float, positive
+    rate : float > 0
         ln(2) / half_life.
-    largest_weight : float, positive
+    largest_weight : float > 0
         Largest weight c of a query.
 
     Returns
@@ -55,7 +55,7 @@ def fading(
 ) -> float:
     """Bound the loss of a learner that forgets against a ranker that moves; infinite if the rate is too large for it.
 
-    The largest S with S <= G + U sqrt(C S (1 + rate S / 2)), where G = L + W P, for every stream and every sequence
+    The largest S with S ≤ G + U √(C S (1 + rate S / 2)), where G = L + W P, for every stream and every sequence
     u_1, u_2, …: rankings are by the current weights (`average=False`).
 
     Parameters
@@ -66,11 +66,11 @@ def fading(
         U, the largest norm of a u_t; and L, the sum of the surrogates of u_t on query t, over queries with an update.
     path : float
         P, the sum of |u_{t+1} - u_t|.
-    rate : float, positive
+    rate : float > 0
         ln(2) / half_life.
     growth : float, optional
         The constant that `largest_weights` takes, if it is another.
-    largest_weight : float, positive
+    largest_weight : float > 0
         Largest weight of a query; losses are then weighted.
 
     Returns
@@ -141,9 +141,9 @@ def tracking(losses: np.typing.ArrayLike, n_learners: int, lag: float, *, larges
         The loss of the best learner in each of K parts that the stream is cut into, anywhere.
     n_learners : int
         N, those that forget and the one that does not.
-    lag : float, at least 1
+    lag : float ≥ 1
         The furthest that a learner is counted as behind.
-    largest_weight : float, positive
+    largest_weight : float > 0
         Largest weight of a query.
 
     Returns

@@ -4,7 +4,7 @@ from perceptrank.kernels.arrays import Floats
 
 
 def non_negative_least_squares(columns: Floats, target: Floats) -> Floats:
-    """Return the x >= 0 that minimises |columns x - target|; raise RuntimeError if the search does not converge.
+    """Return the x ≥ 0 that minimises |columns x - target|; raise RuntimeError if the search does not converge.
 
     Examples
     --------

@@ -71,11 +71,11 @@ def costly_stream(
 
     Parameters
     ----------
-    violators : "top", "uniform" or "places"
+    violators : "top", "uniform", or "places"
         Those of the learner.
-    relative_margin : float, not negative
+    relative_margin : float ≥ 0
         That of the learner.
-    margin : float, positive
+    margin : float > 0
         Margin of the stream, smaller than 1.
     n_documents : int, optional
         Documents of a query, at least 2: by default 2 for "top", 100 for "uniform" and 1000 for "places". For the last

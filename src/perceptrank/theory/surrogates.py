@@ -52,7 +52,15 @@ def weighing_of(measure: MeasureLike, class_order: str = "score") -> tuple[bool,
 
 
 class Surrogate(ABC):
-    """A loss of the scores and grades of one query."""
+    """A loss of the scores and grades of one query.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> surrogate = pr.MaxPair()
+    >>> surrogate.value([0.0, 0.5], [1, 0]), surrogate.gradient([0.0, 0.5], [1, 0])
+    (1.5, array([-1.,  1.]))
+    """
 
     @abstractmethod
     def _evaluate(self, scores: Floats, relevance: Floats) -> tuple[float, Floats]:
@@ -168,7 +176,7 @@ class Slam(_Hinge):
     """SLAM: phi(s, R) = sum of v_i max(0, Delta + M_i - s_i); phi / Delta is at least 1 - measure.
 
     The weights v sum to 1 and follow the ideal ranking: AP gives each of r relevant documents 1/r, NDCG_k gives the one
-    in position p <= k its gain times 1 / log2(1 + p), normalised.
+    in position p ≤ k its gain times 1 / log2(1 + p), normalised.
 
     For fixed weights phi is convex, and the sum of v_i (e_{K_i} - e_i) over documents whose hinge is positive is a
     subgradient. With `class_order="score"` the weights of NDCG depend on the scores: `gradient` holds them fixed, as
@@ -176,11 +184,11 @@ class Slam(_Hinge):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", or "ap", or a Measure
         The measure that is bounded.
-    margin : float, positive
+    margin : float > 0
         Delta.
-    class_order : {"score", "mean", "index"}
+    class_order : "score", "mean", or "index"
         Positions of documents of equal grade in the ideal ranking: by score, shared equally, or by index.
 
     Examples
@@ -214,9 +222,9 @@ class MaxPair(_WidestPair):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", or "ap", or a Measure
         "ap" makes grades binary: relevant or not.
-    margin : float, positive
+    margin : float > 0
         Delta.
 
     Examples
@@ -237,9 +245,9 @@ class LevelPair(_WidestPair):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", or "ap", or a Measure
         "ap" makes grades binary: relevant or not.
-    margin : float, positive
+    margin : float > 0
         Delta.
 
     Examples

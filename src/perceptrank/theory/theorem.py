@@ -1,8 +1,8 @@
 """Theorems as values: a learner's guarantee in words, in symbols and as a number.
 
-The upper bounds have one shape. With a constant C that belongs to the learner and the stream, and K = U^2 C, a learner
-loses at most L + K / 2 + sqrt(K L + K^2 / 4) against every ranker u of norm U whose own cumulative surrogate is L. On a
-stream that a unit vector ranks with margin gamma, u = that vector / gamma has L = 0, which leaves C / gamma^2. If a
+The upper bounds have one shape. With a constant C that belongs to the learner and the stream, and K = U² C, a learner
+loses at most L + K / 2 + √(K L + K² / 4) against every ranker u of norm U whose own cumulative surrogate is L. On a
+stream that a unit vector ranks with margin γ, u = that vector / γ has L = 0, which leaves C / γ². If a
 margin counts for documents only that are not outranked, the bound is smaller: Theorem A', `largest_lost`.
 """
 
@@ -61,9 +61,9 @@ class Theorem:
     formula : str
         C with the numbers of the learner's settings.
     factor, offset : float
-        C = factor * size^2 + offset.
+        C = factor * size² + offset.
     splits : bool
-        True if what C has beyond size^2, a margin's part, is moved by documents only that are not outranked: Theorems
+        True if what C has beyond size², a margin's part, is moved by documents only that are not outranked: Theorems
         A' and C' of docs/theory.md. The bound on the loss is then smaller than that on the weight moved.
     multiple, extra : float
         The loss is at most multiple * the bound above + extra; other than 1 and 0 for safe averaging only. With weights
@@ -82,6 +82,13 @@ class Theorem:
         True if an adversary reaches the bound up to lower-order terms.
     proof : str
         Document with the proof.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> theorem = pr.MinimaxPerceptron().theorem
+    >>> theorem.symbol, theorem.bound(diameter=2.0, margin=0.5)
+    ('D²', 16.0)
     """
 
     statement: str
@@ -111,7 +118,7 @@ class Theorem:
         ----------
         diameter, radius : float, optional
             Those of the stream; give either, since 2R bounds the diameter if that is unknown.
-        largest_weight : float, positive
+        largest_weight : float > 0
             Largest weight of a query.
 
         Returns
@@ -170,7 +177,7 @@ class Theorem:
         product : float, optional
             Inner product of the comparator and these weights, divided by the learning rate; if it is not known, the
             bound is that of the worst.
-        largest_weight : float, positive
+        largest_weight : float > 0
             Largest weight of a query; the losses of learner and comparator are then weighted sums.
         share : float
             Largest part of the weight of outranked documents that a ranking loses, see `bounds.largest_share`.
@@ -296,7 +303,7 @@ def norm_and_loss(margin: float | None, comparator: AnyComparator | None) -> tup
 def largest_lost(
     base: float, price: float, loss: float, start: float = 0.0, product: float | np.float64 | None = None
 ) -> float:
-    """Return the largest M <= S with S - L + p <= sqrt(start² + base S + price (S - M)), infinite if it overflows.
+    """Return the largest M ≤ S with S - L + p ≤ √(start² + base S + price (S - M)), infinite if it overflows.
 
     This is what the proofs of all theorems come down to: S is the weight moved, M the part of it that outranked
     documents moved, L the comparator's surrogate, base = U² D², price = U² 2 margin / rate, start = U |w₁| / rate, and

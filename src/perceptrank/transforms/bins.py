@@ -62,7 +62,7 @@ class Bins(WritingTransform):
     ----------
     n_bins : int
         Number of bins, at least 2.
-    kind : "hat", "one-hot" or "thermometer"
+    kind : "hat", "one-hot", or "thermometer"
         What a feature becomes.
     after : int
         Number of documents from which on edges stay as they are.
@@ -299,7 +299,7 @@ class Bins(WritingTransform):
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Return the names of the features that features of these names become: with the edges, if those are final.
 
-        They are "x = 3.5" for hats, "x > 3.5" for thermometers and "x <= 3.5", "3.5 < x <= 8", "x > 8" for bins; "x bin
+        They are "x = 3.5" for hats, "x > 3.5" for thermometers and "x ≤ 3.5", "3.5 < x ≤ 8", "x > 8" for bins; "x bin
         0", "x bin 1", ... as long as edges move. A name that would be there twice has the number of its bin.
         """
         if names is None:

@@ -16,7 +16,7 @@ class Clip(ElementwiseTransform):
 
     Parameters
     ----------
-    limit : float, positive
+    limit : float > 0
         Largest absolute value.
 
     Examples

@@ -52,7 +52,7 @@ class Fastfood(FourierFeatures):
     beside : bool
         Keep the features themselves, in front of the random ones.
     norm : float, optional
-        Norm of the random features: by default sqrt(d) / 2 beside d features, else 1.
+        Norm of the random features: by default √(d) / 2 beside d features, else 1.
     after : int
         Number of documents from which on the width stays as it is.
     seed : int

@@ -21,9 +21,9 @@ class RandomRelu(RandomFeatures):
 
     With P = n_features directions w and numbers b, all of them standard normal, d features x become
 
-        sqrt(2 / P) max(0, w . x / sqrt(d) + bias b)
+        √(2 / P) max(0, w . x / √(d) + bias b)
 
-    for all w and b, times `norm`. For z = (x / sqrt(d), bias), the product of those of two documents is |z| |z'| (sin a
+    for all w and b, times `norm`. For z = (x / √(d), bias), the product of those of two documents is |z| |z'| (sin a
     + (pi - a) cos a) / pi in expectation, a being the angle between z and z': the arc-cosine kernel. Features should be
     on one scale: `transforms=["auto", "random-relu"]`. Nothing is learned.
 
@@ -31,14 +31,14 @@ class RandomRelu(RandomFeatures):
     ----------
     n_features : int
         Number of random features.
-    bias : float, not negative
+    bias : float ≥ 0
         Spread of the thresholds; 0 for none.
     orthogonal : bool
-        Make (w, b) orthogonal in blocks of d + 1. It takes time n_features d^2, once.
+        Make (w, b) orthogonal in blocks of d + 1. It takes time n_features d², once.
     beside : bool
         Keep the features themselves, in front of the random ones.
     norm : float, optional
-        Norm of the random features where |z| = 1, in the mean: by default sqrt(d) / 2 beside d features, else 1.
+        Norm of the random features where |z| = 1, in the mean: by default √(d) / 2 beside d features, else 1.
     seed : int
         Seed of the directions.
 

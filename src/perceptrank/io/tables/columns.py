@@ -61,7 +61,7 @@ class TableColumns:
     ----------
     path : str
         The file.
-    format : {"csv", "tsv", "jsonl", "qrels", "run"}
+    format : "csv", "tsv", "jsonl", "qrels", or "run"
         Its format.
     qid, docid, relevance : str or None
         Columns of the queries, documents and grades; None for one that the table lacks or that is not needed.

@@ -15,7 +15,7 @@ STEPS = ("diagonal", "norm")
 class AdaGrad(StepWrapper):
     """Adapt the steps of a learner to the sum of squares of all steps so far, per feature or of the whole step.
 
-    A step w += learning_rate * z of the learner becomes w += learning_rate * z / (sqrt(Z) + 1e-10), with Z the sum of
+    A step w += learning_rate * z of the learner becomes w += learning_rate * z / (√(Z) + 1e-10), with Z the sum of
     squares of all steps so far, z included: of each feature ("diagonal"), or of the step's norm ("norm"). With the
     first, rare features learn faster. A relative margin uses the inner product of z and the adapted step in place of
     the square of z. The theorem of the learner, which is for a constant rate, does not apply.

@@ -70,7 +70,7 @@ class Forgetting(Wrapper, Tournament):
         once for all copies unless it has constraints or weights to start from.
     half_lives : list of float
         Weight moved after which a step counts half, for each copy that forgets.
-    lag : float, at least 1
+    lag : float ≥ 1
         How far, in sums of the measure, a copy is counted as behind at most. Small ones follow changes sooner, large
         ones are fooled by chance less often.
     measure : str or Measure, optional

@@ -32,8 +32,8 @@ class Tournament(Ensemble):
     All learners rank and learn every query. The best has the largest sum of a measure over all queries so far, the
     first in case of ties (`strategy="leader"`): the loss is at most N times that of the best of N learners, plus N - 1,
     for every stream (`perceptrank.theory.bounds.leader`). With `"hedge"` the learner to rank with is drawn by
-    exponential weights, with the rate sqrt(8 ln N / t) in round t: the expected loss after T queries is at most that of
-    the best of N learners plus sqrt(2 T ln N) + sqrt(ln N / 8), for every stream. With a fixed `rate` it is at most
+    exponential weights, with the rate √(8 ln N / t) in round t: the expected loss after T queries is at most that of
+    the best of N learners plus √(2 T ln N) + √(ln N / 8), for every stream. With a fixed `rate` it is at most
     (rate L* + ln N) / (1 - exp(-rate)), L* being the best learner's loss, which does not grow once that learner has
     stopped losing (`perceptrank.theory.bounds.hedge`).
 
@@ -56,7 +56,7 @@ class Tournament(Ensemble):
         which have none, "auto".
     seed : int
         Seed of the draws of "hedge".
-    rate : float, positive, optional
+    rate : float > 0, optional
         A fixed rate of "hedge": the larger, the more it prefers whoever is ahead.
 
     References
