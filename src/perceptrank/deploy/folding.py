@@ -32,7 +32,15 @@ _IN_GRAPHS = (Bins, Clip, Missing, QueryMinMax, QueryNormal, QueryRank, QueryZSc
 
 
 class Term(NamedTuple):
-    """A feature's part of the score: weight * (value - offset)."""
+    """A feature's part of the score: weight * (value - offset).
+
+    Attributes
+    ----------
+    name : str
+        Name of the feature.
+    weight, offset : float
+        As in the formula.
+    """
 
     name: str
     weight: float

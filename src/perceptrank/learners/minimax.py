@@ -62,7 +62,7 @@ class MinimaxPerceptron(CompiledLearner):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k", or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that decides whether a ranking was perfect.
     learning_rate : float > 0
         Factor of every step; rankings do not depend on it.

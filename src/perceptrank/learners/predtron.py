@@ -85,7 +85,7 @@ class Predtron(CompiledLearner):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k", or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that decides whether a ranking was perfect.
     learning_rate : float > 0
         Factor of every step; rankings do not depend on it.

@@ -77,7 +77,7 @@ class SlamPerceptron(CompiledLearner):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k", or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that is learned. While learning, tied documents always count as ranked in the worst order; a
         measure's own policies are for recording.
     learning_rate : float > 0

@@ -197,6 +197,7 @@ class Measure:
 
 
 MeasureLike: TypeAlias = str | Measure
+"""A measure, or its name."""
 
 
 def as_ranked_query(scores: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[Floats, Floats]:

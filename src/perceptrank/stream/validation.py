@@ -89,9 +89,16 @@ class AdvisingExistsError(AdvisingError, FileExistsError):
 
 
 class ParameterError(AdvisingValueError):
-    """A parameter breaks its rule.
+    """A parameter breaks its rule; a `ValueError`.
 
-    `parameter` is its Python name, `rule` follows the name in the message, `value` is what was given.
+    Attributes
+    ----------
+    parameter : str
+        Its name in Python.
+    rule : str
+        The rule, as it follows the name in the message.
+    value : any
+        The value that was given.
 
     Examples
     --------

@@ -41,7 +41,7 @@ def cumulative_surrogate(
     ranker : array of shape (features,)
         The weights of the ranker.
     stream : QueryStream or iterable of blocks
-    measure : "ndcg", "ndcg@k", or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
     surrogate : "slam", "max-pair", or "level-pair"
         That of the learner's theorem: "slam" for Algorithm 2, "max-pair" for Algorithm 3, "level-pair" for the listwise
         perceptron with its default violators, "slam" with violators "uniform" or "top".
@@ -87,7 +87,7 @@ def comparator(
     Parameters
     ----------
     stream : QueryStream or re-iterable blocks
-    measure : "ndcg", "ndcg@k", or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
     penalty : float > 0
         Factor of the squared norm, the constant C of the bound.
     surrogate : "slam", "max-pair", or "level-pair"

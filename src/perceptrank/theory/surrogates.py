@@ -184,7 +184,7 @@ class Slam(_Hinge):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k", or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that is bounded.
     margin : float > 0
         Delta.
@@ -222,7 +222,7 @@ class MaxPair(_WidestPair):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k", or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         "ap" makes grades binary: relevant or not.
     margin : float > 0
         Delta.
@@ -245,7 +245,7 @@ class LevelPair(_WidestPair):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k", or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         "ap" makes grades binary: relevant or not.
     margin : float > 0
         Delta.

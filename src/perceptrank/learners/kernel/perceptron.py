@@ -113,7 +113,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k", or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that is learned. While learning, tied documents count as ranked in the worst order.
     rule : "listwise", "slam", or "minimax"
         The rule of `ListwisePerceptron`, of `SlamPerceptron` with a relative margin, or of `MinimaxPerceptron`, which

@@ -59,7 +59,7 @@ class ListwisePerceptron(CompiledLearner):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k", or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that is learned. While learning, tied documents count as ranked in the worst order.
     violators : "places", "uniform", or "top"
         By places, as above; or each active document, by its own weight, against all its violators in equal parts, or
