@@ -11,8 +11,8 @@ from typing import Any
 MARKER = "<!-- names -->"
 _OTHER_NAMES = {"perceptrank.datasets.catalogue.datasets": "perceptrank.datasets"}  # it has the name of its room
 _FOLDER = Path(__file__).parents[1] / "reference"
-# What links are not put into, and what they are put into: code that consists of text.
-_CODE = re.compile(r"<(a|autoref|pre|h\d)\b.*?</\1>|<code>([^<]+)</code>", re.S)
+# What links are not put into; code, perhaps at the beginning of a cell, where parameters stand; and names of documents.
+_PLACES = re.compile(r"<(a|autoref|pre|h\d)\b.*?</\1>|(<td[^>]*>\s*)?<code>([^<]+)</code>|\bdocs/(\w+)\.md", re.S)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -27,22 +27,33 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return markdown.replace(MARKER, "\n".join(rows))
 
 
-def on_page_content(content: str, page: Any, **_: Any) -> str:
-    """Make links of public names in code, such as the types of parameters."""
+def on_page_content(content: str, page: Any, files: Any, **_: Any) -> str:
+    """Make links of names in code, such as the types of parameters, and of the documents that docstrings name."""
     if not page.file.src_uri.startswith("reference/"):
         return content
-    return _CODE.sub(lambda match: match[0] if match[2] is None else f"<code>{_linked(match[2])}</code>", content)
+
+    def replaced(match: re.Match[str]) -> str:
+        _, cell, code, document = match.groups()
+        if code is not None:
+            return f"{cell or ''}<code>{_linked(code, is_name=cell is not None)}</code>"
+        places = (f"{document}.md", f"{document}/index.md")
+        found = next((file for place in places if (file := files.get_file_from_path(place))), None)
+        return match[0] if found is None else f'<a href="{found.url_relative_to(page.file)}">{document}</a>'
+
+    return _PLACES.sub(replaced, content)
 
 
-def _linked(text: str) -> str:
+def _linked(text: str, *, is_name: bool) -> str:
+    """Return code with links; a word that may be a parameter is none."""
     known = _names()
-    whole = html.unescape(text).removeprefix("perceptrank.").removeprefix("pr.").removesuffix("()")
-    if whole in known:
-        return _link(known[whole], text)
+    whole = html.unescape(text).removesuffix("()")
+    name = whole.removeprefix("perceptrank.").removeprefix("pr.")
+    if name in known and (name[0].isupper() or name != whole or ("_" in name and not is_name)):
+        return _link(known[name], text)
     # Among other words, only those that cannot be anything but a class.
-    classes = (match[0] for match in re.finditer(r"\b[A-Z][A-Za-z]{2,}\b", text))
-    for name in {one for one in classes if one in known}:
-        text = re.sub(rf"\b{name}\b(?![^<]*>)", _link(known[name], name), text)
+    classes = {match[0] for match in re.finditer(r"\b[A-Z][A-Za-z]{2,}\b", text)}
+    for one in classes & set(known):
+        text = re.sub(rf"\b{one}\b(?![^<]*>)", _link(known[one], one), text)
     return text
 
 

@@ -80,7 +80,7 @@ def compare(
     Parameters
     ----------
     learners : sequence of learners, or mapping of names to learners
-        As for `perceptrank.compare`.
+        Without names, they are named by their algorithms.
     stream : files or stream
         One file or several (LETOR text, Parquet, stores, tables), which workers read under these names, one after the
         other, once for each learner. Or a `QueryStream`, or a list of them, which is sent to the worker of each
@@ -90,13 +90,13 @@ def compare(
     client : distributed.Client, Executor or None
         Where to learn. None is this process.
     on_error : "raise" or "drop"
-        Treatment of a learner that fails, as for `perceptrank.compare`.
+        What to do if a learner fails: raise its error, or go on without it.
     timeout : float, optional
         Seconds after which to give up if no learner was done meanwhile.
     progress : callable, optional
         Called with the number of learners that are done, and of all.
     **options
-        Options for files, as for `learn`.
+        Options for files, as `learn` takes them.
 
     Returns
     -------

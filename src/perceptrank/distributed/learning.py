@@ -109,7 +109,7 @@ def learn(
         Number of passes. One pass of a ranker that has learned nothing is the mean of independent ones, which is weak:
         docs/scale.md.
     measures : str, Measure or list of them, optional
-        As for `ranker.learn`.
+        Measures to record; by default the measure that is learned, or NDCG@10.
     mixed_by : "queries", "updates", or "uniform"
         Weights of shards in the mean: in proportion to their queries, to their updates, or equal.
     shards : int, optional

@@ -241,12 +241,27 @@ class OrderComparison:
 
         Parameters
         ----------
-        measure, on, confidence, n_resamples, seed
-            As for `standings`.
+        measure : str or Measure, optional
+            Default the first.
+        on : "test" or "progressive", optional
+            Which queries; default held-out queries if there are any.
+        confidence : float
+            Confidence level, between 0 and 1.
+        n_resamples : int
+            Number of bootstrap resamples.
+        seed : int
+            Seed of the bootstrap.
 
         Returns
         -------
         list of OrderDifference
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        ValueError
+            If an argument is invalid, or the measure leaves out all queries.
         """
         found = self._find(measure, on, confidence, n_resamples, seed)
         means, beats = found.per_order.mean(axis=1), self._beats(found)
@@ -331,8 +346,10 @@ class OrderComparison:
 
         Parameters
         ----------
-        confidence, seed
-            As for `standings`.
+        confidence : float
+            Confidence level, between 0 and 1.
+        seed : int
+            Seed of the bootstrap.
 
         Returns
         -------
@@ -374,8 +391,16 @@ class OrderComparison:
         Parameters
         ----------
         path : path
-        confidence, seed
-            As for `standings`.
+            The file; one of that name is replaced.
+        confidence : float
+            Confidence level, between 0 and 1.
+        seed : int
+            Seed of the bootstrap.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
         """
         from perceptrank.evaluation.order_tables import csv_table
 
@@ -389,8 +414,16 @@ class OrderComparison:
         Parameters
         ----------
         path : path
-        confidence, seed
-            As for `standings`.
+            The file; one of that name is replaced.
+        confidence : float
+            Confidence level, between 0 and 1.
+        seed : int
+            Seed of the bootstrap.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
         """
         from perceptrank.evaluation.order_tables import latex_table
 

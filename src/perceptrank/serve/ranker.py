@@ -111,7 +111,7 @@ class Ranker(Shadowed):
         That model ranks, and stays as it is.
     challengers : mapping from names to Learner, optional
         Models that learn silently; those whose names the log has are what it says.
-    settings : Settings
+    settings : Settings, optional
         Limits and intervals.
     check_all : bool
         Check the whole log at the start, not only what came after the newest snapshot.

@@ -480,7 +480,7 @@ def parameter_mixing(
         Relative margin of the listwise rule, in place of `surrogate_margin`.
     violators : "places", "uniform", or "top"
         Those of the listwise rule; "top" for Algorithm 2.
-    margin : float > 0
+    margin : float > 0, optional
         Margin γ of the separable stream; give this or `comparator`.
     comparator : Comparator or (norm, loss), optional
         Norm and cumulative surrogate of some fixed ranker, which counts shards by their weights too.
