@@ -4,17 +4,7 @@ from typing import Any
 
 import lazy_loader
 
-_getattr, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "client": ["Client"],
-        "errors": ["ServiceError"],
-        "ranker": ["Ranker"],
-        "service": ["Service"],
-        "settings": ["Settings"],
-        "verification": ["Verification", "verify"],
-    },
-)
+_getattr, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
