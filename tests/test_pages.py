@@ -13,8 +13,8 @@ from typer.main import get_command
 import perceptrank as pr
 from perceptrank.cli.app import app
 
-# Pages whose commands are a server's, and the tests that follow them.
-ELSEWHERE = {"docs/serve.md": "serve/test_walk.py"}
+# Pages whose commands are a server's, or whose learners would be known to all tests; and the tests that follow them.
+ELSEWHERE = {"docs/serve.md": "serve/test_walk.py", "docs/learners/your-own.md": "learners/test_your_own.py"}
 # `sh` is for commands of a machine that has more than this one: a Docker daemon, an engine.
 KINDS = {"python", "bash", "console", "sh", "text", "json", "toml", "csv", "js", "sql", "math", "yaml", "html"}
 

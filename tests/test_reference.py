@@ -18,8 +18,8 @@ OBJECTS = [path for text in PAGES.values() for path in re.findall(r"^::: (\S+)$"
 STANDARD = set(
     re.findall(
         r"\w+",
-        "Any Callable Collection ForwardRef Future Hashable IO Iterable Iterator Literal Mapping None Path Self Sequence; "
-        "of NumPy and os: ArrayLike DTypeLike NDArray Generator PathLike",
+        "Any Callable Collection ForwardRef Future Hashable IO Iterable Iterator Literal Mapping None Path Self "
+        "Sequence; of NumPy and os: ArrayLike DTypeLike NDArray Generator PathLike",
     )
 )
 # Variables of types, and what users hand on, or have nothing to do with.

@@ -21,7 +21,7 @@ class CompiledLearner(Learner):
     """A learner that hands blocks of queries to a compiled pass.
 
     A subclass names its pass and the rows of scratch that it uses, and says with which settings it is called. See
-    docs/learners.md for a complete one.
+    docs/learners/your-own.md for a complete one.
 
     Attributes
     ----------

@@ -168,7 +168,7 @@ class Learner(SavedRanker):
         ----------
         stream : QueryStream or iterable of blocks
             The queries, in the order of learning. If they have weights, these scale what is learned from each query
-            (docs/learners.md says how), and the trace's means are weighted.
+            (docs/learners/inputs.md says how), and the trace's means are weighted.
         measures : str, Measure or list of them, optional
             Measures to record; by default the measure that is learned, or NDCG@10.
 

@@ -33,9 +33,9 @@ class NumpyLearner(Learner):
         True, unless a subclass says otherwise: steps are multiplied by the weights of their queries.
 
     A subclass has an `algorithm` name and `update`. It has learning rate, averaging, transforms, AdaGrad, model files,
-    traces, `learn_one` and scikit-learn's protocol from here; see docs/learners.md. A constructor of its own stores its
-    arguments under their names and ends in `self._start()`; a method `check` raises if one is invalid. The parameters
-    below that it does not take keep their defaults.
+    traces, `learn_one` and scikit-learn's protocol from here; see docs/learners/your-own.md. A constructor of its own
+    stores its arguments under their names and ends in `self._start()`; a method `check` raises if one is invalid. The
+    parameters below that it does not take keep their defaults.
 
     Parameters
     ----------

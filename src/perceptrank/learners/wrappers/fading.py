@@ -38,8 +38,8 @@ class Fading(StepWrapper):
     Parameters
     ----------
     learner : learner
-        Settings of the learner, one that takes sparse features (docs/learners.md); its `average` and `transforms`
-        apply. Statistics of its transforms do not fade.
+        Settings of the learner, one that takes sparse features (docs/learners/inputs.md); its `average` and
+        `transforms` apply. Statistics of its transforms do not fade.
     half_life : float > 0
         Weight moved after which a step counts half; on noisy streams, about so many queries. Rankings depend on it.
 

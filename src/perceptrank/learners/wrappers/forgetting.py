@@ -66,8 +66,8 @@ class Forgetting(Wrapper, Tournament):
     Parameters
     ----------
     learner : learner
-        Settings of the learner, one that takes sparse features (docs/learners.md). Transforms are those of the learner,
-        once for all copies unless it has constraints or weights to start from.
+        Settings of the learner, one that takes sparse features (docs/learners/inputs.md). Transforms are those of the
+        learner, once for all copies unless it has constraints or weights to start from.
     half_lives : list of float
         Weight moved after which a step counts half, for each copy that forgets.
     lag : float ≥ 1

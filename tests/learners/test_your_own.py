@@ -1,4 +1,4 @@
-"""The documents: examples used as a reader would use them, and names of files, commands and options that exist."""
+"""docs/learners/your-own.md: its learners, used as a reader would use them, and what plugins may not do."""
 
 import json
 import os
@@ -7,11 +7,11 @@ import subprocess
 import sys
 import tomllib
 from copy import deepcopy
-from pathlib import Path
 
 import numpy as np
 import pytest
 from support.learners import bits
+from support.pages import PAGES, blocks_of
 from typer.testing import CliRunner
 
 import perceptrank as pr
@@ -19,15 +19,10 @@ from perceptrank.cli.app import app
 from perceptrank.learners.registry import load_file
 from perceptrank.stream.validation import ParameterError
 
-ROOT = Path(__file__).parents[1]
-PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in PATHS}
-
-# Of docs/learners: a kernel; a start from weights; two files, a program that uses one of them, and a package of both.
-PAGES = ("learners/kernel.md", "learners/starting.md", "learners/your-own.md")
-LEARNERS = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in PAGES)
-KERNEL, START, NUMPY, REGISTER, COMPILED = re.findall(r"```python[^\n]*\n(.*?)```", LEARNERS, re.S)
-(PYPROJECT,) = re.findall(r"```toml\n(.*?)```", LEARNERS, re.S)
+# Two files, a program that uses one of them, and a package of both.
+PAGE = PAGES["docs/learners/your-own.md"]
+NUMPY, REGISTER, COMPILED = (block.text for block in blocks_of(PAGE) if block.kind == "python")
+(PYPROJECT,) = (block.text for block in blocks_of(PAGE) if block.kind == "toml")
 
 # Settings of learners that can differ in what the base classes do.
 SETTINGS = {
@@ -333,19 +328,3 @@ def test_a_wrong_update_changes_nothing(taught, message):
     with pytest.raises(ValueError, match=message):
         learner.learn_one(np.eye(2), [2, 0])
     assert bits(learner) == before
-
-
-def test_a_kernel_on_a_budget_runs(capsys):
-    names = {}
-    exec(KERNEL, names)
-    assert names["ranker"].certificate(margin=0.1).holds
-    assert "safe averaging" in capsys.readouterr().out
-
-
-def test_a_start_from_weights_runs():
-    names = {}
-    exec(START, names)
-    means = {name: trace.mean("ndcg@10") for name, trace in names["result"].traces.items()}
-    assert means["new"] > means["now"]
-    assert names["new"].learn(names["stream"]).n_updates
-    assert names["new"].coef_[2] > 0
