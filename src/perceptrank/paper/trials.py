@@ -32,6 +32,12 @@ class Source:
     scaling: TransformLike = None
     facts: dict[str, object] = field(default_factory=dict)
     fold_of: str = ""  # the set that it is one of several folds of
+    called: str = ""  # in text, if not by its name
+
+    @property
+    def title(self) -> str:
+        """What it is called in text."""
+        return self.called or self.name
 
     @property
     def n_rounds(self) -> int:
