@@ -118,7 +118,7 @@ def _print_losses(result: "Reproduction") -> None:
             "learner": one.label,
             "loss": float(one.losses.max()),
             "2nd half": float(one.second_half.max()),
-            "last loss at": max(one.last_losses),
+            "last loss": max(one.last_losses),
             "bound": None if one.bounds is None else round(min(one.bounds)),
         }
         for one in simulated.bound_checks

@@ -95,7 +95,7 @@ def run_simulated(
         check(CONTENDERS["minimax"], best["minimax"], by_radius=True),
         check_bound(
             trials,
-            "Algorithm 2 at the paper’s rate",
+            "Algorithm 2 (paper’s rate)",
             "SLAM, paper",
             paper,
             6,

@@ -29,6 +29,12 @@
     return size < 999.5 ? value.toPrecision(3) : Number(value.toPrecision(3)).toLocaleString("en-US");
   }
 
+  function withError(value, error) {
+    const shown = formatValue(value);
+    const decimals = (shown.split(".")[1] || "").length;
+    return error === undefined || shown.includes("e") ? shown : `${shown} ± ${error.toFixed(decimals)}`;
+  }
+
   function formatPlace(x) {
     return Number.isInteger(x) ? x.toLocaleString("en-US") : formatValue(x);
   }
@@ -209,7 +215,7 @@
         const row = htmlElement("div", "", tip);
         htmlElement("span", one.dashed ? "swatch dashed" : "swatch", row).style.color = `var(--c${one.color})`;
         htmlElement("span", "", row, one.name);
-        htmlElement("b", "", row, formatValue(one.y[i]) + (one.low ? ` ± ${formatValue(one.high[i] - one.y[i])}` : ""));
+        htmlElement("b", "", row, withError(one.y[i], one.low && one.high[i] - one.y[i]));
       }
       tip.hidden = false;
       const ratio = plot.clientWidth / width;

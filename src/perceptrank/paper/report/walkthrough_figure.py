@@ -15,6 +15,7 @@ _MIDDLE, _BAR = 278, 38  # where moves are 0, and the length of the longest
 _SLOPES = 362  # where lines to the new places begin
 _PLANE_WIDTH, _PLANE_HEIGHT = 460, 360
 _PAD, _GUTTER = 20, 56  # around the documents, and for the names of grades at the right
+_NAME = 54  # the width of a name beside a tip
 _LONGEST = 1.1  # of arrows, in lengths of w
 
 
@@ -176,7 +177,8 @@ class Plane:
             (x1, y1), (x2, y2) = self._at(row), self._at(unit * (unit @ row))
             parts.append(f'<path class="foot" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>')
         if one.before.any() and one.step.any():
-            parts.append(self._arrow(_unit(one.before @ self._turn), 0.9 * self._length, "former", "before"))
+            before = _unit(one.before @ self._turn)
+            parts.append(self._arrow(before, 0.97 * self._length, "former", "before", 1 if before[0] > unit[0] else -1))
         x, y = self._at(np.zeros(2))
         arrow = self._arrow(unit, self._length, "now", "w")
         parts.append(
@@ -184,15 +186,17 @@ class Plane:
         )
         return parts
 
-    def _arrow(self, unit: Floats, length: float, kind: str, name: str) -> str:
+    def _arrow(self, unit: Floats, length: float, kind: str, name: str, side: int = 0) -> str:
+        """Draw an arrow from the origin, its name beyond the tip, or to the left (-1) or right (1) of that."""
         (x1, y1), (x2, y2) = self._at(np.zeros(2)), self._at(unit * length)
-        back, side = unit * [1, -1] * 11, np.array([unit[1], unit[0]]) * 5
-        tip = " ".join(f"{x2 - back[0] + s * side[0]:.1f},{y2 - back[1] + s * side[1]:.1f}" for s in (1, -1))
-        x3, y3 = self._at(unit * (length + 12 / self._scale))
+        back, across = unit * [1, -1] * 11, np.array([unit[1], unit[0]]) * 5
+        tip = " ".join(f"{x2 - back[0] + s * across[0]:.1f},{y2 - back[1] + s * across[1]:.1f}" for s in (1, -1))
+        x3, y3 = self._at(unit * (length + (4 if side else 12) / self._scale))
+        x3 = min(max(x3 + 7 * side, _NAME), _PLANE_WIDTH - _GUTTER - _NAME) if side else x3
         return (
             f'<path class="{kind}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>'
             f'<polygon class="{kind} tip-of" points="{x2:.1f},{y2:.1f} {tip}"/>'
-            f"{_text(x3, y3 + 5, name, f'{kind} name', 'middle')}"
+            f"{_text(x3, y3 + 5, name, f'{kind} name', {-1: 'end', 0: 'middle', 1: 'start'}[side])}"
         )
 
 
