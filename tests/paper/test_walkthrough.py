@@ -9,7 +9,8 @@ from support import twins
 
 import perceptrank as pr
 from perceptrank.paper.report.opening import opening
-from perceptrank.paper.report.walkthrough_figure import Plane, describe, ranking_drawing, turned
+from perceptrank.paper.report.plane_figure import Plane
+from perceptrank.paper.report.walkthrough_figure import describe, ranking_drawing, turned
 from perceptrank.paper.walkthrough import N_DOCUMENTS, N_GRADES, N_ROUNDS, Round, walk_through, wrong_pairs
 
 SEEDS = [0, 3, 7, 14]
@@ -116,7 +117,7 @@ def test_cards_stand_in_the_order_of_the_scores_and_mark_what_is_outranked(walk)
 def test_points_are_nearer_to_the_top_the_better_the_comparator_ranks_them(walk):
     plane = Plane(walk)
     for k, one in enumerate(walk.rounds):
-        drawn = ElementTree.fromstring(plane.drawing(k).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" '))
+        drawn = ElementTree.fromstring(plane.picture(k).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" '))
         points = [circle for circle in drawn.iter(f"{SVG}circle") if "document" in circle.get("class")]
         heights = [-float(circle.get("cy")) for circle in points]
         assert np.corrcoef(heights, one.X @ walk.ranker)[0, 1] == pytest.approx(1, abs=1e-4)

@@ -22,6 +22,7 @@ BAND = 0.08  # opacity
 _STYLES = ["-", "--", ":", "-."]
 _MAX_POINTS = 2000
 _MAX_TITLE = 85
+_MAX_Y_LABEL = 45  # characters in a line as long as the axis
 _SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
 
 
@@ -137,7 +138,7 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
         axes.set_xscale("log" if chart.log_x else "linear")
         axes.set_yscale("log" if chart.log_y else "linear")
         axes.set_xlabel(literal(chart.x_label))
-        axes.set_ylabel(literal(chart.y_label))
+        axes.set_ylabel(literal(textwrap.fill(chart.y_label, _MAX_Y_LABEL)))
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
         label_ends(axes, ends)

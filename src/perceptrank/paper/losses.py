@@ -77,11 +77,7 @@ def loss_chart(trials: Trials, checks: list[BoundCheck], name: str, about: str) 
             above.append(f"{one.label} ({three_digits(level)})")
         elif level is not None:
             ends = np.array([level, level])
-            series.append(
-                Series(
-                    f"bound: {one.label}", x[[0, -1]], ends, color=one.color, dashed=True, short=f"bound: {one.short}"
-                )
-            )
+            series.append(Series(f"bound: {one.label}", x[[0, -1]], ends, color=one.color, dashed=True, short="bound"))
     stopped = [one.label for one in checks if one.has_stopped]
     caption = "A curve that turns flat is a learner that has stopped losing"
     caption += f": {join_names(stopped)} lose nothing in the second half. " if stopped else ". "
@@ -108,9 +104,7 @@ def loss_by_rate_chart(trials: Trials, bounds: dict[float, list[float]], formula
         rows = np.array([cumulative_losses(trials.values[run])[:, -1] for run in runs]).T
         series.append(with_spread(one.label, rates, rows, one.color, one.short))
     levels = np.array([min(bounds[rate]) for rate in RATES])
-    series.append(
-        Series(f"bound: {slam.label}", rates, levels, color=slam.color, dashed=True, short=f"bound: {slam.short}")
-    )
+    series.append(Series(f"bound: {slam.label}", rates, levels, color=slam.color, dashed=True, short="bound"))
     lost = series[0].y
     return Chart(
         name,

@@ -50,7 +50,7 @@ def _on_bounds(stream: StreamResult) -> list[tuple[str, str]]:
     return [
         (f"{len(kept)} of {len(proved)}", f"{text}."),
         (
-            f"{100 * _part_of_bound(closest):.2g} %",
+            f"{three_digits(100 * _part_of_bound(closest))} %",
             f"of its bound is the most that any of them lost: {closest.label}, at most "
             f"{three_digits(float(closest.losses.max()))} of {three_digits(min(closest.bounds or [0.0]))}.",
         ),

@@ -3,7 +3,8 @@
 from html import escape
 from importlib.resources import files
 
-from perceptrank.paper.report.walkthrough_figure import Plane, describe, ranking_drawing
+from perceptrank.paper.report.plane_figure import Plane
+from perceptrank.paper.report.walkthrough_figure import describe, ranking_drawing
 from perceptrank.paper.walkthrough import N_DOCUMENTS, N_GRADES, Walkthrough
 
 
@@ -19,13 +20,13 @@ def opening(walk: Walkthrough) -> str:
         rounds += (
             f'<div class="round{" still" if k in walk.stills else ""}" data-round="{k + 1}">'
             f'<h3>Round {k + 1} of {n_rounds}: {kind}</h3><div class="drawings">'
-            f"{ranking_drawing(one, longest)}{plane.drawing(k)}</div>"
+            f"{ranking_drawing(one, longest)}{plane.picture(k)}</div>"
             f'<p>{escape(describe(one))} <span class="soft">Lost so far: {walk.losses[k]:.3f}.</span></p></div>'
         )
     return (
         f'<figure class="walk" id="figure-1"><div class="steps" hidden>'
-        f'<button type="button" aria-label="Previous round">‹</button><div class="track">'
-        f'<div class="kinds" style="--n:{n_rounds}" aria-hidden="true">{kinds}</div>'
+        f'<button type="button" aria-label="Previous round">‹</button><div class="track" style="--n:{n_rounds}">'
+        f'<div class="kinds" aria-hidden="true">{kinds}</div>'
         f'<input type="range" min="1" max="{n_rounds}" value="{now + 1}" aria-label="Round"></div>'
         f'<button type="button" aria-label="Next round">›</button></div>'
         f'<div class="rounds" aria-live="polite">{rounds}</div>'

@@ -12,19 +12,18 @@ from perceptrank.paper.reproduction import StreamResult
 from perceptrank.paper.tuning import Tuned, first_tenth
 
 _PER = 1000  # queries that losses are given for
+_ABOUT = (  # said of the simulated stream, which comes first
+    "The paper tunes each rate in hindsight, by the best result over the whole stream. Without hindsight, a rate is "
+    "tuned on the first tenth of the stream, separately for every seed (ties go to the rate nearest to the learner’s "
+    f"default), and evaluated on the rest. On this stream means are close to 1, so what is lost in {_PER:,} queries is "
+    "shown. "
+)
 
 
 def tuning_tables(stream: StreamResult) -> str:
     """Format the tables of tuned contenders, one per measure."""
     tenth, is_lost = first_tenth(stream.trials.source.n_rounds), stream.simulated is not None
-    shown = f"Means are close to 1 here, so what is lost in {_PER:,} queries is shown." if is_lost else ""
-    text = "<h3>Tuning the learning rate</h3>"
-    text += (
-        "<p>The paper tunes each rate in hindsight, by the best result over the whole stream. Without hindsight, a "
-        f"rate is tuned on the first tenth of the stream ({tenth:,} queries), separately for every seed (ties go to "
-        "the rate nearest to the learner’s default), and evaluated on the rest. Learners without a rate need no "
-        f"tuning. {shown}</p>"
-    )
+    text = f"<h3>Tuning the learning rate</h3><p>{_ABOUT if is_lost else ''}Its first tenth has {tenth:,} queries.</p>"
     for measure, tuned in stream.tuned.items():
         text += _tuning_table(tuned, measure, is_lost=is_lost)
     edge = [one.contender.label for tuned in stream.tuned.values() for one in tuned if one.is_at_the_edge]
