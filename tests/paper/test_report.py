@@ -72,7 +72,7 @@ def folder(tmp_path_factory):
         result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     assert len(calls) == 5
-    assert "2 trials had been finished before, and were not run again" in result.stderr
+    assert "2 trials had been finished before, and not run again" in result.stderr
     assert not kept.exists()
     assert "report.html" in result.stdout
     assert "readme.txt:1" in result.stderr

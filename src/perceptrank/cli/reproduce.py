@@ -78,7 +78,8 @@ def reproduce(
         complain(f"stopped; what was finished is kept in {out}, and the same command goes on from there")
         raise
     if finished.n_found:
-        complain(f"{finished.n_found} trials had been finished before, and were not run again")
+        trials = "one trial" if finished.n_found == 1 else f"{finished.n_found} trials"
+        complain(f"{trials} had been finished before, and not run again")
     page = write_report(result, out, __version__)
     finished.clear()
     for one in result.left_out:
