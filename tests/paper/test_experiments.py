@@ -89,10 +89,10 @@ def test_running_means_and_their_chart(noisy):
         counted = seen[~np.isnan(seen)]
         assert means[0, t] == pytest.approx(counted.mean()) if len(counted) else np.isnan(means[0, t])
     tuned = tune(noisy, "ap")
-    chart = running_mean_chart(noisy, tuned, "ap", "name", "title", "about")
+    chart = running_mean_chart(noisy, tuned, "ap", "name", 2, "about")
     for one, series in zip(tuned, chart.series, strict=True):
         assert series.y[-1] == pytest.approx(one.whole.mean())
-        assert series.high[-1] - series.y[-1] == pytest.approx(one.whole.std(ddof=1))
+        assert series.high[-1] - series.y[-1] == pytest.approx(one.whole.std(ddof=1) / np.sqrt(2))
         assert not np.isnan(series.y).any()
 
 

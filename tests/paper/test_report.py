@@ -16,10 +16,12 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.evaluation.comparison import compare
+from perceptrank.evaluation.digits import three_digits
 from perceptrank.paper.contenders import CONTENDERS, RATES
 from perceptrank.paper.reproduction import reproduce
 from perceptrank.paper.results import as_plain
 from perceptrank.paper.settings import Settings
+from perceptrank.paper.walkthrough import walk_through
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NAME = "a $b<!--<script>&c\ufffd\ufffd"  # the last two stand for what is no text
@@ -70,7 +72,7 @@ def folder(tmp_path_factory):
         result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     assert len(calls) == 5
-    assert "2 trials had been finished before, and were not run again" in result.stderr
+    assert "2 trials had been finished before, and not run again" in result.stderr
     assert not kept.exists()
     assert "report.html" in result.stdout
     assert "readme.txt:1" in result.stderr
@@ -128,11 +130,49 @@ def test_every_figure_has_its_files_and_says_how_it_was_made(folder, results):
 
 
 def test_curves_end_at_the_means(folder, results):
-    for place, name in ((0, "figure-1"), (1, "figure-3-set-1")):
+    for place, name in ((0, "ndcg-simulated"), (1, "ndcg-set-1")):
         ends = {row["series"]: float(row["y"]) for row in read_curves(folder, name)}
         for one in results["streams"][place]["measures"]["ndcg@10"]:
             if one["learner"] != "perceptron":
                 assert ends[one["label"]] == pytest.approx(one["hindsight"]["mean"])
+
+
+def test_the_rounds_of_the_page_are_in_the_results(results):
+    walk = results["walkthrough"]
+    expected = walk_through(4)
+    assert walk["comparator"] == expected.ranker.tolist()
+    for one, found in zip(expected.rounds, walk["rounds"], strict=True):
+        assert found["documents"] == one.X.tolist()
+        assert found["weights_after"] == one.after.tolist()
+        assert found["ndcg"] == one.ndcg
+
+
+def test_figures_are_numbered_and_say_what_is_to_be_seen(folder, results):
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    numbers = [int(number) for number in re.findall(r"<b>Figure (\d+)\.</b>", text)]
+    assert numbers == list(range(1, len(results["figures"]) + 2))
+    for figure in results["figures"]:
+        assert escape(figure["caption"]) in text
+        assert results["command"] not in figure["caption"]
+    for stream in results["streams"]:  # each is described once
+        assert len(re.findall(re.escape(escape(stream["about"][1:])), text)) == 1
+
+
+def test_nothing_empty_is_shown(folder):
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert "–</td>" not in text
+    assert 'id="paper"' not in text  # none of its data sets was run
+    for rows in re.findall(r"<tbody>(.*?)</tbody>", text):
+        assert "<td" in rows
+
+
+def test_numbers_have_three_digits(folder):
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    cells = re.findall(r'<td class="number[^"]*">([^<]+)</td>', text)
+    assert len(cells) > 100
+    for cell in cells:
+        for number in re.findall(r"\d+\.\d+", cell.split("e-")[0]):
+            assert len(number.replace(".", "").lstrip("0")) <= 3 or (number.startswith("1.") and len(number) <= 5), cell
 
 
 class _Tags(HTMLParser):
@@ -142,7 +182,7 @@ class _Tags(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.seen.append((tag, dict(attrs)))
-        if tag not in ("meta", "link", "br"):
+        if tag not in ("meta", "link", "br", "input", "img"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -156,7 +196,8 @@ def test_the_page_is_whole_and_asks_nobody(folder):
     assert not tags.open
     assert escape(NAME) in text
     for tag, attributes in tags.seen:
-        assert "src" not in attributes
+        if "src" in attributes:
+            assert (folder / attributes["src"]).is_file()
         if "href" in attributes and tag == "a":
             target = attributes["href"]
             inside = target.startswith("#") and f'id="{target[1:]}"' in text
@@ -242,8 +283,9 @@ def open_page(browser, folder):
 )
 def test_figures_are_drawn_and_nothing_scrolls_sideways(open_page, results, width, scheme):
     page = open_page(width, scheme)
-    assert page.locator("figure svg").count() == len(results["figures"])
-    for figure in page.locator("figure").all():
+    charts = page.locator("figure[data-chart]").all()
+    assert len(charts) == len(results["figures"])
+    for figure in charts:
         assert figure.locator("path.curve").count() >= 4
         box = figure.locator("svg").bounding_box()
         assert box["width"] > 300
@@ -260,7 +302,7 @@ def test_figures_are_drawn_and_nothing_scrolls_sideways(open_page, results, widt
 def test_labels_do_not_leave_the_drawing(open_page):
     for width in (1200, 720, 400):
         page = open_page(width)
-        for figure in page.locator("figure svg").all():
+        for figure in page.locator("figure[data-chart] svg").all():
             outside = figure.evaluate(
                 "svg => { const box = svg.getBoundingClientRect();"
                 "return [...svg.querySelectorAll('text')].filter(t => { const b = t.getBoundingClientRect();"
@@ -272,7 +314,7 @@ def test_labels_do_not_leave_the_drawing(open_page):
 
 def test_hovering_shows_the_values(open_page, folder):
     page = open_page(1200)
-    plot = page.locator("figure[data-chart='figure-1'] .plot")
+    plot = page.locator("figure[data-chart='ndcg-simulated'] .plot")
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] / 2)
@@ -280,19 +322,86 @@ def test_hovering_shows_the_values(open_page, folder):
     assert tip.is_visible()
     text = tip.inner_text()
     seen = int(re.search(r"queries seen: ([\d,]+)", text).group(1).replace(",", ""))
-    here = [row for row in read_curves(folder, "figure-1") if float(row["x"]) == seen]
+    here = [row for row in read_curves(folder, "ndcg-simulated") if float(row["x"]) == seen]
     assert len(here) == 4
     for row in here:
-        assert re.search(re.escape(row["series"]) + rf"\s+{float(row['y']):.4f}", text)
+        assert re.search(re.escape(row["series"]) + rf"\s+{re.escape(three_digits(float(row['y'])))}", text)
     page.mouse.move(5, 5)
     assert tip.is_hidden()
+
+
+def shown_rounds(page):
+    return [one.get_attribute("data-round") for one in page.locator(".round").all() if one.is_visible()]
+
+
+def test_rounds_are_stepped_through_by_keys_buttons_and_marks(open_page):
+    page = open_page(1200)
+    walk = walk_through(4)
+    assert shown_rounds(page) == [str(walk.opening + 1)]
+    slider = page.locator(".walk input")
+    slider.focus()
+    page.keyboard.press("Home")
+    assert shown_rounds(page) == ["1"]
+    assert "all documents are tied" in page.locator(".round.now").inner_text()
+    assert page.get_by_label("Previous round").is_disabled()
+    page.keyboard.press("ArrowRight")
+    page.get_by_label("Next round").click()
+    assert shown_rounds(page) == ["3"]
+    kind = "a mistake" if walk.rounds[2].mistakes else "nothing wrong"
+    assert slider.get_attribute("aria-valuetext") == f"Round 3 of 16: {kind}"
+    page.locator(".kinds i").nth(15).click()
+    assert shown_rounds(page) == ["16"]
+    assert slider.input_value() == "16"
+    assert page.get_by_label("Next round").is_disabled()
+
+
+def test_the_page_opens_with_a_query(open_page):
+    for width in (1280, 390):
+        page = open_page(width)
+        box = page.locator(".round.now svg").first.bounding_box()
+        assert box["y"] < 620
+        assert box["x"] + box["width"] <= width
+
+
+def test_without_script_and_on_paper_there_are_still_pictures(browser, folder, open_page):
+    stills = [str(k + 1) for k in walk_through(4).stills]
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((folder / "report.html").as_uri())
+    assert shown_rounds(page) == stills
+    assert page.locator(".steps").is_hidden()
+    for image in page.locator(".plot img").all():
+        assert image.bounding_box()["height"] > 100
+    context.close()
+    page = open_page(1200)
+    page.emulate_media(media="print")
+    assert shown_rounds(page) == stills
+    assert page.locator(".steps").is_hidden()
+
+
+def test_curves_have_names_at_their_ends_at_every_width(open_page):
+    for width in (1200, 390):
+        page = open_page(width)
+        for figure in page.locator("figure[data-chart]").all():
+            assert figure.locator("text.end").count() == figure.locator("path.curve").count()
+
+
+def test_wide_tables_say_that_they_scroll(open_page):
+    page = open_page(390)
+    said = 0
+    for one in page.locator(".wide").all():
+        scrolls = one.evaluate("one => one.scrollWidth > one.clientWidth + 1")
+        text = one.evaluate("one => getComputedStyle(one, '::before').content")
+        assert ("scrolls sideways" in text) == scrolls
+        said += scrolls
+    assert said > 0
 
 
 def test_a_tap_shows_the_values_and_leaves_them(browser, folder):
     context = browser.new_context(viewport={"width": 400, "height": 800}, has_touch=True)
     page = context.new_page()
     page.goto((folder / "report.html").as_uri())
-    plot = page.locator("figure[data-chart='figure-1'] .plot")
+    plot = page.locator("figure[data-chart='ndcg-simulated'] .plot")
     plot.tap()
     page.wait_for_timeout(100)
     assert plot.locator(".tip").is_visible()
@@ -301,7 +410,7 @@ def test_a_tap_shows_the_values_and_leaves_them(browser, folder):
 
 def test_arrow_keys_show_the_values_too(open_page):
     page = open_page(1200)
-    plot = page.locator("figure[data-chart='figure-1'] .plot")
+    plot = page.locator("figure[data-chart='ndcg-simulated'] .plot")
     plot.focus()
     page.keyboard.press("ArrowRight")
     assert "queries seen: 1\n" in plot.locator(".tip").inner_text()
@@ -314,6 +423,7 @@ def test_arrow_keys_show_the_values_too(open_page):
 def test_curves_can_be_switched_off(open_page):
     page = open_page(1200)
     figure = page.locator("figure[data-chart='losses-and-bounds']")
+    figure.get_by_text("Show or hide curves").click()
     before = figure.locator("path.curve").count()
     for button in figure.locator(".keys button").all():
         button.click()

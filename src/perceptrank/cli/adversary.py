@@ -9,7 +9,7 @@ import perceptrank as pr
 from perceptrank.cli.making import has_setting, make_learner
 from perceptrank.cli.options import AsJson, LearnerSettings, Measure, Pairs
 from perceptrank.cli.progress import announce_compiling
-from perceptrank.cli.tables import show
+from perceptrank.cli.tables import print_text, show
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner
@@ -107,9 +107,11 @@ def adversary(
     show([row], title=title, as_json=as_json, extra=extra | played)
     if not as_json:
         shown = ", ".join(f"{one:+.3f}" for one in game.separator[:4])
-        print(f"({shown}, ...) of {len(game.separator):,} weights ranks all {len(losses):,} queries with that margin")
+        print_text(
+            f"({shown}, ...) of {len(game.separator):,} weights ranks all {len(losses):,} queries with that margin"
+        )
         if learner.theorem.surrogate is not None and learner.average and not learner.theorem.extra:
-            print("it ranked with the mean of its weights, for which there is no upper bound; --set average=false")
+            print_text("it ranked with the mean of its weights, for which there is no upper bound; --set average=false")
 
 
 def _play_budget(
@@ -137,7 +139,9 @@ def _play_budget(
             if game.is_beaten
             else "of one of them the learner stores no document, and it would go on losing"
         )
-        print(f"the mean of all {budget + 1:,} features ranks all {budget + 1:,} queries with that margin: {outcome}")
+        print_text(
+            f"the mean of all {budget + 1:,} features ranks all {budget + 1:,} queries with that margin: {outcome}"
+        )
 
 
 def _play_margin(algorithm: str, learner: "Learner", margin: float, n_documents: int | None, as_json: bool) -> None:
@@ -175,7 +179,7 @@ def _play_margin(algorithm: str, learner: "Learner", margin: float, n_documents:
     extra = {"margin": margin, "measure": name, "violators": learner.violators, "losses": losses.tolist()}
     show([row], title=title, as_json=as_json, extra=extra)
     if not as_json:
-        print(
+        print_text(
             "outranked: weight of outranked documents, which the theorem bounds; reached: its part of the upper bound"
         )
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import perceptrank as pr
 from perceptrank.cli.options import AsJson
-from perceptrank.cli.tables import show
+from perceptrank.cli.tables import print_text, show
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner
@@ -41,7 +41,7 @@ def algorithms(as_json: AsJson = False) -> None:
     if not as_json:
         shown = [{key: row[key] for key in row if key != "class"} for row in around]
         show(around, title="To put around a learner, as in bagging:slam", as_json=False, shown=shown)
-        print(
+        print_text(
             "m documents, d features, g grades, N members, s documents in a buffer. D, R: largest distance and norm of "
             "documents, γ: margin. --json has classes and settings."
         )

@@ -14,7 +14,7 @@ from perceptrank.cli.making import make_learner, parse_rates
 from perceptrank.cli.options import AsJson, FormerScaling, Transforms, chosen_transforms
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
-from perceptrank.cli.tables import as_text, show
+from perceptrank.cli.tables import as_text, is_wide, print_text, show
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.plots import Chart
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _POINTS = 1000
 _MOST_BYTES_KEPT = 2**30
 _BOUND = ",.4g"
+_MORE = ("from the steps", "a priori")  # columns that a terminal of 80 has no room for
 
 
 def bound(
@@ -90,9 +91,10 @@ def bound(
         title=f"1 - {measure} on {n_queries:,} queries: lost, and what it is at most",
         as_json=as_json,
         extra=extra,
+        shown=None if is_wide() else [{key: row[key] for key in row if key not in _MORE} for row in rows],
     )
     if not as_json:
-        print(facts)
+        print_text(str(facts))
 
 
 def _learners(algorithms: list[str], rates: list[float], measure: str) -> "dict[str, Learner]":
@@ -206,13 +208,17 @@ class _Facts:
     def __str__(self) -> str:
         sizes = f"R = {self.radius:.4g}, D = {self.diameter:.4g}, v_max = {self.weight_ratio:.4g}"
         if self.best.separable:
+            more = (
+                "from the steps: the longest step per weight in place of D. a priori: the theorem, about S."
+                if is_wide()
+                else "--json has more."
+            )
             return (
                 f"best margin: {self.best.lower:.6g} to {self.best.upper:.6g}; {sizes}. With the paper's constant, "
                 f"Algorithm 2 at its rate: {as_text(self._paper(), _BOUND)}. What any learner can be made to lose on "
                 f"some stream of this radius and margin: {as_text(self._lower(), _BOUND)}.\n"
-                "S: weight moved, at least the loss. a posteriori: |w| / (rate margin). from the steps: the longest "
-                "step per weight in place of D. a priori: the theorem, about S. loss at most: the theorem, about the "
-                f"loss, for queries of up to {self.longest:,} documents."
+                f"S: weight moved, at least the loss. a posteriori: |w| / (rate margin). {more} loss at most: the "
+                f"theorem, about the loss, for queries of up to {self.longest:,} documents."
             )
         verdict = "not separable" if self.best.separable is False else "not found to be separable"
         proof = f": {len(self.best.shares)} pairs combine to a vector of length {self.best.upper:.2g}"

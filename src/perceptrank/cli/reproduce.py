@@ -78,7 +78,8 @@ def reproduce(
         complain(f"stopped; what was finished is kept in {out}, and the same command goes on from there")
         raise
     if finished.n_found:
-        complain(f"{finished.n_found} trials had been finished before, and were not run again")
+        trials = "one trial" if finished.n_found == 1 else f"{finished.n_found} trials"
+        complain(f"{trials} had been finished before, and not run again")
     page = write_report(result, out, __version__)
     finished.clear()
     for one in result.left_out:
@@ -118,7 +119,7 @@ def _print_losses(result: "Reproduction") -> None:
             "learner": one.label,
             "loss": float(one.losses.max()),
             "2nd half": float(one.second_half.max()),
-            "last loss at": max(one.last_losses),
+            "last loss": max(one.last_losses),
             "bound": None if one.bounds is None else round(min(one.bounds)),
         }
         for one in simulated.bound_checks

@@ -43,6 +43,11 @@ def print_rows(rows: Sequence[Row], title: str) -> None:
         print(*_records(rows, title, out.width), sep="\n")
 
 
+def print_text(text: str) -> None:
+    """Print sentences: on a terminal with whole words on a line, elsewhere as they are."""
+    console().print(text, highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
 def print_json(value: Any, file: TextIO | None = None) -> None:
     """Print a value as JSON; numbers that JSON does not know, NaN and infinity, are null."""
     print(json.dumps(_finite(value), indent=1, allow_nan=False), file=file)

@@ -45,7 +45,7 @@ def number(text: str, *, is_best: bool = False) -> Cell:
     return Cell(text, True, is_best)
 
 
-def spread(values: Floats, best: float, digits: int) -> Cell:
+def spread(values: Floats, best: float, digits: int = 3) -> Cell:
     """Format mean ± standard deviation over seeds; bold if the mean equals the best one to the digits shown."""
     mean = f"{values.mean():.{digits}f}"
     deviation = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""

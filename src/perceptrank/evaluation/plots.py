@@ -9,21 +9,29 @@ from typing import Any
 
 import numpy as np
 
+from perceptrank.evaluation.digits import three_digits
 from perceptrank.io.atomic import replaced_file
 from perceptrank.io.names import printable
 from perceptrank.kernels.arrays import Floats
 
 # Okabe and Ito's palette without its yellow, which is too light for lines.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+GREY = "#BBBBBB"
+MOST_NAMED = 9  # curves with colours and names in one figure; the others are grey
+BAND = 0.08  # opacity
 _STYLES = ["-", "--", ":", "-."]
 _MAX_POINTS = 2000
 _MAX_TITLE = 85
+_MAX_Y_LABEL = 45  # characters in a line as long as the axis
 _SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
 
 
 @dataclass(frozen=True)
 class Series:
-    """A curve with an optional band from `low` to `high`; `color` defaults to its position in the chart."""
+    """A curve with an optional band from `low` to `high`; `color` defaults to its position in the chart.
+
+    `short` is its name where room is scarce. A `muted` curve is grey and has no name.
+    """
 
     name: str
     x: Floats
@@ -32,11 +40,13 @@ class Series:
     high: Floats | None = None
     color: int | None = None
     dashed: bool = False
+    short: str = ""
+    muted: bool = False
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure; `name` is for file names, `about` describes how it was produced.
+    """A figure; `name` is for file names, `about` tells how it was produced, `caption` what is to be seen.
 
     `marks` are alarms, each with where what it is about began: a line, and a band that leads to it.
     """
@@ -49,6 +59,7 @@ class Chart:
     log_x: bool = True
     log_y: bool = False
     about: str = ""
+    caption: str = ""
     marks: Sequence[tuple[float, float]] = ()
 
 
@@ -67,22 +78,26 @@ def draw_running_means(
     path: str | os.PathLike[str], curves: Mapping[str, Floats], label: str, marks: Sequence[tuple[float, float]] = ()
 ) -> None:
     """Draw curves over a logarithmic axis of queries; the suffix of the path selects the image format."""
-    series = []
-    for name, curve in curves.items():
-        shown = np.unique(np.geomspace(1, len(curve), _MAX_POINTS).astype(int))
-        series.append(Series(name, shown.astype(np.float64), curve[shown - 1]))
-    draw(Chart("", "", "queries seen", label, series, marks=marks), path)
+    draw(Chart("", "", "queries seen", label, _best_named(curves, np.geomspace), marks=marks), path)
 
 
 def draw_window_means(
     path: str | os.PathLike[str], curves: Mapping[str, Floats], label: str, marks: Sequence[tuple[float, float]] = ()
 ) -> None:
     """Draw curves over an axis of queries; the suffix of the path selects the image format."""
+    draw(Chart("", "", "queries seen", label, _best_named(curves, np.linspace), log_x=False, marks=marks), path)
+
+
+def _best_named(curves: Mapping[str, Floats], spaced: Any) -> list[Series]:
+    """Make curves at spaced points, all but the best ones at the end muted and drawn first."""
+    best = sorted(curves, key=lambda name: -np.nan_to_num(curves[name][-1], nan=-np.inf))[:MOST_NAMED]
+    colors = {name: k for k, name in enumerate(name for name in curves if name in best)}
     series = []
     for name, curve in curves.items():
-        shown = np.unique(np.linspace(1, len(curve), _MAX_POINTS).astype(int))
-        series.append(Series(name, shown.astype(np.float64), curve[shown - 1]))
-    draw(Chart("", "", "queries seen", label, series, log_x=False, marks=marks), path)
+        shown = np.unique(spaced(1, len(curve), _MAX_POINTS).astype(int))
+        x, y = shown.astype(np.float64), curve[shown - 1]
+        series.append(Series(name, x, y, color=colors.get(name), muted=name not in colors))
+    return sorted(series, key=lambda one: not one.muted)
 
 
 def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
@@ -100,30 +115,38 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
         axes = figure.subplots()
         ends = {}
         for k, one in enumerate(chart.series):
+            if one.muted:
+                axes.plot(one.x, one.y, color=GREY, linewidth=0.8)
+                continue
             number = k if one.color is None else one.color
             color = COLORS[number % len(COLORS)]
             style = "--" if one.dashed else _STYLES[number // len(COLORS) % len(_STYLES)]
             if one.low is not None and one.high is not None:
-                axes.fill_between(one.x, one.low, one.high, color=color, alpha=0.15, linewidth=0)
+                axes.fill_between(one.x, one.low, one.high, color=color, alpha=BAND, linewidth=0)
             axes.plot(one.x, one.y, color=color, linestyle=style, linewidth=1.2 if one.dashed else 1.6)
             ends[one.name] = (color, float(one.y[-1]))
         for number, (alarm, since) in enumerate(chart.marks):
             axes.axvspan(since, alarm, color="#999999", alpha=0.25, linewidth=0)
             axes.axvline(alarm, color="#555555", linewidth=1, label="alarm" if number == 0 else None)
-        if chart.marks:
+        n_muted = sum(one.muted for one in chart.series)
+        if n_muted:
+            axes.plot([], [], color=GREY, linewidth=0.8, label=f"{n_muted} others")
+        if chart.marks or n_muted:
             axes.legend(loc="lower right", frameon=False, fontsize=9)
         title = textwrap.shorten(chart.title, _MAX_TITLE, placeholder=" …")
         axes.set_title(literal(title), loc="left", fontsize=11)
         axes.set_xscale("log" if chart.log_x else "linear")
         axes.set_yscale("log" if chart.log_y else "linear")
         axes.set_xlabel(literal(chart.x_label))
-        axes.set_ylabel(literal(chart.y_label))
+        axes.set_ylabel(literal(textwrap.fill(chart.y_label, _MAX_Y_LABEL)))
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
         label_ends(axes, ends)
         kind = os.path.splitext(path)[1].lower()[1:]
         with replaced_file(path) as file:
-            figure.savefig(file, format=kind, dpi=150, metadata=plot_metadata(kind, chart.about))
+            figure.savefig(
+                file, format=kind, dpi=150, metadata=plot_metadata(kind, f"{chart.caption} {chart.about}".strip())
+            )
 
 
 def plot_metadata(kind: str, about: str) -> dict[str, str | None]:
@@ -143,7 +166,7 @@ def label_ends(
     names.sort(key=lambda name: heights[name])
     for name, height in zip(names, spread_apart([heights[name] for name in names], gap, 1.0), strict=True):
         axes.annotate(
-            literal(f"{name}  {_format_value(ends[name][1])}"),
+            literal(f"{name}  {three_digits(ends[name][1])}"),
             xy=(x, height),
             xycoords=axes.transAxes,
             color=ends[name][0],
@@ -156,10 +179,6 @@ def label_ends(
 def literal(text: str) -> str:
     """Escape dollar signs, which start mathematical text, and replace characters that XML cannot hold."""
     return printable(text).replace("$", r"\$")
-
-
-def _format_value(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
 
 
 def spread_apart(positions: Sequence[float], gap: float, highest: float) -> list[float]:

@@ -5,13 +5,20 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from perceptrank.evaluation.plots import COLORS, check_drawable, label_ends, literal, plot_metadata
+from perceptrank.evaluation.plots import (
+    BAND,
+    COLORS,
+    GREY,
+    MOST_NAMED,
+    check_drawable,
+    label_ends,
+    literal,
+    plot_metadata,
+)
 from perceptrank.io.atomic import replaced_file
 from perceptrank.kernels.arrays import Floats, Ints
 
-MOST_NAMED = 9
 _WIDTH, _HEIGHT = 3.35, 2.4  # inches: a column of two
-_GREY = "#BBBBBB"
 _FONT_SIZE, _LABEL_SIZE, _LABEL_GAP = 7, 6, 0.055
 
 
@@ -30,11 +37,11 @@ def draw_for_print(path: str | os.PathLike[str], points: Ints, curves: Mapping[s
         ends = {}
         for k, (name, values) in reversed(list(enumerate(curves.items()))):  # the best are drawn last
             mean, is_named = values.mean(axis=0), k < MOST_NAMED
-            color = COLORS[k % len(COLORS)] if is_named else _GREY
+            color = COLORS[k % len(COLORS)] if is_named else GREY
             style = "--" if is_named and k >= len(COLORS) else "-"
             if is_named and len(values) > 1:
                 spread = values.std(axis=0, ddof=1)
-                axes.fill_between(points, mean - spread, mean + spread, color=color, alpha=0.08, linewidth=0)
+                axes.fill_between(points, mean - spread, mean + spread, color=color, alpha=BAND, linewidth=0)
             axes.plot(points, mean, color=color, linestyle=style, linewidth=1.0 if is_named else 0.6)
             if is_named:
                 ends[name] = (color, float(mean[-1]))
@@ -45,7 +52,7 @@ def draw_for_print(path: str | os.PathLike[str], points: Ints, curves: Mapping[s
         axes.grid(alpha=0.25, linewidth=0.4)
         axes.margins(x=0)
         if len(curves) > MOST_NAMED:
-            axes.plot([], [], color=_GREY, linewidth=0.6, label=f"{len(curves) - MOST_NAMED} others")
+            axes.plot([], [], color=GREY, linewidth=0.6, label=f"{len(curves) - MOST_NAMED} others")
             axes.legend(loc="lower right", frameon=False, fontsize=_LABEL_SIZE)
         figure.draw_without_rendering()  # so that heights of labels are those of the final axes
         label_ends(axes, dict(reversed(ends.items())), size=_LABEL_SIZE, gap=_LABEL_GAP)

@@ -28,13 +28,14 @@ class Run(NamedTuple):
 class Contender:
     """A learner under comparison.
 
-    `make` constructs it for a measure and a learning rate. `has_rate` tells that the rate has to be tuned,
-    `takes_measure` that the learner depends on the measure. `default_rate` is the one of RATES nearest to the
-    learner's default.
+    `short` is its name where room is scarce. `make` constructs it for a measure and a learning rate. `has_rate` tells
+    that the rate has to be tuned, `takes_measure` that the learner depends on the measure. `default_rate` is the one of
+    RATES nearest to the learner's default.
     """
 
     name: str
     label: str
+    short: str
     color: int
     make: Callable[[str, float], Learner]
     has_rate: bool = False
@@ -50,20 +51,26 @@ def _listwise(measure: str, rate: float) -> ListwisePerceptron:
 CONTENDERS = {
     one.name: one
     for one in (
-        Contender("listwise", "listwise (ours)", 0, _listwise),
+        Contender("listwise", "listwise (ours)", "listwise", 0, _listwise),
         Contender(
             "slam",
             "Algorithm 2 (SLAM)",
+            "SLAM",
             1,
             lambda measure, rate: SlamPerceptron(measure, learning_rate=rate),
             has_rate=True,
             default_rate=RATES[4],
         ),
         Contender(
-            "minimax", "Algorithm 3 (minimax)", 2, lambda measure, rate: MinimaxPerceptron(measure, learning_rate=rate)
+            "minimax",
+            "Algorithm 3 (minimax)",
+            "minimax",
+            2,
+            lambda measure, rate: MinimaxPerceptron(measure, learning_rate=rate),
         ),
         Contender(
             "listnet",
+            "ListNet",
             "ListNet",
             3,
             lambda measure, rate: OnlineListNet(learning_rate=rate),
@@ -74,6 +81,7 @@ CONTENDERS = {
         Contender(
             "perceptron",
             "Algorithm 1 (classification)",
+            "Algorithm 1",
             4,
             lambda measure, rate: Perceptron(learning_rate=rate),
             takes_measure=False,
@@ -84,7 +92,8 @@ CONTENDERS = {
 # The theorem is about ranking with the current weights, not with their average.
 LAST_ITERATE = Contender(
     "listwise-last",
-    "listwise, last iterate",
+    "listwise (last iterate)",
+    "last iterate",
     5,
     lambda measure, rate: ListwisePerceptron(measure, learning_rate=rate, average=False, transforms=None),
 )

@@ -1,10 +1,12 @@
-"""Figures 1 to 3: running means of a measure, for every contender at its best rate."""
+"""The paper's Figures 1 to 3: running means of a measure, for every contender at its best rate."""
 
 import numpy as np
 
+from perceptrank.evaluation.digits import three_digits
 from perceptrank.evaluation.plots import Chart, Series
 from perceptrank.evaluation.trace import running_means
 from perceptrank.kernels.arrays import Floats
+from perceptrank.paper.contenders import RATES
 from perceptrank.paper.trials import Trials
 from perceptrank.paper.tuning import Tuned
 
@@ -16,31 +18,45 @@ def plotted_rounds(n_rounds: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.unique(np.geomspace(1, n_rounds, _N_POINTS).round().astype(np.int64))
 
 
-def with_spread(name: str, x: Floats, rows: Floats, color: int) -> Series:
-    """Make a curve of the mean over rows, one per seed, with a band of one standard deviation, clipped at 0."""
+def with_spread(name: str, x: Floats, rows: Floats, color: int, short: str) -> Series:
+    """Make a curve of the mean over rows, one per seed, with a band of one standard error, clipped at 0."""
     mean = rows.mean(axis=0)
     if len(rows) == 1:
-        return Series(name, x, mean, color=color)
-    spread = rows.std(axis=0, ddof=1)
-    return Series(name, x, mean, np.maximum(mean - spread, 0.0), mean + spread, color)
+        return Series(name, x, mean, color=color, short=short)
+    error = rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
+    return Series(name, x, mean, np.maximum(mean - error, 0.0), mean + error, color, short=short)
 
 
-def running_mean_chart(trials: Trials, tuned: list[Tuned], measure: str, name: str, title: str, about: str) -> Chart:
-    """Chart the running mean of each contender."""
+def join_names(names: list[str]) -> str:
+    """Join names as in English prose."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def running_mean_chart(trials: Trials, tuned: list[Tuned], measure: str, name: str, figure: int, about: str) -> Chart:
+    """Chart the running mean of each contender, as in a figure of the paper."""
     rounds = plotted_rounds(trials.source.n_rounds)
-    series = []
+    curves = []
     for one in tuned:
         rows = running_means(trials.values[one.hindsight])
         rounds = rounds[~np.isnan(rows[:, rounds - 1]).any(axis=0)]
-        series.append((one, rows))
+        curves.append((one, rows))
+    x = rounds.astype(np.float64)
+    series = [
+        with_spread(one.contender.label, x, rows[:, rounds - 1], one.contender.color, one.contender.short)
+        for one, rows in curves
+    ]
+    best, worst = (key(series, key=lambda one: float(one.y[-1])) for key in (max, min))
+    rates = [f"{one.contender.label} {one.hindsight.rate:.3g}" for one in tuned if one.contender.has_rate]
     return Chart(
         name,
-        title,
+        f"{measure.upper()} on {trials.source.title}",
         "queries seen",
         f"running mean of {measure.upper()}",
-        [
-            with_spread(one.contender.label, rounds.astype(np.float64), rows[:, rounds - 1], one.contender.color)
-            for one, rows in series
-        ],
+        series,
         about=about,
+        caption=(
+            f"As Figure {figure} of the paper. In the end {best.name} is first with {three_digits(best.y[-1])}, "
+            f"{worst.name} last with {three_digits(worst.y[-1])}. Rates are the best of {len(RATES)} in hindsight: "
+            f"{', '.join(rates)}."
+        ),
     )

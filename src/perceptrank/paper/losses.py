@@ -4,13 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from perceptrank.evaluation.digits import three_digits
 from perceptrank.evaluation.plots import Chart, Series
 from perceptrank.kernels.arrays import Floats
 from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, RATES, Run
-from perceptrank.paper.curves import plotted_rounds, with_spread
+from perceptrank.paper.curves import join_names, plotted_rounds, with_spread
 from perceptrank.paper.trials import Trials
 
 MEASURE = "ndcg@10"
+_Y_LABEL = "cumulative loss, 1 − NDCG@10"
+_FAR_ABOVE = 30.0  # times the largest loss: a bound there would only squeeze the curves
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class BoundCheck:
     """
 
     label: str
+    short: str
     run: Run
     color: int
     formula: str
@@ -35,6 +39,11 @@ class BoundCheck:
         """True if no seed exceeds its bound; None without a theorem."""
         return None if self.bounds is None else bool((self.losses <= np.array(self.bounds)).all())
 
+    @property
+    def has_stopped(self) -> bool:
+        """True if no seed has a loss in the second half."""
+        return not self.second_half.any()
+
 
 def cumulative_losses(values: Floats) -> Floats:
     """Return the losses so far; queries that the measure leaves out have none."""
@@ -42,41 +51,72 @@ def cumulative_losses(values: Floats) -> Floats:
 
 
 def check_bound(
-    trials: Trials, label: str, run: Run, color: int, formula: str, bounds: list[float] | None
+    trials: Trials, label: str, short: str, run: Run, color: int, formula: str, bounds: list[float] | None
 ) -> BoundCheck:
     """Compare the cumulative loss of a run with its bound."""
     rows = cumulative_losses(trials.values[run])
     half = rows.shape[1] // 2
     losing = np.nan_to_num(1 - trials.values[run]) > 0
     last = [int(np.flatnonzero(row)[-1]) + 1 if row.any() else 0 for row in losing]
-    return BoundCheck(label, run, color, formula, bounds, rows[:, -1], rows[:, -1] - rows[:, half - 1], last)
+    return BoundCheck(label, short, run, color, formula, bounds, rows[:, -1], rows[:, -1] - rows[:, half - 1], last)
 
 
-def loss_chart(trials: Trials, checks: list[BoundCheck], name: str, title: str, about: str) -> Chart:
+def loss_chart(trials: Trials, checks: list[BoundCheck], name: str, about: str) -> Chart:
     """Chart the cumulative losses, and the smallest bound of each learner, dashed."""
     rounds = plotted_rounds(trials.source.n_rounds)
     x = rounds.astype(np.float64)
     series = []
     for one in checks:
         rows = cumulative_losses(trials.values[one.run])[:, rounds - 1]
-        series.append(with_spread(one.label, x, rows, one.color))
+        series.append(with_spread(one.label, x, rows, one.color, one.short))
+    highest = max(float(one.losses.max()) for one in checks)
+    above = []
     for one in checks:
-        if one.bounds is not None:
-            level = min(one.bounds)
-            series.append(
-                Series(f"bound: {one.label}", x[[0, -1]], np.array([level, level]), color=one.color, dashed=True)
-            )
-    return Chart(name, title, "queries seen", "cumulative loss, 1 − NDCG@10", series, log_y=True, about=about)
+        level = None if one.bounds is None else min(one.bounds)
+        if level is not None and level > _FAR_ABOVE * highest:
+            above.append(f"{one.label} ({three_digits(level)})")
+        elif level is not None:
+            ends = np.array([level, level])
+            series.append(Series(f"bound: {one.label}", x[[0, -1]], ends, color=one.color, dashed=True, short="bound"))
+    stopped = [one.label for one in checks if one.has_stopped]
+    caption = "A curve that turns flat is a learner that has stopped losing"
+    caption += f": {join_names(stopped)} lose nothing in the second half. " if stopped else ". "
+    caption += "Dashed, in the colour of the learner: the most that its theorem allows, the smallest over seeds."
+    caption += f" Far above the figure: the bound of {join_names(above)}." if above else ""
+    return Chart(
+        name,
+        f"Cumulative loss on {trials.source.title}, and its bounds",
+        "queries seen",
+        _Y_LABEL,
+        series,
+        log_y=True,
+        about=about,
+        caption=caption,
+    )
 
 
-def loss_by_rate_chart(trials: Trials, bounds: dict[float, list[float]], name: str, title: str, about: str) -> Chart:
+def loss_by_rate_chart(trials: Trials, bounds: dict[float, list[float]], formula: str, name: str, about: str) -> Chart:
     """Chart the total loss of each learner over learning rates, and the rate-dependent bound of Algorithm 2."""
-    rates = np.array(RATES)
+    rates, slam = np.array(RATES), CONTENDERS["slam"]
     series = []
-    for one in (CONTENDERS["slam"], CONTENDERS["minimax"], CONTENDERS["listnet"], LAST_ITERATE):
+    for one in (slam, CONTENDERS["minimax"], CONTENDERS["listnet"], LAST_ITERATE):
         runs = trials.runs(one.name, MEASURE)
         rows = np.array([cumulative_losses(trials.values[run])[:, -1] for run in runs]).T
-        series.append(with_spread(one.label, rates, rows, one.color))
+        series.append(with_spread(one.label, rates, rows, one.color, one.short))
     levels = np.array([min(bounds[rate]) for rate in RATES])
-    series.append(Series("bound: Algorithm 2 (SLAM)", rates, levels, color=CONTENDERS["slam"].color, dashed=True))
-    return Chart(name, title, "learning rate", "cumulative loss, 1 − NDCG@10", series, log_y=True, about=about)
+    series.append(Series(f"bound: {slam.label}", rates, levels, color=slam.color, dashed=True, short="bound"))
+    lost = series[0].y
+    return Chart(
+        name,
+        f"Cumulative loss by learning rate on {trials.source.title}",
+        "learning rate",
+        _Y_LABEL,
+        series,
+        log_y=True,
+        about=about,
+        caption=(
+            f"Dashed: {formula}, the smallest over seeds, which falls from {three_digits(levels[0])} to "
+            f"{three_digits(levels[-1])}. {slam.label} loses {three_digits(lost.min())} at its best rate and "
+            f"{three_digits(lost.max())} at its worst."
+        ),
+    )

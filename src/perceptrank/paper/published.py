@@ -30,12 +30,12 @@ DIFFERENCES = [
     "The paper reports averages “over the last ten iterations” of its curves; we report the mean over the whole "
     "stream, averaged over several orders of the queries.",
     "The paper does not state the feature scaling, the order of the queries, the number of passes, the learning rates "
-    "tried, the treatment of ties, or the value of a query without a relevant document. Here they are stated below and "
-    "with every figure: among tied scores the less relevant document ranks first, and queries without a relevant "
+    "tried, the treatment of ties, or the value of a query without a relevant document. Here they are stated: "
+    "among tied scores the less relevant document ranks first, and queries without a relevant "
     "document are left out.",
     "The paper uses all of MSLR-WEB10K (10,000 queries, 136 features; its “245” is a slip), Yahoo LTRC set 1 (19,944 "
     "queries, 700 features) and Yandex IMAT2009 (9,124 queries, 245 features). Our numbers of queries are stated with "
-    "every figure.",
+    "every stream.",
     "AP needs binary relevance: here a document is relevant if its grade is above 0, for the measure and for learning.",
     "The paper’s results on Yandex are shown only as curves, which overlap.",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 from perceptrank.evaluation.plots import Chart
 from perceptrank.io.names import printable
 from perceptrank.kernels.arrays import Floats
-from perceptrank.paper.contenders import CONTENDERS, MEASURES, RATES
+from perceptrank.paper.contenders import CONTENDERS, MEASURES
 from perceptrank.paper.curves import running_mean_chart
 from perceptrank.paper.finished import Finished
 from perceptrank.paper.learning_rates import depends_on_rate, rate_chart
@@ -19,6 +19,7 @@ from perceptrank.paper.settings import Settings
 from perceptrank.paper.simulated import Simulated, run_simulated, simulated_source
 from perceptrank.paper.trials import Source, Trials, run_trials
 from perceptrank.paper.tuning import Tuned, tune
+from perceptrank.paper.walkthrough import Walkthrough, walk_through
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Reproduction:
 
     settings: Settings
     streams: list[StreamResult]
+    walkthrough: Walkthrough
     left_out: list[LeftOut] = field(default_factory=list)
 
     @property
@@ -73,8 +75,6 @@ def mean_of_folds(streams: list[StreamResult], measure: str, learner: str) -> Fl
 
 
 Progress = Callable[[str, int, int], object]
-
-_AT_EVERY_RATE = "All algorithms were run at all rates; those whose rankings do not depend on the rate have no band."
 
 
 def reproduce(
@@ -131,31 +131,14 @@ def reproduce(
             results.append(_real(settings, trials, len(results)))
         except (ArithmeticError, ImportError, MemoryError, OSError, ValueError) as error:
             left_out.append(LeftOut(one.name, printable(str(error))))
-    return Reproduction(settings, results, left_out)
+    return Reproduction(settings, results, walk_through(settings.seed), left_out)
 
 
-def _about(settings: Settings, trials: Trials, what: str) -> str:
+def _about(settings: Settings, trials: Trials) -> str:
     seeds = f"{len(trials.seeds)} seeds" if len(trials.seeds) > 1 else "one run"
-    band = ", band: ± one standard deviation" if len(trials.seeds) > 1 else ""
-    return f"{what} {_capitalised(trials.source.about)}. {_capitalised(seeds)}{band}. Produced by: {settings.command}"
-
-
-def _capitalised(text: str) -> str:
+    band = ", band: ± one standard error" if len(trials.seeds) > 1 else ""
+    text = f"{trials.source.about}; {seeds}{band}. Produced by: {settings.command}"
     return text[:1].upper() + text[1:]
-
-
-def _in_hindsight(tuned: list[Tuned]) -> str:
-    rates = [f"{one.contender.label} {one.hindsight.rate:.3g}" for one in tuned if one.contender.has_rate]
-    return f"Learning rates are the best of {len(RATES)} in hindsight: {', '.join(rates)}."
-
-
-def _rates(result: Simulated) -> str:
-    named = [
-        f"{one.label} {one.run.rate:.3g}"
-        for one in result.bound_checks
-        if one.run.learner.startswith(("slam", "listnet"))
-    ]
-    return f"Learning rates: {', '.join(named)}; the first and the last are the best for NDCG@10 in hindsight."
 
 
 def _simulated(
@@ -166,69 +149,24 @@ def _simulated(
     trials = result.trials
     tuned = {measure: tune(trials, measure) for measure in MEASURES}
     ranked = [one for one in tuned["ndcg@10"] if one.contender.name != "perceptron"]
+    about = _about(settings, trials)
     charts = [
-        running_mean_chart(
-            trials,
-            ranked,
-            "ndcg@10",
-            "figure-1",
-            "Figure 1: NDCG@10 on the separable stream",
-            _about(
-                settings,
-                trials,
-                f"{_in_hindsight(ranked)} Algorithm 1, which sees relevance as binary, is in the rate figure below.",
-            ),
-        ),
-        loss_chart(
-            trials,
-            result.bound_checks,
-            "losses-and-bounds",
-            "Cumulative loss and its bounds on the separable stream",
-            _about(settings, trials, f"Dashed: the smallest bound among the seeds. {_rates(result)}"),
-        ),
-        rate_chart(
-            trials,
-            "ndcg@10",
-            "rates-simulated",
-            "NDCG@10 by learning rate on the separable stream",
-            _about(settings, trials, _AT_EVERY_RATE),
-        ),
-        loss_by_rate_chart(
-            trials,
-            result.slam_bounds,
-            "losses-by-rate",
-            "Cumulative loss by learning rate on the separable stream",
-            _about(settings, trials, f"Dashed: {slam.separable_formula()}, the smallest among the seeds."),
-        ),
+        loss_chart(trials, result.bound_checks, "losses-and-bounds", about),
+        running_mean_chart(trials, ranked, "ndcg@10", "ndcg-simulated", 1, about),
+        rate_chart(trials, "ndcg@10", "rates-simulated", about),
+        loss_by_rate_chart(trials, result.slam_bounds, slam.separable_formula(), "losses-by-rate", about),
     ]
     return StreamResult(trials, charts, tuned, _rate_dependence(trials), result)
 
 
 def _real(settings: Settings, trials: Trials, number: int) -> StreamResult:
     tuned = {measure: tune(trials, measure) for measure in MEASURES}
-    name = trials.source.name
-    charts = []
-    for figure, measure in ((2, "ap"), (3, "ndcg@10")):
-        ranked = tuned[measure]
-        charts.append(
-            running_mean_chart(
-                trials,
-                ranked,
-                measure,
-                f"figure-{figure}-set-{number}",
-                f"Figure {figure}: {measure.upper()} on {name}",
-                _about(settings, trials, _in_hindsight(ranked)),
-            )
-        )
-    charts.append(
-        rate_chart(
-            trials,
-            "ndcg@10",
-            f"rates-set-{number}",
-            f"NDCG@10 by learning rate on {name}",
-            _about(settings, trials, _AT_EVERY_RATE),
-        )
-    )
+    about = _about(settings, trials)
+    charts = [
+        running_mean_chart(trials, tuned["ap"], "ap", f"ap-set-{number}", 2, about),
+        running_mean_chart(trials, tuned["ndcg@10"], "ndcg@10", f"ndcg-set-{number}", 3, about),
+        rate_chart(trials, "ndcg@10", f"rates-set-{number}", about),
+    ]
     return StreamResult(trials, charts, tuned, _rate_dependence(trials))
 
 

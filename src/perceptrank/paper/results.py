@@ -10,6 +10,7 @@ from perceptrank.paper.learning_rates import means_by_rate
 from perceptrank.paper.reproduction import Reproduction, StreamResult, mean_of_folds
 from perceptrank.paper.trials import Trials
 from perceptrank.paper.tuning import Tuned, first_tenth
+from perceptrank.paper.walkthrough import Walkthrough
 
 
 def as_plain(result: Reproduction) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def as_plain(result: Reproduction) -> dict[str, Any]:
     settings = result.settings
     return {
         "format": "perceptrank-results",
-        "version": 1,
+        "version": 2,
         "command": settings.command,
         "settings": {
             "quick": settings.quick,
@@ -43,8 +44,33 @@ def as_plain(result: Reproduction) -> dict[str, Any]:
             }
             for name, streams in result.folds.items()
         ],
+        "walkthrough": _walkthrough(result.walkthrough),
         "left_out": [{"name": one.name, "reason": one.reason} for one in result.left_out],
-        "figures": [{"name": one.name, "title": one.title, "about": one.about} for one in result.charts],
+        "figures": [
+            {"name": one.name, "title": one.title, "caption": one.caption, "about": one.about} for one in result.charts
+        ],
+    }
+
+
+def _walkthrough(walk: Walkthrough) -> dict[str, Any]:
+    """The rounds that the page opens with; documents are in the order of the query, rankings are of their numbers."""
+    return {
+        "comparator": walk.ranker.tolist(),
+        "margin": walk.margin,
+        "rounds": [
+            {
+                "documents": one.X.tolist(),
+                "grades": one.grades.tolist(),
+                "weights": one.before.tolist(),
+                "weights_after": one.after.tolist(),
+                "ranked": one.ranked.tolist(),
+                "ranked_again": one.ranked_again.tolist(),
+                "moves": one.moves.tolist(),
+                "ndcg": one.ndcg,
+                "ndcg_again": one.ndcg_again,
+            }
+            for one in walk.rounds
+        ],
     }
 
 

@@ -33,6 +33,7 @@ def simulated_source(n_queries: int, passes: int) -> Source:
         n_queries,
         passes,
         facts={"margin": MARGIN, "n_documents": 20, "n_features": 20, "n_grades": 5},
+        called="the separable stream",
     )
 
 
@@ -81,10 +82,12 @@ def run_simulated(
     def check(one: Contender, run: Run, *, by_radius: bool = False, note: str = "") -> BoundCheck:
         theorem = one.make(run.measure, run.rate).theorem
         formula = theorem.separable_formula(by_radius=by_radius) + note
-        return check_bound(trials, one.label, run, one.color, formula, bounds_of(theorem, by_radius=by_radius))
+        return check_bound(
+            trials, one.label, one.short, run, one.color, formula, bounds_of(theorem, by_radius=by_radius)
+        )
 
     def without_theorem(one: Contender) -> BoundCheck:
-        return check_bound(trials, one.label, best[one.name], one.color, "none", None)
+        return check_bound(trials, one.label, one.short, best[one.name], one.color, "none", None)
 
     checks = [
         check(LAST_ITERATE, Run(LAST_ITERATE.name, MEASURE, 1.0)),
@@ -92,7 +95,8 @@ def run_simulated(
         check(CONTENDERS["minimax"], best["minimax"], by_radius=True),
         check_bound(
             trials,
-            "Algorithm 2, the paper's rate",
+            "Algorithm 2 (paper’s rate)",
+            "SLAM, paper",
             paper,
             6,
             "4 k R² v_max / γ²",
@@ -100,6 +104,7 @@ def run_simulated(
         ),
         without_theorem(CONTENDERS["listwise"]),
         without_theorem(CONTENDERS["listnet"]),
+        without_theorem(CONTENDERS["perceptron"]),
     ]
     slam_bounds = {rate: bounds_of(CONTENDERS["slam"].make(MEASURE, rate).theorem) for rate in RATES}
     return Simulated(trials, checks, slam_bounds, radii, diameters, ratio)

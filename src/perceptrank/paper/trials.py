@@ -1,5 +1,6 @@
 """Repeated runs of all contenders on one stream, with other orders or other simulated queries for each seed."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -32,6 +33,12 @@ class Source:
     scaling: TransformLike = None
     facts: dict[str, object] = field(default_factory=dict)
     fold_of: str = ""  # the set that it is one of several folds of
+    called: str = ""  # in text, if not by its name
+
+    @property
+    def title(self) -> str:
+        """What it is called in text."""
+        return self.called or self.name
 
     @property
     def n_rounds(self) -> int:
@@ -98,7 +105,9 @@ def run_trials(
             for run, found in values.items():
                 parts.setdefault(run, []).append(found)
             continue
-        result = compare(learners, source.blocks(seed), MEASURES, n_threads=n_threads, on_block=on_block)
+        with warnings.catch_warnings():  # all learners are to take features alike, scaled or not as the source says
+            warnings.filterwarnings("ignore", message="features differ in spread")
+            result = compare(learners, source.blocks(seed), MEASURES, n_threads=n_threads, on_block=on_block)
         values = {}
         for name, run in named.items():
             trace = result.traces[name]

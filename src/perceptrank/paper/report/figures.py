@@ -4,28 +4,25 @@ import json
 from html import escape
 from typing import Any
 
+from perceptrank.evaluation.digits import three_digits
 from perceptrank.evaluation.html_tables import Cell, number, table
 from perceptrank.evaluation.plots import COLORS, Chart
 from perceptrank.kernels.arrays import Floats
 
 
-def figure(chart: Chart) -> str:
-    """Format a figure with its caption and a table of the final values."""
-    headings: list[str | Cell] = ["", number(f"at {chart.x_label} {chart.series[0].x[-1]:,.5g}")]
-    rows: list[list[str | Cell]] = [[one.name, number(f"{one.y[-1]:,.5g}")] for one in chart.series]
+def figure(chart: Chart, place: int) -> str:
+    """Format a figure, with its number, its caption and a table of the final values."""
+    at = f"{chart.series[0].x[-1]:,.6g}"
+    headings: list[str | Cell] = ["", number(f"at {chart.x_label} {at}")]
+    rows: list[list[str | Cell]] = [[one.name, number(three_digits(float(one.y[-1])))] for one in chart.series]
     return (
-        f'<figure data-chart="{chart.name}"><h3>{escape(chart.title)}</h3><div class="plot">'
-        f"<noscript>Interactive curves need JavaScript; figures/{chart.name}.svg has them as an image.</noscript></div>"
-        f"<figcaption>{_caption(chart.about)} Files: "
-        f'<a href="figures/{chart.name}.svg">SVG</a>, <a href="figures/{chart.name}.png">PNG</a>, '
-        f'<a href="curves/{chart.name}.csv">CSV</a>.</figcaption>'
+        f'<figure data-chart="{chart.name}" id="figure-{place}"><h3>{escape(chart.title)}</h3><div class="plot">'
+        f'<noscript><img src="figures/{chart.name}.svg" alt="{escape(chart.title)}"></noscript></div>'
+        f"<figcaption><b>Figure {place}.</b> {escape(chart.caption)} "
+        f'<span class="files">(<a href="figures/{chart.name}.svg">SVG</a>, <a href="figures/{chart.name}.png">PNG</a>, '
+        f'<a href="curves/{chart.name}.csv">CSV</a>)</span></figcaption>'
         f"<details><summary>Final values</summary>{table(headings, rows)}</details></figure>"
     )
-
-
-def _caption(text: str) -> str:
-    before, _, command = text.rpartition("Produced by: ")
-    return f"{escape(before)}Produced by: <code>{escape(command)}</code>."
 
 
 def chart_data(charts: list[Chart]) -> str:
@@ -39,6 +36,7 @@ def _plain_chart(chart: Chart) -> dict[str, Any]:
     for k, one in enumerate(chart.series):
         plain: dict[str, Any] = {
             "name": one.name,
+            "short": one.short or one.name,
             "color": (k if one.color is None else one.color) % len(COLORS),
             "dashed": one.dashed,
             "x": _rounded(one.x),

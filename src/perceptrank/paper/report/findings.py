@@ -1,93 +1,101 @@
-"""Summary of the results: sentences and an overview table."""
+"""Summary of the results: one sentence for each finding, with its number, and an overview of the real data sets."""
 
 from html import escape
 
+from perceptrank.evaluation.digits import three_digits
 from perceptrank.evaluation.html_tables import Cell, spread, table
 from perceptrank.paper.contenders import CONTENDERS, RATES
+from perceptrank.paper.curves import join_names
+from perceptrank.paper.losses import BoundCheck
 from perceptrank.paper.reproduction import Reproduction, StreamResult, mean_of_folds
 
 
 def findings(result: Reproduction) -> str:
-    """Summarise the results in sentences and one table."""
-    items = [_on_losses(result.streams[0]), _on_bounds(result.streams[0]), _on_rates(result)]
-    if len(result.streams) > 1:
-        items.append(_on_real(result.streams[1:]))
-    listed = "".join(f"<li>{escape(item)}</li>" for item in items)
-    return f"<section><h2>Findings</h2><ul>{listed}</ul>{_overview(result)}</section>"
+    """List what was found, each with its number, and compare learners on real data sets if there are any."""
+    items = [*_on_losses(result.streams[0]), *_on_bounds(result.streams[0]), _on_rates(result)]
+    real = result.streams[1:]
+    if real:
+        items.append(_on_real(real))
+    listed = "".join(f"<li><b>{escape(number)}</b> {escape(sentence)}</li>" for number, sentence in items)
+    return f'<ul class="findings">{listed}</ul>{_overview(result) if real else ""}'
 
 
-def _on_losses(stream: StreamResult) -> str:
+def _on_losses(stream: StreamResult) -> list[tuple[str, str]]:
     assert stream.simulated is not None
-    stopped, losing = [], []
-    for one in stream.simulated.bound_checks:
-        if one.second_half.any():
-            losing.append(f"{one.label} ({one.second_half.max():.2f})")
-        else:
-            stopped.append(f"{one.label} (last loss at query {max(one.last_losses):,})")
-    text = (
-        f"On the separable stream of {stream.trials.source.n_rounds:,} queries, the following had no loss in the "
-        f"second half for any seed: {join_names(stopped)}."
-    )
-    return text + (f" Loss in the second half (largest over seeds): {join_names(losing)}." if losing else "")
+    checks = stream.simulated.bound_checks
+    stopped = sorted((one for one in checks if one.has_stopped), key=lambda one: max(one.last_losses))
+    losing = sorted((one for one in checks if not one.has_stopped), key=lambda one: -float(one.second_half.max()))
+    items = []
+    if stopped:
+        others = [f"{one.label} after {max(one.last_losses):,}" for one in stopped[1:]]
+        runs = f"in {len(stream.trials.seeds)} runs" if len(stream.trials.seeds) > 1 else "in its run"
+        text = f"queries were enough for {stopped[0].label}, which lost nothing after them {runs}"
+        items.append((f"{max(stopped[0].last_losses):,}", f"{text}; {join_names(others)}." if others else f"{text}."))
+    if losing:
+        others = [f"{three_digits(float(one.second_half.max()))} by {one.label}" for one in losing[1:]]
+        text = f"was lost by {losing[0].label} in the second half of the stream alone"
+        lost = three_digits(float(losing[0].second_half.max()))
+        items.append((lost, f"{text}; {join_names(others)}." if others else f"{text}."))
+    return items
 
 
-def _on_bounds(stream: StreamResult) -> str:
+def _on_bounds(stream: StreamResult) -> list[tuple[str, str]]:
     assert stream.simulated is not None
-    kept = [one.holds for one in stream.simulated.bound_checks if one.holds is not None]
-    seeds = len(stream.trials.seeds)
-    text = f"{sum(kept)} of the {len(kept)} learners with a theorem stayed below their bound for all seeds ({seeds})."
-    return text if all(kept) else f"{text} A violated bound is a bug; please report it."
+    proved = [one for one in stream.simulated.bound_checks if one.bounds is not None]
+    kept = [one for one in proved if one.holds]
+    text = "learners with a theorem stayed below their bound for every seed"
+    if len(kept) < len(proved):
+        text += "; a violated bound is a bug, please report it"
+    closest = max(proved, key=_part_of_bound)
+    return [
+        (f"{len(kept)} of {len(proved)}", f"{text}."),
+        (
+            f"{three_digits(100 * _part_of_bound(closest))} %",
+            f"of its bound is the most that any of them lost: {closest.label}, at most "
+            f"{three_digits(float(closest.losses.max()))} of {three_digits(min(closest.bounds or [0.0]))}.",
+        ),
+    ]
 
 
-def _on_rates(result: Reproduction) -> str:
+def _part_of_bound(one: BoundCheck) -> float:
+    return float(one.losses.max()) / min(one.bounds or [float("inf")])
+
+
+def _on_rates(result: Reproduction) -> tuple[str, str]:
     free = [one.label for name, one in CONTENDERS.items() if not any(stream.depends[name] for stream in result.streams)]
     bound = [one.label for name, one in CONTENDERS.items() if any(stream.depends[name] for stream in result.streams)]
-    return (
-        f"At {len(RATES)} learning rates from {RATES[0]:.1g} to {RATES[-1]:g}, the rankings of {join_names(free)} are "
-        f"the same at every rate; those of {join_names(bound)} are not."
-    )
+    text = f"learners rank alike at all {len(RATES)} learning rates from {RATES[0]:.1g} to {RATES[-1]:g}"
+    text += f": {join_names(free)}" if free else ""
+    return f"{len(free)} of {len(CONTENDERS)}", text + (f". {join_names(bound)} do not." if bound else ".")
 
 
-def _on_real(streams: list[StreamResult]) -> str:
+def _on_real(streams: list[StreamResult]) -> tuple[str, str]:
     ahead = []
     for stream in streams:
         honest = {one.contender.name: one.honest_rest.mean() for one in stream.tuned["ndcg@10"]}
         if max(honest, key=lambda name: float(honest[name])) == "listwise":
             ahead.append(stream.trials.source.name)
-    on = join_names(ahead) if ahead else "none"
-    return (
-        f"With rates tuned on the first tenth of each stream, the untuned listwise perceptron has the best mean "
-        f"NDCG@10 on {len(ahead)} of {len(streams)} real streams ({on}). The standard deviation over seeds is given "
-        "with each mean."
+    text = (
+        "real streams have the untuned listwise perceptron first in NDCG@10, others with rates tuned on the first tenth"
     )
+    return f"{len(ahead)} of {len(streams)}", text + (f": {join_names(ahead)}." if ahead else ".")
 
 
 def _overview(result: Reproduction) -> str:
     names = list(CONTENDERS)
     rows: list[list[str | Cell]] = []
-    for stream in result.streams:
+    for stream in result.streams[1:]:
         honest = {one.contender.name: one.honest_rest for one in stream.tuned["ndcg@10"]}
         best = max(float(values.mean()) for values in honest.values())
-        means = [spread(honest[name], best, n_digits(stream)) for name in names]
-        rows.append([stream.trials.source.name, *means])
+        rows.append([stream.trials.source.name, *(spread(honest[name], best) for name in names)])
     for name, streams in result.folds.items():
         over = {learner: mean_of_folds(streams, "ndcg@10", learner) for learner in names}
         best = max(float(values.mean()) for values in over.values())
-        means = [spread(over[learner], best, n_digits(streams[0])) for learner in names]
-        rows.append([f"{name}, mean of {len(streams)} folds", *means])
+        rows.append([f"{name}, mean of {len(streams)} folds", *(spread(over[learner], best) for learner in names)])
     headings: list[str | Cell] = ["stream", *(Cell(CONTENDERS[name].label, True) for name in names)]
+    folds = "; of a mean of folds, over folds" if result.folds else ""
     caption = (
-        "Mean NDCG@10 after the first tenth of each stream, rates tuned on that tenth; ± one standard deviation "
-        "over seeds, of a mean of folds over folds. Bold: the largest mean, to the digits shown."
+        "Mean NDCG@10 after the first tenth of each stream, rates tuned on that tenth; ± one standard deviation over "
+        f"seeds{folds}. Bold: the largest mean."
     )
     return table(headings, rows, caption)
-
-
-def join_names(names: list[str]) -> str:
-    """Join names as in English prose."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "none"
-
-
-def n_digits(stream: StreamResult) -> int:
-    """Return the number of decimals of means; more on the separable stream, where all are close to 1."""
-    return 3 if stream.simulated is None else 5

@@ -2,6 +2,9 @@
 (() => {
   const charts = JSON.parse(document.getElementById("charts").textContent);
   const SVG = "http://www.w3.org/2000/svg";
+  const PAPER = 680;
+  const ruler = document.createElement("canvas").getContext("2d");
+  let isPrinting = false;
 
   function svgElement(name, attributes, parent, text) {
     const one = document.createElementNS(SVG, name);
@@ -21,9 +24,19 @@
 
   function formatValue(value) {
     const size = Math.abs(value);
-    if (Number.isInteger(value) || size >= 1000) return Math.round(value).toLocaleString("en-US");
-    if (size >= 10) return value.toFixed(1).replace(/\.0$/, "");
-    return size >= 0.001 ? value.toFixed(4) : value.toExponential(1);
+    if (size === 0) return "0";
+    if (size < 0.001) return value.toExponential(2);
+    return size < 999.5 ? value.toPrecision(3) : Number(value.toPrecision(3)).toLocaleString("en-US");
+  }
+
+  function withError(value, error) {
+    const shown = formatValue(value);
+    const decimals = (shown.split(".")[1] || "").length;
+    return error === undefined || shown.includes("e") ? shown : `${shown} ± ${error.toFixed(decimals)}`;
+  }
+
+  function formatPlace(x) {
+    return Number.isInteger(x) ? x.toLocaleString("en-US") : formatValue(x);
   }
 
   function formatTick(value) {
@@ -81,9 +94,11 @@
   }
 
   function renderChart(figure, chart) {
-    const keys = htmlElement("div", "keys");
     const plot = figure.querySelector(".plot");
-    plot.before(keys);
+    const choice = htmlElement("details", "choice");
+    htmlElement("summary", "", choice, "Show or hide curves");
+    const keys = htmlElement("div", "keys", choice);
+    figure.querySelector("figcaption").after(choice);
     const hidden = new Set();
     let view = null;
     let at = null;
@@ -108,12 +123,13 @@
     }
 
     function draw() {
-      const width = Math.max(280, plot.clientWidth);
-      const height = Math.round(Math.min(420, Math.max(250, width * 0.5)));
+      const width = isPrinting ? PAPER : Math.max(280, plot.clientWidth);
+      const height = Math.round(Math.min(chart.log_y ? 460 : 400, Math.max(300, width * 0.5)));
       const visible = chart.series.filter((_, i) => !hidden.has(i));
-      const hasEnds = width >= 700;
-      const ends = visible.map((one) => `${one.name} ${formatValue(one.y.at(-1))}`);
-      const gutter = hasEnds ? 24 + 6.7 * Math.max(0, ...ends.map((text) => text.length)) : 12;
+      const isWide = width >= 640;
+      const ends = visible.map((one) => (isWide ? `${one.name} ${formatValue(one.y.at(-1))}` : one.short));
+      ruler.font = `600 12px ${getComputedStyle(plot).fontFamily}`;
+      const gutter = 20 + Math.max(0, ...ends.map((text) => ruler.measureText(text).width));
       const right = width - gutter, top = 10, bottom = height - 42;
       plot.replaceChildren();
       view = null;
@@ -151,7 +167,7 @@
         if (!one.low) continue;
         const upper = one.x.map((x, i) => `${X(x).toFixed(1)},${clamp(one.high[i])}`);
         const lower = one.x.map((x, i) => `${X(x).toFixed(1)},${clamp(one.low[i])}`).reverse();
-        svgElement("path", { d: `M${[...upper, ...lower].join("L")}Z`, fill: `var(--c${one.color})`, opacity: 0.14 }, svg);
+        svgElement("path", { d: `M${[...upper, ...lower].join("L")}Z`, fill: `var(--c${one.color})`, opacity: 0.09 }, svg);
       }
       for (const one of visible) {
         const points = one.x.map((x, i) => `${X(x).toFixed(1)},${clamp(one.y[i])}`);
@@ -159,14 +175,14 @@
         if (one.dashed) stroke["stroke-dasharray"] = "5 4";
         svgElement("path", { d: "M" + points.join("L"), ...stroke }, svg);
       }
-      if (hasEnds) {
-        const places = spreadApart(visible.map((one) => Y(one.y.at(-1))), 15, top + 4, bottom);
-        visible.forEach((one, i) => {
-          const color = `var(--c${one.color})`;
-          svgElement("line", { x1: right + 4, y1: Y(one.y.at(-1)), x2: right + 14, y2: places[i], stroke: color }, svg);
-          svgElement("text", { x: right + 18, y: places[i] + 4, class: "end" }, svg, ends[i]);
-        });
-      }
+      const places = spreadApart(visible.map((one) => Y(one.y.at(-1))), 14, top + 4, bottom);
+      visible.forEach((one, i) => {
+        const color = `var(--c${one.color})`;
+        const join = { x1: right + 3, y1: Y(one.y.at(-1)), x2: right + 12, y2: places[i], stroke: color };
+        if (one.dashed) join["stroke-dasharray"] = "2 2";
+        svgElement("line", join, svg);
+        svgElement("text", { x: right + 15, y: places[i] + 4, class: "end", fill: color }, svg, ends[i]);
+      });
       const main = visible.find((one) => !one.dashed) || visible[0];
       const rule = svgElement("line", { class: "rule", y1: top, y2: bottom, visibility: "hidden" }, svg);
       const dots = svgElement("g", {}, svg);
@@ -192,14 +208,14 @@
       rule.setAttribute("x2", X(x));
       dots.replaceChildren();
       tip.replaceChildren();
-      htmlElement("strong", "", tip, `${chart.x_label}: ${formatValue(x)}`);
+      htmlElement("strong", "", tip, `${chart.x_label}: ${formatPlace(x)}`);
       const rows = visible.map((one) => [one, nearest(one.x, x, chart.log_x)]).sort((a, b) => b[0].y[b[1]] - a[0].y[a[1]]);
       for (const [one, i] of rows) {
         if (!one.dashed) svgElement("circle", { cx: X(x), cy: view.Y(one.y[i]), r: 3.5, fill: `var(--c${one.color})` }, dots);
         const row = htmlElement("div", "", tip);
         htmlElement("span", one.dashed ? "swatch dashed" : "swatch", row).style.color = `var(--c${one.color})`;
         htmlElement("span", "", row, one.name);
-        htmlElement("b", "", row, formatValue(one.y[i]) + (one.low ? ` ± ${formatValue(one.high[i] - one.y[i])}` : ""));
+        htmlElement("b", "", row, withError(one.y[i], one.low && one.high[i] - one.y[i]));
       }
       tip.hidden = false;
       const ratio = plot.clientWidth / width;
@@ -236,6 +252,9 @@
     });
     let drawn = 0;
     new ResizeObserver(() => { if (plot.clientWidth !== drawn) { drawn = plot.clientWidth; draw(); } }).observe(plot);
+    for (const [name, starts] of [["beforeprint", true], ["afterprint", false]]) {
+      window.addEventListener(name, () => { isPrinting = starts; draw(); });
+    }
     draw();
   }
 

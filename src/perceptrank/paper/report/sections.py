@@ -4,6 +4,7 @@ from html import escape
 
 import numpy as np
 
+from perceptrank.evaluation.digits import three_digits
 from perceptrank.evaluation.html_tables import Cell, number, table
 from perceptrank.paper.contenders import RATES
 from perceptrank.paper.published import DIFFERENCES, QUOTED
@@ -14,30 +15,29 @@ from perceptrank.paper.settings import Settings
 from perceptrank.paper.simulated import Simulated
 
 
-def simulated_section(stream: StreamResult) -> str:
-    """Format the section of the simulated stream."""
+def simulated_section(stream: StreamResult, first: int) -> str:
+    """Format what else there is about the simulated stream, whose losses the page begins with; figures from `first`."""
     assert stream.simulated is not None
-    first, losses, rates, losses_by_rate = (figure(chart) for chart in stream.charts)
-    about = f"<p>{escape(stream.trials.source.about[:1].upper() + stream.trials.source.about[1:])}.</p>"
+    running, rates, losses_by_rate = (figure(chart, first + k) for k, chart in enumerate(stream.charts[1:]))
     return (
-        f'{about}<div class="figures">{first}{losses}</div>{_bounds_table(stream.simulated)}'
-        f'<div class="figures">{rates}{losses_by_rate}</div>{tuning_tables(stream)}'
+        f'{_bounds_table(stream.simulated)}<div class="figures">{running}{rates}{losses_by_rate}</div>'
+        f"{tuning_tables(stream)}"
     )
 
 
 def _bounds_table(simulated: Simulated) -> str:
     rows: list[list[str | Cell]] = []
     for one in simulated.bound_checks:
-        bound = "–" if one.bounds is None else f"{min(one.bounds):,.0f}"
+        bound = "" if one.bounds is None else three_digits(min(one.bounds))
         rows.append(
             [
                 one.label,
-                one.formula,
+                "no theorem" if one.bounds is None else one.formula,
                 number(bound),
-                number(f"{one.losses.max():,.2f}"),
-                number(f"{one.second_half.max():,.2f}"),
+                number(three_digits(float(one.losses.max()))),
+                number(three_digits(float(one.second_half.max()))),
                 number(f"{max(one.last_losses):,}"),
-                "–" if one.holds is None else "yes" if one.holds else "NO",
+                "" if one.holds is None else "yes" if one.holds else "NO",
             ]
         )
     headings: list[str | Cell] = [
@@ -63,9 +63,9 @@ def _range(values: list[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def real_section(stream: StreamResult) -> str:
-    """Format the section of a real data set."""
-    average_precision, gain, rates = (figure(chart) for chart in stream.charts)
+def real_section(stream: StreamResult, first: int) -> str:
+    """Format the section of a real data set, whose figures are numbered from `first`."""
+    average_precision, gain, rates = (figure(chart, first + k) for k, chart in enumerate(stream.charts))
     about = stream.trials.source.about
     return (
         f"<p>{escape(about[:1].upper() + about[1:])}.</p>"
@@ -75,28 +75,22 @@ def real_section(stream: StreamResult) -> str:
 
 
 def paper_section(result: Reproduction) -> str:
-    """Compare the paper's reported results with ours."""
+    """Compare the paper's reported results with ours; nothing if none of its data sets was run."""
     rows: list[list[str | Cell]] = []
+    remarks = {}
     for one in QUOTED:
-        matching = [stream for stream in result.streams[1:] if one.pattern in stream.trials.source.name.lower()]
-        paper = [number(f"{one.slam:g}"), number(f"{one.listnet:g}")]
-        if not matching:
-            rows.append(
-                [
-                    one.data_set,
-                    one.measure.upper(),
-                    *paper,
-                    number("–"),
-                    number("–"),
-                    number("–"),
-                    "not run: not found below --data",
-                ]
-            )
-        for stream in matching:
+        for stream in result.streams[1:]:
+            if one.pattern not in stream.trials.source.name.lower():
+                continue
             ours = {tuned.contender.name: tuned.whole for tuned in stream.tuned[one.measure]}
             where = f"{stream.trials.source.name}, {stream.trials.source.n_queries:,} queries"
+            paper = [number(f"{one.slam:g}"), number(f"{one.listnet:g}")]
             means = [number(f"{float(np.mean(ours[name])):.3f}") for name in ("slam", "listnet", "listwise")]
             rows.append([one.data_set, one.measure.upper(), *paper, *means, where])
+            if one.remark:
+                remarks[f"{one.data_set}: {one.remark}."] = True
+    if not rows:
+        return ""
     headings: list[str | Cell] = [
         "data set",
         "measure",
@@ -107,11 +101,10 @@ def paper_section(result: Reproduction) -> str:
         Cell("ours: listwise", True),
         "our data",
     ]
-    remarks = list(dict.fromkeys(f"{one.data_set}: {one.remark}." for one in QUOTED if one.remark))
-    listed = "".join(f"<li>{escape(item)}</li>" for item in [*remarks, *DIFFERENCES])
+    listed = "".join(f"<li>{escape(item)}</li>" for item in remarks)
     return (
-        "<p>For context only: the experiments differ, so the values need not agree. Rates are tuned in hindsight in "
-        f"both.</p>{table(headings, rows)}<h3>Differences</h3><ul>{listed}</ul>"
+        "<p>For context only: the experiments differ (see below), so the values need not agree. Rates are tuned in "
+        f"hindsight in both.</p>{table(headings, rows)}{f'<ul>{listed}</ul>' if remarks else ''}"
     )
 
 
@@ -129,12 +122,15 @@ def settings_section(result: Reproduction, version: str) -> str:
         ["version", f"perceptrank {version}"],
         ["seeds", _seeds(settings)],
         ["learning rates", f"{rates} (powers of 8)"],
-        ["scaling", settings.scaling],
-        ["order of queries", settings.order],
-        ["passes over real data sets", str(settings.passes)],
         ["tied scores", "the less relevant document ranks first"],
         ["no relevant document", "the query is left out of means"],
     ]
+    if len(result.streams) > 1:
+        facts += [
+            ["scaling of real data sets", settings.scaling],
+            ["order of their queries", settings.order],
+            ["passes over them", str(settings.passes)],
+        ]
     text = table(["setting", "value"], facts)
     text += (
         "<p>All learners have default settings except for rate and measure. Algorithms 1 to 3 and ListNet rank with "
@@ -143,6 +139,7 @@ def settings_section(result: Reproduction, version: str) -> str:
         "with its current weights; its theorem is about these. All numbers are in "
         "<a href='results.json'>results.json</a>.</p>"
     )
+    text += f"<h3>Differences from the paper</h3><ul>{''.join(f'<li>{escape(one)}</li>' for one in DIFFERENCES)}</ul>"
     if result.left_out:
         rows: list[list[str | Cell]] = [[one.name, one.reason] for one in result.left_out]
         text += f"<h3>Files not used</h3>{table(['file', 'reason'], rows)}"

@@ -1,0 +1,140 @@
+"""A recorded round, drawn and told: the ranking before and after the update."""
+
+import math
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Floats
+from perceptrank.paper.report.svg import drawing, text
+from perceptrank.paper.walkthrough import Round, wrong_pairs
+
+_WIDTH, _TOP, _ROW, _CARD = 560, 58, 46, 38
+_LEFT, _RIGHT, _CARD_WIDTH = 44, 420, 138  # of the two columns of cards
+_MIDDLE, _BAR = 278, 38  # where moves are 0, and the length of the longest
+_SLOPES = 362  # where lines to the new places begin
+
+
+def letter(i: int) -> str:
+    """Name a document."""
+    return chr(ord("A") + i)
+
+
+def ranking_drawing(one: Round, longest_move: float) -> str:
+    """Draw the documents as ranked, with wrong pairs and moves, and as ranked again."""
+    height = _TOP + _ROW * len(one.grades)
+    after = {int(i): place for place, i in enumerate(one.ranked_again)}
+    parts = [
+        text(_LEFT, 18, "ranked", "head"),
+        text(_LEFT, 38, f"NDCG {one.ndcg:.3f}", "bad" if one.mistakes else "good"),
+        text(_RIGHT, 18, "ranked again", "head"),
+        text(_RIGHT, 38, f"NDCG {one.ndcg_again:.3f}", "bad" if one.ndcg_again < 1 else "good"),
+    ]
+    if one.mistakes:
+        parts.append(text(_MIDDLE, 18, "the update", "head", "middle"))
+        parts.append(text(_MIDDLE - 6, 38, "lowers", "down", "end"))
+        parts.append(text(_MIDDLE + 6, 38, "raises", "up"))
+        parts.append(f'<path class="zero" d="M{_MIDDLE} {_TOP - 6}V{height - 6}"/>')
+    else:
+        parts.append(text(_MIDDLE, 18, "no update", "head", "middle"))
+    outranked = {i for i, _ in one.mistakes}
+    places = {int(i): place for place, i in enumerate(one.ranked)}
+    parts += [_arc(places[j], places[i]) for i, j in one.mistakes]
+    still_wrong = {i for i, _ in wrong_pairs(one.ranked_again, one.grades)}
+    for place, i in enumerate(map(int, one.ranked)):
+        y, new = _TOP + _ROW * place, _TOP + _ROW * after[i]
+        parts.append(_card(one, i, place, _LEFT, one.X @ one.before, is_wrong=i in outranked))
+        if one.mistakes:
+            parts.append(_move(one.moves[i] / longest_move, one.moves[i], y + _CARD / 2))
+        moved = "" if place == after[i] else " moved"
+        parts.append(f'<path class="link{moved}" d="{_slope(y + _CARD / 2, new + _CARD / 2)}"/>')
+        card = _card(one, i, after[i], _RIGHT, one.X @ one.after, is_wrong=i in still_wrong)
+        parts.append(f'<g class="settle" style="--from:{y - new}px">{card}</g>')
+    return drawing(_WIDTH, height, f"The query as ranked, and as ranked after the update. {describe(one)}", parts)
+
+
+def _slope(y1: float, y2: float) -> str:
+    start, stop = _SLOPES, _RIGHT - 6
+    return f"M{start} {y1}C{start + 30} {y1} {stop - 30} {y2} {stop} {y2}"
+
+
+def _card(one: Round, i: int, place: int, x: float, scores: Floats, *, is_wrong: bool) -> str:
+    y, grade = _TOP + _ROW * place, int(one.grades[i])
+    middle = y + _CARD / 2
+    kind = "card wrong" if is_wrong else "card"
+    return (
+        f'<rect class="{kind}" x="{x}" y="{y}" width="{_CARD_WIDTH}" height="{_CARD}" rx="7"/>'
+        f"{text(x + 12, middle + 6, letter(i), 'letter')}"
+        f'<circle class="g{grade}" cx="{x + 50}" cy="{middle}" r="13"/>'
+        f"{text(x + 50, middle + 5, str(grade), f'on{grade}', 'middle')}"
+        f"{text(x + _CARD_WIDTH - 10, middle + 5, _score(scores[i]), 'score', 'end')}"
+    )
+
+
+def _score(value: float) -> str:
+    return f"{value:.1f}".replace("-", "−")
+
+
+def _arc(upper: int, lower: int) -> str:
+    """Join a document with a higher-graded one further down."""
+    y1, y2 = _TOP + _ROW * upper + _CARD / 2, _TOP + _ROW * lower + _CARD / 2
+    out = _LEFT - 14 - 24 * min(1.0, (lower - upper) / 4)
+    return f'<path class="arc" d="M{_LEFT - 4} {y1}C{out} {y1} {out} {y2} {_LEFT - 4} {y2}"/>'
+
+
+def _move(share: float, value: float, y: float) -> str:
+    if abs(value) < 5e-4:
+        return ""
+    length = max(2.0, abs(share) * _BAR)
+    side, kind = (1, "up") if value > 0 else (-1, "down")
+    x = _MIDDLE if value > 0 else _MIDDLE - length
+    shown = f"{value:+.2f}".replace("-", "−")
+    return (
+        f'<rect class="bar {kind}" x="{x:.1f}" y="{y - 8:.1f}" width="{length:.1f}" height="16"/>'
+        f"{text(_MIDDLE + side * (length + 5), y + 5, shown, 'value', 'start' if side > 0 else 'end')}"
+    )
+
+
+def turned(one: Round) -> float:
+    """Return by how many degrees the weights were turned, as drawn with w* up: where they came from, clockwise."""
+    if not one.before.any() or not one.step.any():
+        return 0.0
+    cross = one.before[0] * one.after[1] - one.before[1] * one.after[0]
+    return math.degrees(math.atan2(cross, one.before @ one.after))
+
+
+def turning(one: Round) -> str:
+    """Say what the update did to the weights."""
+    if not one.step.any():
+        return "The weights stay as they are."
+    if not one.before.any():
+        return "The weights, all 0 before, get a direction."
+    return f"The weights turn by {abs(turned(one)):.0f}°."
+
+
+def describe(one: Round) -> str:
+    """Say in words what a round shows."""
+    if not one.mistakes:
+        return "Nothing is wrong, so nothing is learned: every document stands before all of lower grade."
+    outranked = [letter(i) for i in map(int, one.ranked) if i in {i for i, _ in one.mistakes}]
+    n = len(one.mistakes)
+    told = (
+        "All weights are 0, so all documents are tied, which counts as the worst order. "
+        if not one.before.any()
+        else ""
+    )
+    told += (
+        f"{_joined(outranked)} {'stands' if len(outranked) == 1 else 'stand'} below a document of lower grade: "
+        f"{n} wrong pair{'s' if n > 1 else ''}. The update raises {_joined(_moved(one, 1))} and lowers "
+        f"{_joined(_moved(one, -1))}. "
+    )
+    left = len(wrong_pairs(one.ranked_again, one.grades))
+    repaired = "the query is in order" if left == 0 else f"{left} pair{'s are' if left > 1 else ' is'} still wrong"
+    return f"{told}{turning(one)} Ranked again, {repaired}."
+
+
+def _moved(one: Round, sign: int) -> list[str]:
+    return [letter(i) for i in np.argsort(-sign * one.moves) if sign * one.moves[i] >= 5e-4]
+
+
+def _joined(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

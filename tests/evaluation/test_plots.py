@@ -1,0 +1,34 @@
+"""Static figures: text that can be edited, and at most nine curves with names."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from perceptrank.evaluation.plots import MOST_NAMED, draw_running_means
+from perceptrank.evaluation.print_plot import draw_for_print
+
+
+@pytest.mark.parametrize("n_curves", [3, MOST_NAMED, MOST_NAMED + 3])
+def test_the_best_curves_have_names_and_others_are_grey(tmp_path, n_curves):
+    curves = {f"learner {k}": np.linspace(0, 0.1 + 0.05 * k, 50) for k in range(n_curves)}
+    path = tmp_path / "curves.svg"
+    draw_running_means(path, curves, "mean")
+    drawing = path.read_text(encoding="utf-8")
+    named = [name for name in curves if f">{name}  " in drawing]
+    assert named == list(curves)[-MOST_NAMED:]
+    n_others = n_curves - len(named)
+    assert (f"{n_others} others" in drawing) == (n_others > 0)
+    assert ("#bbbbbb" in drawing.lower()) == (n_others > 0)
+
+
+@pytest.mark.parametrize("draw", ["screen", "print"])
+def test_fonts_are_text_in_pdf(tmp_path, draw):
+    path = tmp_path / "curves.pdf"
+    if draw == "screen":
+        draw_running_means(path, {"a": np.linspace(0, 1, 9)}, "mean")
+    else:
+        draw_for_print(path, np.arange(1, 10), {"a": np.ones((2, 9))}, "mean")
+    content = path.read_bytes()
+    assert b"/Type0" in content  # TrueType, not the outlines of Type 3
+    assert b"/Type3" not in content
