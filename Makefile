@@ -67,18 +67,10 @@ docs: $(VENV)/docs
 paper: $(VENV)/docs
 	$(BIN)/python docs/tools/print_theory.py dist/theory.pdf
 
-# The wheel and the source, each installed into an environment of its own and used there.
+# The wheel and the source, each installed into fresh environments and used there, with every Python that the metadata names
+# and the machine has; `make package ONLY=3.12` with that one.
 package:
-	rm -rf dist .cache/package
-	$(PYTHON) -m venv .cache/package/build
-	.cache/package/build/bin/python -m pip install --quiet build
-	.cache/package/build/bin/python -m build --outdir dist .
-	set -e; for file in dist/*.whl dist/*.tar.gz; do \
-		rm -rf .cache/package/use; $(PYTHON) -m venv .cache/package/use; \
-		.cache/package/use/bin/python -m pip install --quiet "$$file"; \
-		.cache/package/use/bin/python -m pip check; \
-		(cd .cache/package && use/bin/perceptrank --version && use/bin/perceptrank demo > demo.txt && tail -n 3 demo.txt); \
-	done
+	$(PYTHON) packaging/build.py $(if $(ONLY),--only $(ONLY))
 
 fuzz: $(VENV)/dev
 	$(BIN)/python tests/fuzz_letor.py --seconds 600 --seed $(SEED)

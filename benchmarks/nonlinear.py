@@ -39,7 +39,7 @@ def listwise(*transforms: Any) -> Callable[[], Any]:
 
 
 LINEAR = "linear: auto"
-DEFAULT = "auto+bins, fastfood"  # what docs/learners.md recommends where linear functions are not enough
+DEFAULT = "auto+bins, fastfood"  # what docs/learners/transforms.md recommends where linear functions are not enough
 LEARNERS: dict[str, Callable[[], Any]] = {
     LINEAR: listwise("auto"),
     "linear: running": listwise("running"),

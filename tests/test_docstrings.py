@@ -1,63 +1,127 @@
-"""Docstrings of the public surface: every parameter documented where it stands, in the field's English."""
+"""Docstrings of the public surface: every parameter and result documented where it stands, in the field's English."""
 
-import dataclasses
 import importlib
 import inspect
 import pkgutil
 import re
 
 import pytest
+from support.surface import is_record, public_callables, public_functions, public_methods
 
 import perceptrank as pr
 
 _QUESTION = re.compile(r"(What|How|Whether|Who|Where|Which|When)\b")
+_WORDS = {  # of the type in a docstring, for annotations that are a single type
+    "bool": r"bool",
+    "int": r"int",
+    "float": r"float|int|number",
+    "str": r'str|path|"|name',
+}
 
 
-def public_callables():
-    """Classes and functions that users call, by their full names."""
-    rooms = [pr, pr.theory, pr.theory.bounds, pr.learners, pr.measures]
-    found = {f"{room.__name__}.{name}": getattr(room, name) for room in rooms for name in room.__all__}
-    return {name: value for name, value in found.items() if inspect.isclass(value) or inspect.isroutine(value)}
+def section(docstring, title):
+    match = re.search(rf"^{title}\n-+\n(.*?)(?=\n\n\S|\Z)", docstring, re.M | re.S)
+    return match.group(1) if match else ""
 
 
-def documented(docstring, section):
-    """Names in a section of a NumPy-style docstring, `a, b : type` being two of them."""
-    match = re.search(rf"^{section}\n-+\n(.*?)(?=\n\n\S|\Z)", docstring, re.M | re.S)
-    heads = re.findall(r"^(\S[^:\n]*)", match.group(1), re.M) if match else []
-    return {name.strip().lstrip("*") for head in heads for name in head.split(",")}
+def documented(docstring, title):
+    """Types by names in a section of a NumPy-style docstring, `a, b : type` being two of them."""
+    heads = re.findall(r"^(\S[^:\n]*?)(?: : (.*))?$", section(docstring, title), re.M)
+    return {name.strip().lstrip("*"): kind for names, kind in heads for name in names.split(",")}
 
 
 def own_parameters(value):
+    """Parameters by name, without `self` and those that are private; none of a protocol, or a class written in C."""
+    if getattr(value, "_is_protocol", False):
+        return {}
     try:
-        return [name.lstrip("*") for name in inspect.signature(value).parameters]
-    except ValueError:  # a class without a constructor of its own, written in C
-        return []
+        parameters = inspect.signature(value).parameters
+    except ValueError:
+        return {}
+    return {name: one for name, one in parameters.items() if not name.startswith("_") and name not in ("self", "cls")}
 
 
-def is_record(value):
-    """Tell whether constructor arguments are attributes, and documented as such."""
-    return (
-        dataclasses.is_dataclass(value)
-        or hasattr(value, "_fields")
-        or (inspect.isclass(value) and issubclass(value, BaseException))
-    )
+def written(value):
+    """Return the docstring of a function or class, without the indentation; it must have one."""
+    assert value.__doc__, f"{value.__qualname__} has no docstring"
+    return inspect.cleandoc(value.__doc__)
+
+
+def check_parameters(name, value):
+    docstring = written(value)
+    names = documented(docstring, "Parameters") | (documented(docstring, "Attributes") if is_record(value) else {})
+    missing = [parameter for parameter in own_parameters(value) if parameter not in names]
+    assert not missing, f"{name} does not document {', '.join(missing)}"
+    extra = set(documented(docstring, "Parameters")) - set(own_parameters(value))
+    assert not extra, f"{name} documents {', '.join(extra)}, which it does not take"
+
+
+def check_result(name, function):
+    docstring = written(function)
+    returned = inspect.signature(function).return_annotation
+    if returned in (None, "None", inspect.Signature.empty):
+        return
+    assert section(docstring, "Returns") or section(docstring, "Yields"), f"{name} does not say what it returns"
 
 
 @pytest.mark.parametrize("name", public_callables())
-def test_every_parameter_is_documented_where_it_stands(name):
+def test_functions_and_constructors_are_documented_where_they_stand(name):
     value = public_callables()[name]
-    docstring = inspect.cleandoc(value.__doc__)
-    names = documented(docstring, "Parameters") | (documented(docstring, "Attributes") if is_record(value) else set())
-    missing = [parameter for parameter in own_parameters(value) if parameter not in names]
-    assert not missing, f"{name} does not document {', '.join(missing)}"
-    extra = documented(docstring, "Parameters") - set(own_parameters(value))
-    assert not extra, f"{name} documents {', '.join(extra)}, which it does not take"
+    check_parameters(name, value)
+    if not inspect.isclass(value):
+        check_result(name, value)
+
+
+@pytest.mark.parametrize("name", public_methods())
+def test_methods_are_documented_where_they_stand_or_where_they_are_declared(name):
+    first, *declared = public_methods()[name]
+    if declared and "Parameters\n---" not in written(first):
+        first = next((one for one in declared if section(inspect.cleandoc(one.__doc__ or ""), "Returns")), declared[-1])
+    check_parameters(name, first)
+    check_result(name, first)
+
+
+@pytest.mark.parametrize("name", public_functions())
+def test_types_in_docstrings_are_those_of_signatures(name):
+    value = public_functions()[name]
+    kinds = documented(written(value), "Parameters")
+    for parameter, one in own_parameters(value).items():
+        kind = kinds.get(parameter)
+        annotation = one.annotation if isinstance(one.annotation, str) else inspect.formatannotation(one.annotation)
+        simple, _, rest = annotation.partition(" | ")
+        if not kind or rest not in ("", "None") or one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
+            continue
+        if simple in _WORDS:
+            assert re.search(_WORDS[simple], kind), f"{name}: {parameter} is {annotation}, documented as {kind}"
+        if rest == "None" and one.default is None:
+            assert re.search("optional|None", kind), f"{name}: {parameter} may be None, documented as {kind}"
+
+
+@pytest.mark.parametrize("name", public_functions())
+def test_signatures_show_short_names_of_types(name):
+    try:
+        shown = inspect.signature(public_functions()[name])
+    except ValueError:
+        return
+    assert not re.search(r"_typing|ndarray\[", str(shown)), shown
+
+
+def test_functions_and_what_users_construct_have_examples():
+    bases = (pr.Learner, pr.Transform, pr.Measure, pr.Surrogate)
+    lacking = [
+        name
+        for name, value in public_callables().items()
+        if (not inspect.isclass(value) or issubclass(value, bases))
+        and value not in (pr.CompiledLearner, pr.Scaling)  # docs/learners.md has one; the former name of a class
+        and not re.search(">>> |```python", written(value))
+    ]
+    assert not lacking, lacking
 
 
 def test_a_missing_parameter_is_noticed():
     docstring = "Add.\n\nParameters\n----------\na, b : float\n    Summands.\n*rest : float\n\nReturns\n-------\nfloat"
-    assert documented(docstring, "Parameters") == {"a", "b", "rest"}
-    assert documented("Add a and b.", "Parameters") == set()
+    assert documented(docstring, "Parameters") == {"a": "float", "b": "float", "rest": "float"}
+    assert documented("Add a and b.", "Parameters") == {}
 
 
 def all_docstrings():
@@ -80,4 +144,19 @@ def test_docstrings_start_with_a_verb_or_a_noun_of_the_field():
 
 def test_no_docstring_refers_to_another_for_its_parameters():
     odd = [place for place, text in all_docstrings() if text and re.search(r"\b[Aa]s in `", text)]
+    odd += [name for name, value in public_functions().items() if re.search(r"^ +As for `", written(value), re.M)]
     assert not odd, "\n".join(odd)
+
+
+def test_examples_and_references_have_headings():
+    """Without one, they would be taken for parameters."""
+    odd = []
+    for place, text in all_docstrings():
+        lines = inspect.cleandoc(text or "").splitlines()
+        sections = [number for number, line in enumerate(lines) if re.fullmatch("-{4,}", line)]
+        first = next((number for number, line in enumerate(lines) if line.startswith(">>> ")), None)
+        if sections and first is not None and not any(lines[one - 1] == "Examples" and one < first for one in sections):
+            odd.append(place)
+        if sections and re.search(r"^References?\b.*:", "\n".join(lines[sections[0] :]), re.M):
+            odd.append(place)
+    assert not odd, odd

@@ -23,9 +23,11 @@ ROOT = Path(__file__).parents[1]
 PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in PATHS}
 
-# Of docs/learners.md: a start from weights; two files, a program that uses one of them, and a package of both.
-KERNEL, START, NUMPY, REGISTER, COMPILED = re.findall(r"```python\n(.*?)```", DOCUMENTS["learners.md"], re.S)
-(PYPROJECT,) = re.findall(r"```toml\n(.*?)```", DOCUMENTS["learners.md"], re.S)
+# Of docs/learners: a kernel; a start from weights; two files, a program that uses one of them, and a package of both.
+PAGES = ("learners/kernel.md", "learners/starting.md", "learners/your-own.md")
+LEARNERS = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in PAGES)
+KERNEL, START, NUMPY, REGISTER, COMPILED = re.findall(r"```python[^\n]*\n(.*?)```", LEARNERS, re.S)
+(PYPROJECT,) = re.findall(r"```toml\n(.*?)```", LEARNERS, re.S)
 
 # Settings of learners that can differ in what the base classes do.
 SETTINGS = {

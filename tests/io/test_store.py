@@ -233,7 +233,7 @@ def test_places_that_are_no_stores(stream, tmp_path):
     ("change", "message"),
     [
         (lambda m: m.update(format="other"), "its format must be"),
-        (lambda m: m.update(version=3), "it has version 3, perceptrank .* wrote it"),
+        (lambda m: m.update(version=3), "manifest.json has version 3, perceptrank .* wrote it"),
         (lambda m: m.update(n_features=0), "invalid features: 0"),
         (lambda m: m.update(dtype="object"), "'object'"),
         (lambda m: m.update(feature_names=["x"]), "name each feature"),

@@ -111,7 +111,7 @@ def test_an_older_version_refuses(whole, tmp_path, monkeypatch):
     monkeypatch.setattr(store_manifest, "SPARSE_VERSION", 1)
     with pytest.raises(
         pr.FormatError,
-        match=r"it has version 2, perceptrank .* reads versions up to 1: perceptrank .* wrote it; upgrade",
+        match=r"manifest.json has version 2, perceptrank .* reads versions up to 1: perceptrank .* wrote it; upgrade",
     ):
         pr.open_store(tmp_path / "s")
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 
 import perceptrank as pr
+from perceptrank.serve import Ranker, Settings
+from perceptrank.serve.documents import Document
 
 CHAINS = {
     "auto": "auto",
@@ -37,6 +39,57 @@ def models() -> dict[str, pr.Learner]:
     return found
 
 
+def sparse() -> pr.QueryStream:
+    """Return the stream with sparse features, ids of documents, weights of queries, and ids and names that are text."""
+    whole = stream()
+    rows, columns = np.nonzero(whole.X > 0)
+    starts = np.searchsorted(rows, np.arange(len(whole.X) + 1))
+    return pr.QueryStream(
+        pr.SparseFeatures(whole.X[rows, columns], columns, starts, 3),
+        whole.relevance,
+        whole.offsets,
+        qids=[f"query {one}" for one in whole.qids],
+        feature_names=["title", "body", "price"],
+        docids=[f"d{i}" for i in range(len(whole.X))],
+        weights=1.0 + np.arange(len(whole)) % 3,
+    )
+
+
+def first_model() -> pr.Learner:
+    """Return what the service starts from."""
+    ranker = pr.SlamPerceptron()
+    ranker.learn(stream()[:2])
+    return ranker
+
+
+def answer(ranker: Ranker, places: range) -> None:
+    """Answer rankings of the queries at some places."""
+    for place, query in enumerate(stream()):
+        if place in places:
+            documents = [Document(f"d{i}", row) for i, row in enumerate(query.X.tolist())]
+            grades = {f"d{i}": float(grade) for i, grade in enumerate(query.relevance)}
+            ranker.learn(documents, grades, event_id=f"event {place}").result()
+    ranker.flush()
+
+
+def write_service(folder: Path) -> list[float]:
+    """Leave the folder of a service: a log with a challenger and answers, some after the snapshot; return scores."""
+    settings = Settings(snapshot_seconds=1e6, snapshot_answers=10**6, snapshots=1)
+    ranker = Ranker(folder / "default", first_model(), settings, challengers={"new": pr.ListwisePerceptron()})
+    answer(ranker, range(2, 6))
+    ranker.close()  # with a snapshot
+    snapshot = {path: path.read_bytes() for path in (folder / "default" / "versions").iterdir()}
+    ranker = Ranker(folder / "default", settings=settings)
+    answer(ranker, range(6, 10))
+    scores: list[float] = ranker.current.model.predict(stream().X[:8]).tolist()
+    ranker.close()
+    for path in (folder / "default" / "versions").iterdir():
+        path.unlink()
+    for path, content in snapshot.items():
+        path.write_bytes(content)
+    return scores
+
+
 def main() -> None:
     folder = Path(__file__).parent / pr.__version__
     folder.mkdir()
@@ -51,6 +104,8 @@ def main() -> None:
     trace.save(folder / "trace.npz")
     expected["trace"] = trace.values("ndcg@10").tolist()
     pr.write_store(whole[:12], folder / "dense.store").append(whole[12:])
+    pr.write_store(sparse(), folder / "sparse.store")
+    expected["service"] = write_service(folder / "service")
     (folder / "expected.json").write_text(json.dumps(expected))
 
 

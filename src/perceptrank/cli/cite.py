@@ -2,12 +2,15 @@
 
 from perceptrank import __version__
 
+YEAR = 2026  # of the release
+
 BIBTEX = f"""\
-@software{{perceptrank,
+@misc{{perceptrank,
   author  = {{{{The perceptrank authors}}}},
-  title   = {{perceptrank: online learning to rank with guarantees}},
+  title   = {{{{perceptrank}}: online learning to rank with guarantees}},
+  year    = {{{YEAR}}},
   version = {{{__version__}}},
-  note    = {{BSD-3-Clause}}
+  note    = {{Version {__version__}}}
 }}
 
 @article{{chaudhuri2016perceptron,

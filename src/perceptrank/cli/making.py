@@ -103,6 +103,8 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
 def parse_rates(text: str) -> list[float]:
     """Read learning rates: one, several with commas, or first:last:number, spaced evenly on a logarithmic scale.
 
+    Examples
+    --------
     >>> parse_rates("0.1,1"), [round(rate, 4) for rate in parse_rates("1e-2:1:3")]
     ([0.1, 1.0], [0.01, 0.1, 1.0])
     """

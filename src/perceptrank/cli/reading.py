@@ -144,6 +144,8 @@ def _blocks_of(stream: "Blocks") -> Iterator["QueryStream"]:
 def _cuts(before: int, length: int, every: int | None) -> Iterator[tuple[int, int]]:
     """Yield the bounds of the parts of a block that comes after so many queries.
 
+    Examples
+    --------
     >>> list(_cuts(10, 6, None)), list(_cuts(10, 6, 4))
     ([(0, 6)], [(0, 2), (2, 6)])
     """

@@ -103,6 +103,8 @@ def fits(rows: Sequence[Row]) -> bool:
 def _records(rows: Sequence[Row], title: str, width: int) -> list[str]:
     """Lay out rows one below the other: the first value, then the others with their headings, as many as a line has.
 
+    Examples
+    --------
     >>> _records([{"name": "a", "mean": 0.5, "n": 3, "what it does": "Nothing at all."}], "Learners", 40)
     ['Learners', '', 'a', '  mean: 0.5000; n: 3', '  what it does: Nothing at all.', '']
     """
@@ -141,6 +143,8 @@ def interval(low: float | None, high: float | None) -> str:
 def as_text(value: Any, numbers: str = ".4f") -> str:
     """Write a value for people, floats in the given format.
 
+    Examples
+    --------
     >>> as_text(1234), as_text(0.5), as_text(True), as_text(None), as_text(12345.6, ",.4g")
     ('1,234', '0.5000', 'yes', '-', '1.235e+04')
     """

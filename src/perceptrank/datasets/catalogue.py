@@ -1,5 +1,7 @@
 """The public data sets of the field, with the numbers that their publishers give. None is shipped or downloaded."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType

@@ -1,5 +1,7 @@
 """Public data sets: find, read and check their files."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +21,13 @@ from perceptrank.stream.validation import check_choice
 
 
 class Size(NamedTuple):
-    """Published numbers of queries and documents of a split; None if unknown."""
+    """Published numbers of queries and documents of a split.
+
+    Attributes
+    ----------
+    queries, documents : int or None
+        None if unknown.
+    """
 
     queries: int | None
     documents: int | None

@@ -1,5 +1,7 @@
 """Simulated streams whose target moves."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,7 @@ def drifting(
     Parameters
     ----------
     n_queries : int
-    drift : "none", "abrupt", "gradual" or "rotating"
+    drift : "none", "abrupt", "gradual", or "rotating"
         One ranker for all queries; another, drawn at random, after every `period` queries; rankers in between while one
         becomes the next; or one that turns in a plane, by a right angle in a period.
     period : int

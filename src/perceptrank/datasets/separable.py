@@ -34,7 +34,7 @@ class SeparableStream(NamedTuple):
     """
 
     stream: QueryStream
-    ranker: Floats
+    ranker: "Floats"
     margin: float
 
 
@@ -52,7 +52,7 @@ class SeparableBlocks(NamedTuple):
     """
 
     blocks: Scan
-    ranker: Floats
+    ranker: "Floats"
     margin: float
 
 
@@ -67,10 +67,10 @@ def separable(
     label_noise: float = 0.0,
     seed: int = 0,
 ) -> SeparableStream:
-    """Simulate queries that a unit vector w* ranks correctly with at least the given margin.
+    """Simulate queries that a unit vector u ranks correctly with at least the given margin.
 
-    Features are Gaussian around a centre per grade, except for the component along w*: that of grade g is uniform on
-    [g (margin + 1), g (margin + 1) + 1], so documents of adjacent grades are at least `margin` apart along w*.
+    Features are Gaussian around a centre per grade, except for the component along u: that of grade g is uniform on
+    [g (margin + 1), g (margin + 1) + 1], so documents of adjacent grades are at least `margin` apart along u.
 
     The queries are a prefix of an endless stream that depends on all parameters but `n_queries`; `separable_blocks`
     returns it in blocks.

@@ -1,5 +1,7 @@
 """Streams whose truth is known and is not linear: a teacher grades documents resampled from real ones."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 

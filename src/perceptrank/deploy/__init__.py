@@ -2,14 +2,4 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "agreement": ["Parity", "parity"],
-        "changes": ["Change"],
-        "contributions": ["Contributions"],
-        "explanation": ["Explanation", "explain"],
-        "exports": ["Export", "export", "targets"],
-        "folding": ["Folded", "fold"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

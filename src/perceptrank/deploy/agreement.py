@@ -1,5 +1,7 @@
 """Comparing the ranking of a model with that of the engine it was exported to."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -101,6 +103,17 @@ def parity(
     -------
     Parity
 
+    Raises
+    ------
+    ValueError
+        If the model cannot be expressed, there is no such target or option, or an argument is invalid.
+    ImportError
+        If the engine is not installed.
+    OSError
+        If a server of an engine cannot be reached.
+
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.separable(50).stream
     >>> ranker = pr.ListwisePerceptron(transforms="running")
@@ -196,6 +209,8 @@ def is_reversed(scores: Floats, others: Floats, tolerance: float, *, ties: bool 
 
     With `ties`, also if it is not ahead.
 
+    Examples
+    --------
     >>> is_reversed(np.array([3.0, 2.0, 2.0]), np.array([9.0, 1.0, 2.0]), 0.0)
     False
     >>> is_reversed(np.array([3.0, 2.0, 2.0]), np.array([1.5, 1.0, 2.0]), 0.0)

@@ -33,6 +33,8 @@ class Change(NamedTuple):
 def changes_between(old: dict[str, float], new: dict[str, float]) -> tuple[Change, ...]:
     """Compare shares by feature; the largest differences come first.
 
+    Examples
+    --------
     >>> [tuple(one) for one in changes_between({"a": 0.5, "b": 0.5}, {"a": 0.75, "c": -0.25})]
     [('b', 'disappeared', 0.5, 0.0), ('a', 'grew', 0.5, 0.75), ('c', 'appeared', 0.0, -0.25)]
     """

@@ -1,5 +1,7 @@
 """Contributions of features to the scores of a query's documents, to the last bit."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -68,14 +70,36 @@ class Contributions:
         return len(self.documents)
 
     def total(self, document: int) -> float:
-        """Return the sum of all contributions to the document of this rank, from 0 on, and of rounding: its score."""
+        """Return the sum of all contributions to a document, and of rounding: its score.
+
+        Parameters
+        ----------
+        document : int
+            Rank of the document, from 0 on.
+
+        Returns
+        -------
+        float
+        """
         return math.fsum([*self.values[document].tolist(), *self.rounding[document].tolist()])
 
     def largest(self, document: int, n: int | None = None) -> list[tuple[str, float]]:
-        """Return names and contributions of features for the document of this rank, from 0 on, largest first.
+        """Return the largest contributions to a document, largest first.
 
         The largest are those that differ most from their mean in the query, which move the document up or down; of a
         query of one document, those farthest from 0.
+
+        Parameters
+        ----------
+        document : int
+            Rank of the document, from 0 on.
+        n : int, optional
+            At most so many; default all that are not 0.
+
+        Returns
+        -------
+        list of (str, float)
+            Names of features, and their contributions.
         """
         row = self.values[document]
         apart = np.abs(row - self.values.mean(axis=0)) if len(self) > 1 else np.abs(row)
@@ -84,7 +108,23 @@ class Contributions:
         return [(self.features[j], float(row[j])) for j in chosen]
 
     def find(self, document: str) -> int:
-        """Return the rank, from 0 on, of a document; raise `ValueError` if there is none, or several."""
+        """Return the rank of a document.
+
+        Parameters
+        ----------
+        document : str
+            Its id.
+
+        Returns
+        -------
+        int
+            From 0 on.
+
+        Raises
+        ------
+        ValueError
+            If there is no such document, or several.
+        """
         found = [rank for rank, name in enumerate(self.documents) if name == str(document)]
         if len(found) != 1:
             some = ", ".join(map(repr, self.documents[:5])) + (", …" if len(self) > 5 else "")
@@ -99,6 +139,15 @@ class Contributions:
         ----------
         first, second : str
             Ids of documents.
+
+        Returns
+        -------
+        list of Difference
+
+        Raises
+        ------
+        ValueError
+            If there is no such document, or several.
         """
         one, other = self.find(first), self.find(second)
         found = [
@@ -113,8 +162,17 @@ class Contributions:
 
         Parameters
         ----------
-        library : {"pandas", "polars"}
+        library : "pandas" or "polars"
             Library of the frame; it must be installed.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+
+        Raises
+        ------
+        ImportError
+            If the library is not installed.
         """
         columns: dict[str, Any] = {
             "rank": np.arange(1, len(self) + 1),
@@ -127,7 +185,17 @@ class Contributions:
         return make_frame(columns | {"(rounding)": self.rounding.sum(axis=1)}, library)
 
     def as_plain(self, n_documents: int | None = None) -> dict[str, Any]:
-        """Return it as plain values, for JSON."""
+        """Return it as plain values, for JSON.
+
+        Parameters
+        ----------
+        n_documents : int, optional
+            At most so many documents, the best; default all.
+
+        Returns
+        -------
+        dict
+        """
         shown = range(len(self))[:n_documents]
         return {
             "qid": self.qid if isinstance(self.qid, int) else str(self.qid),
@@ -195,6 +263,8 @@ def contributions_of(terms: Terms, query: QueryStream) -> Contributions:
 def _rounding(score: float, values: list[float]) -> list[float]:
     """Return numbers with which values add up to a score exactly: one, unless the score has lost almost all digits.
 
+    Examples
+    --------
     >>> _rounding(0.3, [0.1, 0.2])
     [-2.7755575615628914e-17]
     >>> _rounding(0.0, [1e16, -1e16, 1.0, 1e-20])

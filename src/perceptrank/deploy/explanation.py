@@ -1,5 +1,7 @@
 """Explanations of models: weights in words and in raw units, importance, changes and contributions."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -107,7 +109,18 @@ class Explanation:
         return self.largest(None)
 
     def largest(self, n: int | None) -> tuple[FeatureEffect, ...]:
-        """Return the most important features, so many, or all that have a weight."""
+        """Return the most important features.
+
+        Parameters
+        ----------
+        n : int or None
+            At most so many; None for all that have a weight.
+
+        Returns
+        -------
+        tuple of FeatureEffect
+            The most important first; by the size of weights if importance is unknown.
+        """
         terms, effects, chosen = self._terms, self._effects, self._order[:n]
         whole = float(effects.importance[self._order].sum())
         weights: dict[int, dict[str, float]] = {j: {} for j in chosen.tolist()}
@@ -189,6 +202,15 @@ class Explanation:
         ----------
         query : value or QueryStream, optional
             Id of a query of the stream that was explained, by default its first; or a stream of one query.
+
+        Returns
+        -------
+        Contributions
+
+        Raises
+        ------
+        ValueError
+            If there is no such query, the explanation has no stream to find it in, or a stream has several.
         """
         if isinstance(query, QueryStream):
             if len(query) != 1:
@@ -205,8 +227,17 @@ class Explanation:
 
         Parameters
         ----------
-        library : {"pandas", "polars"}
+        library : "pandas" or "polars"
             Library of the frame; it must be installed.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+
+        Raises
+        ------
+        ImportError
+            If the library is not installed.
         """
         rows = self.features
         labels = list(dict.fromkeys(label for row in rows for label in row.weights))
@@ -221,7 +252,17 @@ class Explanation:
         return make_frame(columns, library)
 
     def as_plain(self, top: int | None = None) -> dict[str, Any]:
-        """Return it as plain values, for JSON."""
+        """Return it as plain values, for JSON.
+
+        Parameters
+        ----------
+        top : int, optional
+            At most so many features, curves and changes; default all.
+
+        Returns
+        -------
+        dict
+        """
         return {
             "algorithm": self.name,
             "settings": self.settings,
@@ -239,7 +280,19 @@ class Explanation:
         }
 
     def text(self, *, width: int = 80, top: int = 20) -> str:
-        """Return it as text for a terminal of some width, with so many features."""
+        """Return it as text for a terminal.
+
+        Parameters
+        ----------
+        width : int
+            Number of columns.
+        top : int
+            Number of features.
+
+        Returns
+        -------
+        str
+        """
         from perceptrank.deploy.explanation_text import explanation_text
 
         return explanation_text(self, width, top)
@@ -253,6 +306,13 @@ class Explanation:
             Image file; the suffix selects the format. It needs matplotlib (extra ``plot``).
         top : int
             Number of features.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        OSError
+            If the file cannot be written.
         """
         from perceptrank.deploy.explanation_plot import draw_explanation
 
@@ -288,6 +348,15 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
     -------
     Explanation
 
+    Raises
+    ------
+    AttributeError or ValueError
+        If the model has learned nothing, or its features are not those of the stream.
+    TypeError
+        If what ranks is no sum over features.
+
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.QueryStream.from_arrays(
     ...     [[1.0, 9.0], [3.0, 5.0]], [0, 1], feature_names=["title", "price"]

@@ -1,5 +1,7 @@
 """Exporting models, by the name of a target."""
 
+from __future__ import annotations
+
 import importlib
 from typing import Any
 
@@ -26,6 +28,12 @@ _TARGETS = {
 def targets() -> list[str]:
     """Return the names of all targets.
 
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
     >>> "python" in targets()
     True
     """
@@ -51,6 +59,15 @@ def export(model: Any, target: str, **options: Any) -> Export:
     -------
     Export
 
+    Raises
+    ------
+    ValueError
+        If the model cannot be expressed, with the reason and the way out; or there is no such target or option.
+    ImportError
+        If the target needs a package that is not installed.
+
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> ranker = pr.ListwisePerceptron(transforms=None)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [1, 0])

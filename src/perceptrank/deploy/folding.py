@@ -1,5 +1,7 @@
 """Folding transforms into weights of raw features."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -30,7 +32,15 @@ _IN_GRAPHS = (Bins, Clip, Missing, QueryMinMax, QueryNormal, QueryRank, QueryZSc
 
 
 class Term(NamedTuple):
-    """A feature's part of the score: weight * (value - offset)."""
+    """A feature's part of the score: weight * (value - offset).
+
+    Attributes
+    ----------
+    name : str
+        Name of the feature.
+    weight, offset : float
+        As in the formula.
+    """
 
     name: str
     weight: float
@@ -89,22 +99,55 @@ class Folded:
         return tuple(self.names[j] for j in self.places.tolist())
 
     def left_out(self) -> list[str]:
-        """Say how many features have no weight."""
+        """Describe how many features have no weight.
+
+        Returns
+        -------
+        list of str
+            One sentence, or none.
+        """
         n = len(self.names) - len(self.places)
         return [f"{n} of {len(self.names)} features have no weight and are left out"] if n else []
 
     def terms(self) -> Iterator[Term]:
-        """Iterate over the features that have a weight."""
+        """Iterate over the features that have a weight.
+
+        Yields
+        ------
+        Term
+            Name, weight and offset.
+        """
         for j in self.places.tolist():
             yield Term(self.names[j], float(self.weights[j]), float(self.offsets[j]))
 
     def scores(self, X: AnyFeatures) -> Floats:
-        """Return the score of each row of raw features, as `predict` does."""
+        """Return the scores of documents, as `predict` does.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features) or SparseFeatures
+            Raw features.
+
+        Returns
+        -------
+        array of float of shape (documents,)
+        """
         scores: Floats = (self.columns(X) - self.offsets[self.places]) @ self.weights[self.places] + self.bias
         return scores
 
     def columns(self, X: AnyFeatures) -> Any:
-        """Return the columns that have a weight, dense and in double precision."""
+        """Return the columns that have a weight.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features) or SparseFeatures
+            Raw features.
+
+        Returns
+        -------
+        array of float of shape (documents, places)
+            Dense and in double precision.
+        """
         if not isinstance(X, SparseFeatures):
             return np.asarray(X, np.float64)[:, self.places]
         position = np.full(len(self.names), -1)
@@ -139,6 +182,8 @@ def fold(model: Any) -> Folded:
     ValueError
         If the model is not a linear function of raw features; the message says why, and the way out.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> ranker = pr.ListwisePerceptron(transforms="running")
     >>> ranker.learn_one([[0.0, 10.0], [4.0, 10.0], [8.0, 13.0]], [0, 1, 2])

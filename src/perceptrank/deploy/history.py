@@ -44,7 +44,12 @@ class History:
     lines: tuple[str, ...]
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as plain values, for JSON."""
+        """Return it as plain values, for JSON.
+
+        Returns
+        -------
+        dict
+        """
         return {
             "queries": self.queries,
             "rounds": self.rounds,

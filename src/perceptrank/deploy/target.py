@@ -1,5 +1,7 @@
 """The interface of targets: what a model can be exported to."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -40,13 +42,30 @@ class Export:
 
     @property
     def text(self) -> str:
-        """The file as text; raises if it is none."""
+        """The file as text; raises if it is none.
+
+        Raises
+        ------
+        ValueError
+            If it is no text.
+        """
         if not self.is_text:
             raise ValueError(f"the file of {self.target} is no text: save it, or take its content")
         return self.content.decode()
 
     def save(self, path: str | Path) -> None:
-        """Write the file, atomically."""
+        """Write the file, atomically.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; one of that name is replaced.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; a file that was there is left as it was.
+        """
         with replaced_file(path) as file:
             file.write(self.content)
 

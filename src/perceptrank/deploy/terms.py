@@ -201,6 +201,8 @@ def _goes_by_names(model: Learner, state: State) -> bool:
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return names, those that are there before with a number.
 
+    Examples
+    --------
     >>> _distinct(("a", "b", "a"))
     ('a', 'b', 'a (2)')
     """

@@ -71,6 +71,8 @@ def number(value: float | None) -> str:
 def bar(share: float, length: int) -> str:
     """Draw a bar, in eighths of a character.
 
+    Examples
+    --------
     >>> bar(1.0, 3), bar(0.5, 3), bar(0.0, 3)
     ('███', '█▌', '')
     """
@@ -104,6 +106,8 @@ def padded(text: str, size: int, *, to_right: bool = False) -> str:
 def clipped(text: str, size: int) -> str:
     """Cut text that takes more places than there are.
 
+    Examples
+    --------
     >>> clipped("title_bm25", 6), clipped("title", 6)
     ('title…', 'title')
     """

@@ -36,6 +36,8 @@ def raw_thresholds(transforms: list[Transform], edges: Floats) -> Floats:
     array of shape (features, edges)
         Infinite where no finite number is above the edge, minus infinite where all are.
 
+    Examples
+    --------
     >>> raw_thresholds([Clip(2.0)], np.array([[-3.0, 1.0, 2.0]]))
     array([[-inf,   1.,  inf]])
     """

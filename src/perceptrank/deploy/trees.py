@@ -53,6 +53,8 @@ class FloatTrees(NamedTuple):
 def balanced(thresholds: tuple[float, ...], leaves: list[Node], split: Callable[[float, Node, Node], Node]) -> Node:
     """Make a balanced tree of leaves between thresholds.
 
+    Examples
+    --------
     >>> balanced((1.0, 2.0, 3.0), ["a", "b", "c", "d"], lambda t, up, above: f"({up} {t} {above})")
     '((a 1.0 b) 2.0 (c 3.0 d))'
     """
@@ -130,6 +132,8 @@ def _told_apart(curve: Curve, *, rounded_down: bool) -> tuple[list[float], list[
 def in_float(edge: float, *, rounded_down: bool) -> float:
     """Return an edge as a float32, the nearest or the largest that is not above it; it stays finite.
 
+    Examples
+    --------
     >>> in_float(0.1, rounded_down=False) > 0.1 > in_float(0.1, rounded_down=True)
     True
     """

@@ -2,15 +2,4 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "comparing": ["compare"],
-        "dask_executor": ["local_cluster"],
-        "errors": ["ClusterError", "ShardError"],
-        "executors": ["Executor", "InProcess"],
-        "learning": ["Learned", "learn"],
-        "mixing": ["mix"],
-        "partitions": ["evaluate", "predict", "rank"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,5 +1,7 @@
 """Compare learners on a cluster: each learns the whole stream on one worker, as it would alone."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
@@ -78,7 +80,7 @@ def compare(
     Parameters
     ----------
     learners : sequence of learners, or mapping of names to learners
-        As for `perceptrank.compare`.
+        Without names, they are named by their algorithms.
     stream : files or stream
         One file or several (LETOR text, Parquet, stores, tables), which workers read under these names, one after the
         other, once for each learner. Or a `QueryStream`, or a list of them, which is sent to the worker of each
@@ -87,26 +89,36 @@ def compare(
         Measures to record for every ranking, before it is learned from.
     client : distributed.Client, Executor or None
         Where to learn. None is this process.
-    on_error : {"raise", "drop"}
-        Treatment of a learner that fails, as for `perceptrank.compare`.
+    on_error : "raise" or "drop"
+        What to do if a learner fails: raise its error, or go on without it.
     timeout : float, optional
         Seconds after which to give up if no learner was done meanwhile.
     progress : callable, optional
         Called with the number of learners that are done, and of all.
     **options
-        Options for files, as for `learn`.
+        Options for files, as `learn` takes them.
+
+    Returns
+    -------
+    Comparison
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError
+        If something among the learners is no learner of this package.
+    ValueError
         If an argument is invalid, or all learners fail.
-    ArithmeticError, MemoryError, ValueError
+    ArithmeticError, MemoryError or ValueError
         If a learner fails and `on_error` is "raise"; the message names the learner.
     ShardError
         If the stream cannot be read, with the learner, the worker and its message.
+    ClusterError
+        If the cluster has no workers.
     TimeoutError
         If no learner was done for `timeout` seconds.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.separable(200).stream
     >>> result = compare([pr.ListwisePerceptron(), pr.SlamPerceptron()], stream)

@@ -1,5 +1,7 @@
 """Learn shards on the workers of a Dask cluster."""
 
+from __future__ import annotations
+
 import queue
 import time
 import traceback
@@ -45,6 +47,26 @@ def local_cluster(n_workers: int | None = None) -> Any:
     ----------
     n_workers : int, optional
         Number of processes; default one per processor.
+
+    Returns
+    -------
+    distributed.LocalCluster
+
+    Raises
+    ------
+    ValueError
+        If `n_workers` is not a positive whole number.
+    ImportError
+        If Dask is not installed.
+
+    Examples
+    --------
+    ```python
+    from distributed import Client
+
+    with pr.distributed.local_cluster(2) as cluster, Client(cluster) as client:
+        ranker, traces = pr.distributed.learn(pr.ListwisePerceptron(), files, client, epochs=3)
+    ```
     """
     if n_workers is not None:
         check_positive_whole("n_workers", n_workers)
@@ -137,7 +159,7 @@ class DaskExecutor:
                 with suppress(Exception):  # without a scheduler, there is nothing to cancel
                     self.client.cancel(list(pending.values()), force=True)
 
-    def _next(self, done: "queue.Queue[Any]", late: Callable[[], TimeoutError]) -> Any:
+    def _next(self, done: queue.Queue[Any], late: Callable[[], TimeoutError]) -> Any:
         """Return the next future that is done; raise if that takes too long, or nobody is there who could do it."""
         start = time.monotonic()
         without_workers, warned = start, False

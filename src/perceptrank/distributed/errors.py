@@ -1,5 +1,7 @@
 """Errors of shards."""
 
+from __future__ import annotations
+
 
 class ShardError(RuntimeError):
     """A shard could not be learned: its number and data, the worker's address and the worker's message.
@@ -12,6 +14,8 @@ class ShardError(RuntimeError):
     ----------
     shard : int
         Number of the shard.
+    problem : str
+        The message.
     """
 
     def __init__(self, shard: int, problem: str) -> None:

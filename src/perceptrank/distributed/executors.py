@@ -1,5 +1,7 @@
 """Engines that learn shards: their interface, and the one that is this process."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -55,7 +57,7 @@ class Task:
     holds: bool
     traces: bool = True
 
-    def run(self, shard: Shard) -> "Outcome":
+    def run(self, shard: Shard) -> Outcome:
         """Learn a shard from the common state, which stays as it is."""
         ranker = deepcopy(self.ranker)
         if self.holds:
@@ -86,18 +88,56 @@ class Executor(Protocol):
     """
 
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
-        """Yield the number and outcome of each shard as it is done; raise `ShardError` if one fails."""
+        """Learn shards, or do other work with them.
+
+        Parameters
+        ----------
+        task : Work
+            Its `run` is called with each shard.
+        shards : sequence
+            Things with a `name`.
+
+        Yields
+        ------
+        (int, Result)
+            Number and outcome of each shard, as it is done.
+
+        Raises
+        ------
+        ShardError
+            If one fails.
+        """
 
 
 class InProcess:
     """Learn shards one after the other in this process: the definition of what every engine must give.
 
+    Examples
+    --------
     >>> InProcess()
     InProcess()
     """
 
     def map(self, task: Work[Result], shards: Sequence[Any]) -> Iterator[tuple[int, Result]]:
-        """Yield the number and outcome of each shard, in their order."""
+        """Learn shards one after the other.
+
+        Parameters
+        ----------
+        task : Work
+            Its `run` is called with each shard.
+        shards : sequence
+            Things with a `name`.
+
+        Yields
+        ------
+        (int, Result)
+            Number and outcome of each shard, in their order.
+
+        Raises
+        ------
+        ShardError
+            If one fails.
+        """
         for number, shard in enumerate(shards):
             try:
                 outcome = task.run(shard)

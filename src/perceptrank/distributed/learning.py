@@ -1,5 +1,7 @@
 """Iterative parameter mixing: shards learn side by side, their weights are mixed, and all go on from the mixture."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple
@@ -28,7 +30,22 @@ class Learned(NamedTuple, Generic[Ranker]):
     traces: list[list[Trace]]
 
     def trace(self, epoch: int = 0) -> Trace:
-        """Return what was recorded in an epoch, shard after shard."""
+        """Return what was recorded in an epoch, shard after shard.
+
+        Parameters
+        ----------
+        epoch : int
+            Number of the epoch, counted from 0.
+
+        Returns
+        -------
+        Trace
+
+        Raises
+        ------
+        IndexError
+            If there was no such epoch, or traces were not kept.
+        """
         return Trace.concatenate(self.traces[epoch])
 
 
@@ -92,8 +109,8 @@ def learn(
         Number of passes. One pass of a ranker that has learned nothing is the mean of independent ones, which is weak:
         docs/scale.md.
     measures : str, Measure or list of them, optional
-        As for `ranker.learn`.
-    mixed_by : "queries", "updates" or "uniform"
+        Measures to record; by default the measure that is learned, or NDCG@10.
+    mixed_by : "queries", "updates", or "uniform"
         Weights of shards in the mean: in proportion to their queries, to their updates, or equal.
     shards : int, optional
         Make so many shards of files or streams: neighbours are joined if there are more of them; if there are fewer,
@@ -114,15 +131,28 @@ def learn(
         Options for files, as `perceptrank.io.sources.open_sources` takes them: `n_features`, `sparse`, `columns`, …;
         for a DataFrame `qid`, `relevance`, `features` and `missing`, as `QueryStream.from_frame` takes them.
 
+    Returns
+    -------
+    Learned
+        The ranker, which is the one that was given, and the traces.
+
     Raises
     ------
     TypeError
-        If what shards learn cannot be mixed, with the reason.
+        If what shards learn cannot be mixed, with the reason; or if `parts` are nothing to learn from.
+    ValueError
+        If an argument is invalid, or there are no queries.
     ShardError
         If a shard fails, with its data and the worker's message.
+    ClusterError
+        If the cluster has no workers.
     TimeoutError
         If no shard was finished for `timeout` seconds.
+    OSError
+        If the checkpoint cannot be written.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.separable(200, n_features=5, seed=0).stream
     >>> ranker, traces = learn(pr.ListwisePerceptron(), [stream[:100], stream[100:]], epochs=3)

@@ -7,6 +7,8 @@ that order, so that the result depends on nothing else.
 Reference: R. McDonald, K. Hall and G. Mann, "Distributed Training Strategies for the Structured Perceptron".
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Literal, TypeVar
@@ -79,15 +81,22 @@ def mix(start: Ranker, learned: Sequence[Ranker], by: MixedBy = "queries") -> Ra
         What all of them began with; its settings are those of the result.
     learned : list of learners
         What they have learned, in a fixed order.
-    by : "queries", "updates" or "uniform"
+    by : "queries", "updates", or "uniform"
         Their weights in the mean: in proportion to the queries (each by its weight) or to the updates since `start`, or
         equal. Statistics of transforms are merged if `start` has learned nothing, else its own stay.
+
+    Returns
+    -------
+    learner
+        A new one.
 
     Raises
     ------
     TypeError
         If the state of such a learner has no mean, or one has learned from other features.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> start, one, other = (pr.SlamPerceptron(learning_rate=1.0) for _ in range(3))
     >>> one.learn_one([[1.0, 0.0], [0.0, 0.0]], [1, 0]), other.learn_one([[0.0, 3.0], [0.0, 0.0]], [1, 0])
@@ -153,7 +162,7 @@ def _shares(base: Floats, shards: Sequence[State], by: MixedBy) -> Floats:
     counts = np.ones(len(shards))
     if place is not None:
         counts = np.array([state.tally[place] - base[place] for state in shards])
-    whole = counts.sum()
+    whole = float(counts.sum())
     if not whole > 0:  # no updates, or queries of weight 0: all weights are what they were
         counts, whole = np.ones(len(shards)), float(len(shards))
     shares: Floats = counts / whole

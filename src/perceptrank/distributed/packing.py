@@ -9,8 +9,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from distributed.protocol.pickle import dumps, loads
-
 from perceptrank.io.atomic import replaced_file
 from perceptrank.kernels.cache_folder import cache_folder, make_folder, read_trusted
 from perceptrank.learners.registry import Plugin, load_plugin, plugins
@@ -20,12 +18,16 @@ _loading = Lock()
 
 def pack(thing: Any) -> bytes:
     """Return an object as bytes; classes of the main program travel with it, others are imported by name."""
+    from distributed.protocol.pickle import dumps
+
     packed: bytes = dumps((plugins(), dumps(thing)))
     return packed
 
 
 def unpack(packed: bytes) -> Any:
     """Return what was packed; raise, with advice, if this process has not got its classes."""
+    from distributed.protocol.pickle import loads
+
     found, inner = loads(packed)
     with _loading:
         for plugin in found:

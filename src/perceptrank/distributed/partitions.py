@@ -1,5 +1,7 @@
 """Scores, places and measures of Dask DataFrames, partition by partition and lazily."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -38,10 +40,25 @@ def predict(
         No query is in two partitions. It must be so if the ranker transforms features within queries, as the default
         transforms do.
 
+    Returns
+    -------
+    Dask Series
+
     Raises
     ------
     ValueError
         If a column is missing, or `assume_grouped` must be said.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd, perceptrank as pr
+    >>> stream = pr.mslr_shaped(20, n_documents=5, n_features=4)
+    >>> ranker = pr.ListwisePerceptron(transforms=None)
+    >>> trace = ranker.learn(stream)
+    >>> frame = dd.from_pandas(stream.to_frame(), npartitions=2)
+    >>> scores = predict(ranker, frame).compute(scheduler="synchronous")
+    >>> bool((scores.to_numpy() == ranker.predict(stream)).all())
+    True
     """
     return _mapped(ranker, frame, qid, features, assume_grouped, SCORE, np.float64)
 
@@ -56,8 +73,40 @@ def rank(
 ) -> Any:
     """Return the places of documents in their queries, 1 the best, as a Dask Series like the one of `predict`.
 
-    Documents of equal scores keep their order. The parameters are those of `predict`; `assume_grouped=True` must be
-    said.
+    Documents of equal scores keep their order.
+
+    Parameters
+    ----------
+    ranker : learner
+    frame : Dask DataFrame
+        One row per document.
+    qid : str
+        Column of the queries.
+    features : sequence of str, optional
+        Columns of the features; default those that the ranker has learned, or if it knows no names, all but `qid`,
+        "relevance", "docid", "query_weight" and "comment".
+    assume_grouped : bool
+        No query is in two partitions; True must be said.
+
+    Returns
+    -------
+    Dask Series
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or `assume_grouped` is not said.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd, perceptrank as pr
+    >>> stream = pr.mslr_shaped(20, n_documents=5, n_features=4)
+    >>> ranker = pr.ListwisePerceptron()
+    >>> trace = ranker.learn(stream)
+    >>> frame = dd.from_pandas(stream.to_frame(), npartitions=1)
+    >>> places = rank(ranker, frame, assume_grouped=True).compute(scheduler="synchronous")
+    >>> sorted(places[:5].tolist())
+    [1, 2, 3, 4, 5]
     """
     if not assume_grouped:
         raise ValueError(
@@ -88,6 +137,26 @@ def evaluate(
         No query is in two partitions: there is no shuffle.
     **columns
         `qid`, `relevance`, `features` and `missing`, as `QueryStream.from_frame` takes them.
+
+    Returns
+    -------
+    Dask DataFrame
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or a measure is unknown.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd, perceptrank as pr
+    >>> stream = pr.mslr_shaped(20, n_documents=5, n_features=4)
+    >>> ranker = pr.ListwisePerceptron()
+    >>> trace = ranker.learn(stream)
+    >>> frame = dd.from_pandas(stream.to_frame(), npartitions=1)
+    >>> found = evaluate(ranker, frame, "ap", assume_grouped=True).compute(scheduler="synchronous")
+    >>> list(found.columns), len(found)
+    (['qid', 'ap'], 20)
     """
     given = check_columns(frame, columns)
     recorded = tuple(parse_all(measures))

@@ -160,6 +160,8 @@ def split_stream(stream: QueryStream, n: int) -> list[Blocks]:
 def cuts_of(offsets: Ints, n: int) -> list[tuple[int, int]]:
     """Return n ranges of queries, none empty, each ending where documents come nearest to its part of them.
 
+    Examples
+    --------
     >>> cuts_of(np.array([0, 8, 9, 10, 16]), 2), cuts_of(np.array([0, 5]), 3)
     ([(0, 1), (1, 4)], [(0, 1)])
     """
@@ -178,6 +180,8 @@ def cuts_of(offsets: Ints, n: int) -> list[tuple[int, int]]:
 def pieces_of(sizes: Sequence[int], n: int) -> list[int]:
     """Return to how many parts each file is split so that there are n, the largest ones first; each is at least one.
 
+    Examples
+    --------
     >>> pieces_of([100, 900, 500], 6)
     [1, 3, 2]
     """

@@ -123,7 +123,7 @@ class _Sample:
     """Rows of values and their weights, the means of the columns, and the standard errors of these.
 
     The mean of x with weights w is sum(w x) / sum(w). Its variance is that of its linear part,
-    sum(w^2 (x - mean)^2) / sum(w)^2 times n / (n - 1).
+    sum(w² (x - mean)²) / sum(w)² times n / (n - 1).
     """
 
     def __init__(self, values: Floats, weights: Floats | None) -> None:
@@ -168,7 +168,7 @@ class _Sample:
 
 
 def _errors(sums: Floats, counts: npt.NDArray[Any] | np.float64) -> Floats:
-    """Return standard errors of means of so many rows, from their sums of w, w x, w^2, w^2 x and w^2 x^2."""
+    """Return standard errors of means of so many rows, from their sums of w, w x, w², w² x and w² x²."""
     total, first, squares, cross, second = sums
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = first / total
@@ -180,7 +180,7 @@ def _errors(sums: Floats, counts: npt.NDArray[Any] | np.float64) -> Floats:
 
 @compiled
 def draw_sums(values: Floats, weights: Floats, size: int, seed: int, first: int, sums: FloatRows) -> None:
-    """Add the sums of w, w x, w^2, w^2 x and w^2 x^2 of `size` rows, drawn with replacement, for each resample.
+    """Add the sums of w, w x, w², w² x and w² x² of `size` rows, drawn with replacement, for each resample.
 
     A value that is NaN does not count; without weights, all are 1. A resample depends on the seed and its number alone,
     from `first` on.
@@ -208,6 +208,8 @@ def draw_sums(values: Floats, weights: Floats, size: int, seed: int, first: int,
 def _poisson_limit(count: int, error_rate: float) -> float:
     """Return the mean of a Poisson variable that is at most `count` with the given probability.
 
+    Examples
+    --------
     >>> round(_poisson_limit(0, 0.05), 4), round(_poisson_limit(2, 0.05), 4)
     (2.9957, 6.2958)
     """

@@ -13,6 +13,8 @@ largest power of two that divides s, so that about 4 log2(n) of them are alive. 
 largest, only makes the test more careful.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -152,9 +154,13 @@ class ChangeDetector:
     tolerance : float
         A rise of the mean loss that is none, at least 0 and less than 1.
 
-    References: I. Waudby-Smith and A. Ramdas, "Estimating Means of Bounded Random Variables by Betting"; J. Shin,
-    A. Ramdas and A. Rinaldo, "E-detectors: a Nonparametric Framework for Sequential Change Detection".
+    References
+    ----------
+    - I. Waudby-Smith and A. Ramdas, "Estimating Means of Bounded Random Variables by Betting".
+    - J. Shin, A. Ramdas and A. Rinaldo, "E-detectors: a Nonparametric Framework for Sequential Change Detection".
 
+    Examples
+    --------
     >>> import numpy as np
     >>> losses = np.random.default_rng(0).beta([2] * 1000 + [4] * 1000, 4)
     >>> detector = ChangeDetector()
@@ -180,12 +186,44 @@ class ChangeDetector:
         return f"ChangeDetector({self.false_alarms}, tolerance={self.tolerance})"
 
     def add(self, loss: float) -> Change | None:
-        """Take one loss; return the alarm that it raises, if it does. NaN is a query that is left out."""
+        """Take one loss.
+
+        Parameters
+        ----------
+        loss : float
+            From 0 to 1; NaN for a query that is left out.
+
+        Returns
+        -------
+        Change or None
+            The alarm that it raises, if it does.
+
+        Raises
+        ------
+        ValueError
+            If it is not from 0 to 1.
+        """
         found = self.add_all([loss])
         return found[0] if found else None
 
     def add_all(self, losses: npt.ArrayLike) -> list[Change]:
-        """Take losses one after the other; return the alarms that they raise."""
+        """Take losses one after the other.
+
+        Parameters
+        ----------
+        losses : array of float
+            From 0 to 1; NaN for queries that are left out.
+
+        Returns
+        -------
+        list of Change
+            The alarms that they raise.
+
+        Raises
+        ------
+        ValueError
+            If one is not from 0 to 1; then none is taken.
+        """
         values = np.ascontiguousarray(losses, dtype=np.float64)
         wrong = (values < 0) | (values > 1)
         if values.ndim != 1 or wrong.any():
@@ -213,7 +251,12 @@ class ChangeDetector:
         return change
 
     def as_document(self) -> dict[str, Any]:
-        """Return settings and state as plain values, for a file."""
+        """Return settings and state as plain values, for a file.
+
+        Returns
+        -------
+        dict
+        """
         counts, down, candidates, wealth = self._state
         alive = int(counts[ALIVE])
         return {
@@ -227,8 +270,23 @@ class ChangeDetector:
         }
 
     @classmethod
-    def from_document(cls, document: dict[str, Any]) -> "ChangeDetector":
-        """Restore what `as_document` converted; raise if it is inconsistent."""
+    def from_document(cls, document: dict[str, Any]) -> ChangeDetector:
+        """Restore a detector, to go on as if it had never stopped.
+
+        Parameters
+        ----------
+        document : dict
+            As `as_document` returned it.
+
+        Returns
+        -------
+        ChangeDetector
+
+        Raises
+        ------
+        ValueError or KeyError
+            If it is inconsistent or incomplete.
+        """
         detector = cls(document["false_alarms"], tolerance=document["tolerance"])
         detector._origin = whole_number("origin", document["origin"])
         counts, down, candidates, wealth = detector._state

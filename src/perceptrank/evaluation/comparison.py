@@ -1,5 +1,7 @@
 """Compare learners on one stream, in one pass over the data, with significance of the differences."""
 
+from __future__ import annotations
+
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -56,6 +58,23 @@ class Comparison:
         Trace of each learner, by name.
     dropped : mapping of str to str, optional
         Error message of each learner that failed, by name.
+
+    Attributes
+    ----------
+    traces : dict of str to Trace
+        Trace of each learner, by name.
+    dropped : dict of str to str
+        Error message of each learner that failed, by name.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> stream = pr.mslr_shaped(200, n_documents=8, n_features=5)
+    >>> comparison = pr.compare([pr.ListwisePerceptron(), pr.SlamPerceptron()], stream, "ndcg@10")
+    >>> comparison
+    Comparison(2 learners, 200 queries)
+    >>> [standing.name for standing in comparison.standings()]
+    ['listwise', 'slam']
     """
 
     def __init__(self, traces: Mapping[str, Trace], dropped: Mapping[str, str] | None = None) -> None:
@@ -199,7 +218,7 @@ def compare(
         Number of threads; default one per available processor.
     on_block : callable, optional
         Called after each block with the traces of that block, by name.
-    on_error : {"raise", "drop"}
+    on_error : "raise" or "drop"
         Treatment of a learner that fails, for example because its weights overflow: raise the error, or continue
         without that learner and report it in `Comparison.dropped`.
 
@@ -209,9 +228,9 @@ def compare(
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError or ValueError
         If an argument is invalid, there are no queries, or all learners fail.
-    ArithmeticError, MemoryError, ValueError
+    ArithmeticError, MemoryError or ValueError
         If a learner fails and `on_error` is "raise"; the message names the learner.
 
     Examples

@@ -20,7 +20,7 @@ class Decision(NamedTuple):
     ----------
     model : str
         Name of the challenger.
-    answer : {"yes", "no", "undecided"}
+    answer : "yes", "no", or "undecided"
         The answer.
     sentence : str
         The answer in words, with the numbers it is about.
@@ -89,7 +89,7 @@ def decide(incumbent: str, found: Sequence[Difference], margin: float, confidenc
 def n_needed(found: Difference, margin: float) -> int | None:
     """Return how many queries would decide in four of five samples if the difference is what it is here.
 
-    With n queries the standard error of the mean difference is s / sqrt(n), s being the standard deviation of the
+    With n queries the standard error of the mean difference is s / √(n), s being the standard deviation of the
     differences of queries. An interval of c standard errors to each side excludes the bar with probability 0.8 if the
     bar is c + 0.84 standard errors away. None if it takes more than a billion.
     """

@@ -195,6 +195,8 @@ def document_name(docid: str | None, row: int) -> str:
 def signed(value: float) -> str:
     """Write a difference, with its sign.
 
+    Examples
+    --------
     >>> signed(0.01234), signed(-0.5), signed(float("nan"))
     ('+0.0123', '−0.5000', '–')
     """

@@ -1,5 +1,7 @@
 """Several rankers on the same held-out queries, and whether one may replace the first."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -101,6 +103,17 @@ class Evaluation:
             Name of the ranker.
         measure : str or Measure, optional
             Default the first.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If there is no such ranker.
+        KeyError
+            If the measure was not recorded.
         """
         if model not in self.traces:
             raise ParameterError("model", f"must be one of {', '.join(map(repr, self.traces))}", model)
@@ -168,6 +181,13 @@ class Evaluation:
         -------
         list of Slice
             The intervals of all slices and challengers hold at once; a slice with fewer than 30 queries has none.
+
+        Raises
+        ------
+        ValueError
+            If there is not one label per query.
+        KeyError
+            If the measure was not recorded.
         """
         chosen = self._measure(measure)
         if isinstance(by, str) and by == "length":
@@ -201,6 +221,13 @@ class Evaluation:
         Returns
         -------
         list of QueryChange
+
+        Raises
+        ------
+        ValueError
+            If `n` is larger than what was kept, or there is no such challenger.
+        KeyError
+            If the measure was not recorded.
         """
         if n is not None and check_positive_whole("n", n) > self._n_worst:
             raise ParameterError("n", f"must be at most {self._n_worst}, unless evaluate keeps more: worst={n}", n)
@@ -221,12 +248,17 @@ class Evaluation:
 
         Parameters
         ----------
-        library : {"pandas", "polars"}
+        library : "pandas" or "polars"
             Library of the frame; it must be installed.
 
         Returns
         -------
         pandas.DataFrame or polars.DataFrame
+
+        Raises
+        ------
+        ImportError
+            If the library is not installed.
         """
         columns: dict[str, Any] = {"qid": self.qids, "documents": self.sizes}
         for measure in self.measures:
@@ -234,7 +266,12 @@ class Evaluation:
         return make_frame(columns, library)
 
     def as_plain(self) -> dict[str, Any]:
-        """Return everything but the values of single queries as dicts, lists, text and numbers."""
+        """Return everything but the values of single queries as dicts, lists, text and numbers.
+
+        Returns
+        -------
+        dict
+        """
         means = [{"model": name} | {str(one): self.mean(name, one) for one in self.measures} for name in self.traces]
         return {
             "answer": self.answer,

@@ -1,5 +1,7 @@
 """Hold-out evaluation."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, overload

@@ -1,5 +1,7 @@
 """Results of learners over several orders: means, spread, and which differences are significant."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -75,7 +77,7 @@ class Measured:
     weights: Floats | None
 
     @classmethod
-    def of(cls, traces: Mapping[str, Sequence[Trace]], measures: Sequence[Measure]) -> "Measured":
+    def of(cls, traces: Mapping[str, Sequence[Trace]], measures: Sequence[Measure]) -> Measured:
         """Put traces of one set of queries together, by learner and order."""
         values = {
             one: np.array([[trace.values(one) for trace in several] for several in traces.values()]) for one in measures
@@ -185,7 +187,7 @@ class OrderComparison:
         ----------
         measure : str or Measure, optional
             Default the first.
-        on : {"test", "progressive"}, optional
+        on : "test" or "progressive", optional
             Which queries; default held-out queries if there are any.
         confidence : float
             Confidence level, between 0 and 1.
@@ -239,12 +241,27 @@ class OrderComparison:
 
         Parameters
         ----------
-        measure, on, confidence, n_resamples, seed
-            As for `standings`.
+        measure : str or Measure, optional
+            Default the first.
+        on : "test" or "progressive", optional
+            Which queries; default held-out queries if there are any.
+        confidence : float
+            Confidence level, between 0 and 1.
+        n_resamples : int
+            Number of bootstrap resamples.
+        seed : int
+            Seed of the bootstrap.
 
         Returns
         -------
         list of OrderDifference
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        ValueError
+            If an argument is invalid, or the measure leaves out all queries.
         """
         found = self._find(measure, on, confidence, n_resamples, seed)
         means, beats = found.per_order.mean(axis=1), self._beats(found)
@@ -329,8 +346,14 @@ class OrderComparison:
 
         Parameters
         ----------
-        confidence, seed
-            As for `standings`.
+        confidence : float
+            Confidence level, between 0 and 1.
+        seed : int
+            Seed of the bootstrap.
+
+        Returns
+        -------
+        dict
         """
         sets = {}
         for on in self._sets:
@@ -368,8 +391,16 @@ class OrderComparison:
         Parameters
         ----------
         path : path
-        confidence, seed
-            As for `standings`.
+            The file; one of that name is replaced.
+        confidence : float
+            Confidence level, between 0 and 1.
+        seed : int
+            Seed of the bootstrap.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
         """
         from perceptrank.evaluation.order_tables import csv_table
 
@@ -383,8 +414,16 @@ class OrderComparison:
         Parameters
         ----------
         path : path
-        confidence, seed
-            As for `standings`.
+            The file; one of that name is replaced.
+        confidence : float
+            Confidence level, between 0 and 1.
+        seed : int
+            Seed of the bootstrap.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
         """
         from perceptrank.evaluation.order_tables import latex_table
 
@@ -402,6 +441,15 @@ class OrderComparison:
             Image file; the suffix selects the format.
         measure : str or Measure, optional
             Default the first.
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        ImportError
+            If matplotlib is not installed.
+        OSError
+            If the file cannot be written.
         """
         from perceptrank.evaluation.print_plot import draw_for_print
 
@@ -441,6 +489,8 @@ def _half_widths(critical: float, errors: Floats, per_order: Floats) -> Floats:
 def _letter(place: int) -> str:
     """Return a, b, …, z, aa, ab and so on.
 
+    Examples
+    --------
     >>> _letter(0), _letter(25), _letter(26)
     ('a', 'z', 'aa')
     """

@@ -97,6 +97,8 @@ def marks(result: "OrderComparison", one: "OrderStanding") -> list[str]:
 def joined(letters: list[str]) -> str:
     """Join letters, with commas if some are of two characters.
 
+    Examples
+    --------
     >>> joined(["a", "b"]), joined(["b", "aa"])
     ('ab', 'b,aa')
     """
@@ -106,6 +108,8 @@ def joined(letters: list[str]) -> str:
 def escaped(text: str) -> str:
     r"""Return text in which no character means anything to LaTeX.
 
+    Examples
+    --------
     >>> escaped("a_b 50% {c}")
     'a\\_b 50\\% \\{c\\}'
     """

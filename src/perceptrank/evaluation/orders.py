@@ -1,5 +1,7 @@
 """Compare learners over several orders of one stream, with held-out queries: one pass for each order."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
@@ -60,7 +62,7 @@ def compare_orders(
         First seed.
     n_threads : int, optional
         Number of threads; default one per available processor.
-    on_error : {"raise", "drop"}
+    on_error : "raise" or "drop"
         Treatment of a learner that fails in an order: raise the error, or leave out the learner in all orders and
         report it in `OrderComparison.dropped`.
     progress : callable, optional
@@ -72,7 +74,7 @@ def compare_orders(
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError or ValueError
         If an argument is invalid, there are no queries, or all learners fail.
 
     Examples

@@ -2,7 +2,7 @@
 
 Let D_t in [-1, 1] be what the second ranker's measure exceeds the first one's by in round t, and m_t its expectation
 given all that came before. For 0 < b < 1, the product over rounds of (1 + b D_t) exp(-b m_t) is a supermartingale that
-begins at 1, since E[1 + b D_t | past] = 1 + b m_t <= exp(b m_t). So is the mean over several b, and by Ville's
+begins at 1, since E[1 + b D_t | past] = 1 + b m_t ≤ exp(b m_t). So is the mean over several b, and by Ville's
 inequality, with probability at least 1 - a it never reaches 1 / a. The sums of m_t for which it has not are an
 interval, at all times at once: rankers may learn, queries may change, and one may stop whenever one likes, for whatever
 reason. With the sum at 0, the product is the capital of one who bets the share b on the second ranker in every round:
@@ -36,6 +36,8 @@ class RunningDifference:
     for_second, for_first : tuple of float
         Logarithms of the capital that each bet on either ranker has made of 1.
 
+    Examples
+    --------
     >>> found = RunningDifference()
     >>> for _ in range(100):
     ...     found = found.after(0.5, 0.75)

@@ -93,6 +93,8 @@ def _feature(block: QueryStream, name: str) -> npt.NDArray[np.float64]:
 def grouped(labels: npt.NDArray[Any]) -> list[tuple[str, Bools]]:
     """Group queries by their labels, the largest group first; numbers of many different values by quarters, in order.
 
+    Examples
+    --------
     >>> [(label, int(part.sum())) for label, part in grouped(np.array(["tail", "head", "tail", None]))]
     [('tail', 2), ('head', 1), ('(none)', 1)]
     >>> [(label, int(part.sum())) for label, part in grouped(np.arange(1, 14))]

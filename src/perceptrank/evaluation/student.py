@@ -9,8 +9,10 @@ _NORMAL = NormalDist()
 def t_critical(z: float, df: float) -> float:
     """Return the number that |t| exceeds as often as a normal variable exceeds z in absolute value.
 
-    By Hill's Algorithm 396 (Communications of the ACM 13, 1970), for df >= 1.
+    By Hill's Algorithm 396 (Communications of the ACM 13, 1970), for df ≥ 1.
 
+    Examples
+    --------
     >>> round(t_critical(1.959964, 9), 3), round(t_critical(1.959964, 1), 2), round(t_critical(1.959964, 1e9), 3)
     (2.262, 12.71, 1.96)
     """

@@ -1,5 +1,7 @@
 """Traces: the measures of a learner, round by round."""
 
+from __future__ import annotations
+
 import errno
 import os
 import struct
@@ -7,20 +9,19 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from perceptrank.evaluation.cards import RISING, Bar, CardCell, card
 from perceptrank.evaluation.changes import Change, ChangeDetector
 from perceptrank.evaluation.plots import draw_running_means, draw_window_means
-from perceptrank.io.atomic import replaced_file
+from perceptrank.evaluation.trace_file import read_arrays, write_arrays
 from perceptrank.io.errors import FileFormatError, FormatError
-from perceptrank.io.npy_file import read_vector
 from perceptrank.kernels.arrays import Floats
 from perceptrank.measures import Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.frames import make_frame
-from perceptrank.stream.validation import ParameterError, Setting, as_number, check_positive_whole
+from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole
 
 _MASSES = "masses"
 _WEIGHTS = "weights"
@@ -41,6 +42,22 @@ class Trace:
         weight of the query; 0 without an update.
     weights : array of shape (rounds,), optional
         Weights of the queries, those of all means and of cumulative losses; without them, all are 1.
+
+    Attributes
+    ----------
+    masses : array of float of shape (rounds,)
+        Size of each update, 0 without one.
+    weights : array of float of shape (rounds,) or None
+        Weights of the queries; None if all are 1.
+
+    Examples
+    --------
+    >>> from perceptrank import separable, ListwisePerceptron
+    >>> trace = ListwisePerceptron().learn(separable(200, seed=1).stream, ["ndcg@10", "ap"])
+    >>> len(trace), [str(measure) for measure in trace.measures]
+    (200, ['ndcg@10', 'ap'])
+    >>> bool(trace.mean("ap") > 0.9), bool(trace.cumulative_loss("ap")[-1] < 20)
+    (True, True)
     """
 
     def __init__(self, values: Mapping[Measure, Floats], masses: Floats, weights: Floats | None = None) -> None:
@@ -61,8 +78,17 @@ class Trace:
     def __len__(self) -> int:
         return len(self.masses)
 
-    def __getitem__(self, rounds: slice) -> "Trace":
-        """Select rounds."""
+    def __getitem__(self, rounds: slice) -> Trace:
+        """Select rounds.
+
+        Parameters
+        ----------
+        rounds : slice
+
+        Returns
+        -------
+        Trace
+        """
         values = {measure: values[rounds] for measure, values in self._values.items()}
         return Trace(values, self.masses[rounds], None if self.weights is None else self.weights[rounds])
 
@@ -103,9 +129,23 @@ class Trace:
         return self._values[wanted].copy()
 
     def mean(self, measure: MeasureLike) -> float:
-        """Return the mean over all rounds that the measure does not leave out, by their weights; NaN if there are none.
+        """Return the mean over all rounds that the measure does not leave out.
 
         Without weights it is the mean as it is, with weights the sum of weight times value over the sum of weights.
+
+        Parameters
+        ----------
+        measure : str or Measure
+
+        Returns
+        -------
+        float
+            NaN if the measure leaves out all rounds.
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
         """
         values = self.values(measure)
         if self.weights is not None:
@@ -114,15 +154,55 @@ class Trace:
         return float(counted.mean()) if len(counted) else float("nan")
 
     def means(self) -> dict[str, float]:
-        """Return the mean of every recorded measure, by name."""
+        """Return the mean of every recorded measure.
+
+        Returns
+        -------
+        dict of str to float
+            By the names of the measures.
+        """
         return {str(measure): self.mean(measure) for measure in self._values}
 
     def running_mean(self, measure: MeasureLike) -> Floats:
-        """Return the mean over the rounds so far, after every round; NaN while the measure has left out all queries."""
+        """Return the mean over the rounds so far, after every round.
+
+        Parameters
+        ----------
+        measure : str or Measure
+
+        Returns
+        -------
+        array of float of shape (rounds,)
+            NaN while the measure has left out all queries.
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        """
         return running_means(self.values(measure), self.weights)
 
     def window_mean(self, measure: MeasureLike, size: int) -> Floats:
-        """Return the mean over the last `size` rounds, or over all so far if there are fewer, after every round."""
+        """Return the mean over the last rounds, after every round.
+
+        Parameters
+        ----------
+        measure : str or Measure
+        size : int
+            Number of rounds; all so far count while there are fewer.
+
+        Returns
+        -------
+        array of float of shape (rounds,)
+            NaN where the measure leaves out all queries of the window.
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        ValueError
+            If `size` is not a positive whole number.
+        """
         check_positive_whole("size", size)
         values = self.values(measure)
         weights = np.ones(len(values)) if self.weights is None else self.weights
@@ -137,11 +217,40 @@ class Trace:
         return means
 
     def losses(self, measure: MeasureLike) -> Floats:
-        """Return 1 minus the measure for every round; 0 where the measure leaves a query out."""
+        """Return 1 minus the measure for every round.
+
+        Parameters
+        ----------
+        measure : str or Measure
+
+        Returns
+        -------
+        array of float of shape (rounds,)
+            0 where the measure leaves a query out.
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        """
         return np.nan_to_num(1 - self.values(measure))
 
     def cumulative_loss(self, measure: MeasureLike) -> Floats:
-        """Return the sum of the losses so far, times the queries' weights, after every round; the theorems bound it."""
+        """Return the sum of the losses so far, times the queries' weights, after every round; the theorems bound it.
+
+        Parameters
+        ----------
+        measure : str or Measure
+
+        Returns
+        -------
+        array of float of shape (rounds,)
+
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        """
         losses = self.losses(measure)
         return np.cumsum(losses if self.weights is None else self.weights * losses)
 
@@ -151,7 +260,7 @@ class Trace:
         Let the queries be drawn independently from one distribution. The ranker of each round was made before its query
         was seen, so the loss of the round is an unbiased estimate of that ranker's risk, its expected loss on a new
         query. With probability at least `confidence`, the mean of these risks is at most the mean loss plus
-        sqrt(ln(1 / (1 - confidence)) / (2 T)), T being the number of rounds (Hoeffding and Azuma's inequality), for any
+        √(ln(1 / (1 - confidence)) / (2 T)), T being the number of rounds (Hoeffding and Azuma's inequality), for any
         learner whatever. So it is a bound on the risk of a ranker that is drawn from those of all rounds; the last one,
         or their mean, may be better, and is not covered. `evaluate` on queries that were held out is the way to judge a
         single ranker.
@@ -172,6 +281,15 @@ class Trace:
         float
             At most 1; NaN if the measure left out all queries.
 
+        Raises
+        ------
+        KeyError
+            If the measure was not recorded.
+        ValueError
+            If `confidence` is not between 0 and 1, or no measure was recorded.
+
+        Examples
+        --------
         >>> from perceptrank import separable, ListwisePerceptron
         >>> trace = ListwisePerceptron().learn(separable(2000, seed=1).stream)
         >>> round(1 - trace.mean("ndcg"), 4), round(trace.risk_bound(0.95), 4)
@@ -233,7 +351,7 @@ class Trace:
 
         Parameters
         ----------
-        library : {"pandas", "polars"}
+        library : "pandas" or "polars"
             Library of the frame; it must be installed.
 
         Returns
@@ -251,14 +369,24 @@ class Trace:
         return make_frame(columns, library)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace to an .npz file, atomically; `Trace.load` reads it."""
+        """Write the trace to an .npz file, atomically; `Trace.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one of that name is replaced.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; a file that was there is left as it was.
+        """
         arrays: dict[str, Any] = {str(measure): values for measure, values in self._values.items()}
-        with replaced_file(path) as file:
-            arrays |= {_MASSES: self.masses} | ({} if self.weights is None else {_WEIGHTS: self.weights})
-            np.savez_compressed(file, **arrays)
+        arrays |= {_MASSES: self.masses} | ({} if self.weights is None else {_WEIGHTS: self.weights})
+        write_arrays(path, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, max_bytes: int | None = None) -> "Trace":
+    def load(cls, path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Trace:
         """Read a trace written by `save`.
 
         Parameters
@@ -274,7 +402,7 @@ class Trace:
         Raises
         ------
         FormatError
-            If it is not a trace, is damaged, or is larger than `max_bytes`.
+            If it is not a trace, is damaged, of a newer version, or larger than `max_bytes`.
         OSError
             If the file cannot be read.
         """
@@ -283,7 +411,7 @@ class Trace:
         with open(path, "rb") as file:
             limit = max_bytes or max(_LEAST_LIMIT, _LIMIT_PER_BYTE * os.fstat(file.fileno()).st_size)
             try:
-                arrays = _read_arrays(path, file, limit)
+                arrays = read_arrays(path, file, limit)
                 masses, weights = arrays.pop(_MASSES), arrays.pop(_WEIGHTS, None)
                 values = {parse(name): array for name, array in arrays.items()}
             except FormatError:
@@ -340,7 +468,7 @@ class Trace:
         return draw_running_means(path, curves, "running mean, before learning from each query", marks)
 
     @classmethod
-    def concatenate(cls, traces: Iterable["Trace"]) -> "Trace":
+    def concatenate(cls, traces: Iterable[Trace]) -> Trace:
         """Concatenate traces of consecutive rounds.
 
         Parameters
@@ -385,21 +513,3 @@ def running_means(values: Floats, weights: Floats | None = None) -> Floats:
 
 def _last(values: Floats) -> float:
     return float(values[-1]) if len(values) else float("nan")
-
-
-def _read_arrays(path: str | os.PathLike[str], file: IO[bytes], max_bytes: int) -> dict[str, Floats]:
-    """Read the float64 vectors of an .npz file, whose entries tell their sizes before they are decompressed."""
-    with zipfile.ZipFile(file) as archive:
-        entries = archive.infolist()
-        n_bytes = sum(entry.file_size for entry in entries)
-        if n_bytes > max_bytes:
-            problem = f" takes {n_bytes} bytes in memory, more than the limit of {max_bytes}; if you trust it, "
-            raise FileFormatError(path, problem, Setting("max_bytes", n_bytes), " reads it")
-        arrays = {}
-        for entry in entries:
-            if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise ValueError("it is encrypted, or compressed in another way than traces are")
-            with archive.open(entry) as packed:
-                arrays[entry.filename.removesuffix(".npy")] = read_vector(packed, entry.file_size)
-                packed.read(1)  # at its end, the checksum is compared
-        return arrays

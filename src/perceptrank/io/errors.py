@@ -1,5 +1,7 @@
 """Errors about the content of files."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -35,6 +37,8 @@ class FormatError(AdvisingValueError):
 class FileFormatError(FormatError):
     """Invalid content of a file that is not read by lines: part of a store, a Parquet file, a trace or a model.
 
+    Examples
+    --------
     >>> str(FileFormatError("m.json", " is not a model"))
     'm.json is not a model'
     """

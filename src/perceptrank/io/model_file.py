@@ -1,6 +1,7 @@
 """Model files: versioned JSON, exact for every float, written atomically. No pickle."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,19 @@ def too_new(document: dict[str, Any], newest: int) -> str:
     name = writer[:80] if isinstance(writer, str) else "a newer perceptrank"
     reads = f"{WRITTEN_BY} reads versions up to {newest}"
     return f"has version {document['version']}, {reads}: {name} wrote it; upgrade to read it"
+
+
+def newer_writer(document: Any) -> str:
+    """Return what to add to an error about a file that a newer perceptrank wrote; nothing if it is not newer."""
+    writer = document.get("written_by") if isinstance(document, dict) else None
+    if not isinstance(writer, str) or _release(writer) <= _release(WRITTEN_BY):
+        return ""
+    return f"; {writer[:80]} wrote it, which is newer than {WRITTEN_BY}: upgrade to read it"
+
+
+def _release(writer: str) -> tuple[int, ...]:
+    found = re.match(r"perceptrank (\d{1,9})\.(\d{1,9})\.(\d{1,9})", writer, re.ASCII)
+    return tuple(map(int, found.groups())) if found else ()
 
 
 def finite_numbers(name: str, values: Any, length: int) -> Floats:

@@ -4,6 +4,8 @@ Files have one row per document. The columns are `qid`, `relevance`, and either 
 lists, or two of lists with the columns and the values of the non-zeros. Written row groups never split a query.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
@@ -50,7 +52,7 @@ def write_parquet(
     ----------
     stream : QueryStream or iterable of QueryStream
     path : path
-    layout : {"columns", "list", "sparse"}, optional
+    layout : "columns", "list", or "sparse", optional
         One column per feature, by its name or ``f1``, ``f2``, …; one column ``features`` of fixed-size lists; or two
         columns of lists, ``indices`` and ``values``, of the features that are not 0, counted from 0. Default "sparse"
         if the first queries are, else "columns".
@@ -67,6 +69,14 @@ def write_parquet(
         If there are no queries, two have the same id, so that they would be read as one, the columns of blocks differ
         or clash, or sparse features are to be dense columns. A block without ids or weights after others that have
         them has empty ids, and weights of 1.
+
+    Examples
+    --------
+    >>> import perceptrank as pr, tempfile
+    >>> path = f"{tempfile.mkdtemp()}/train.parquet"
+    >>> write_parquet(pr.mslr_shaped(20, n_documents=5, n_features=6), path)
+    >>> len(read_parquet(path))
+    20
     """
     if layout is not None:
         check_choice("layout", layout, ("columns", "list", "sparse"))
@@ -156,7 +166,7 @@ def scan_parquet(
         Feature columns, or the one column of lists; default all columns but these and ``comment``.
     comments : bool
         Keep the column ``comment``, if there is one.
-    missing : {"error", "keep", "zero"}
+    missing : "error", "keep", or "zero"
         What to do with features that are null or NaN: refuse them, keep them as NaN, or take them for 0.
     max_bytes : int
         Approximate size of a block's features.
@@ -174,6 +184,15 @@ def scan_parquet(
     FormatError
         If a file is not Parquet, columns are missing or differ between files, or values are invalid; the message names
         the file and row.
+
+    Examples
+    --------
+    >>> import perceptrank as pr, tempfile
+    >>> path = f"{tempfile.mkdtemp()}/train.parquet"
+    >>> write_parquet(pr.mslr_shaped(20, n_documents=5, n_features=6), path)
+    >>> trace = pr.ListwisePerceptron().learn(scan_parquet(path))
+    >>> len(trace)
+    20
     """
     check_positive_whole("max_bytes", max_bytes)
     files, columns = read_columns(paths, qid, relevance, docid, weight, features, comments, missing)
@@ -226,7 +245,7 @@ def read_parquet(
         Feature columns, or the one column of lists; default all columns but these and ``comment``.
     comments : bool
         Keep the column ``comment``, if there is one.
-    missing : {"error", "keep", "zero"}
+    missing : "error", "keep", or "zero"
         What to do with features that are null or NaN: refuse them, keep them as NaN, or take them for 0.
 
     Returns
@@ -242,6 +261,15 @@ def read_parquet(
     FormatError
         If a file is not Parquet, columns are missing or differ between files, or values are invalid; the message names
         the file and row.
+
+    Examples
+    --------
+    >>> import perceptrank as pr, tempfile
+    >>> path = f"{tempfile.mkdtemp()}/train.parquet"
+    >>> write_parquet(pr.mslr_shaped(20, n_documents=5, n_features=6), path)
+    >>> stream = read_parquet(path, features=["f2", "f5"])
+    >>> stream.n_features, stream.feature_names
+    (2, ('f2', 'f5'))
     """
     files, columns = read_columns(paths, qid, relevance, docid, weight, features, comments, missing)
     n_bytes = sum(columns.n_bytes(file) for file in files)

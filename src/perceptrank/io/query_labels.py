@@ -1,5 +1,7 @@
 """Labels of queries: a column of tables or Parquet files that has one value for all documents of a query."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -31,7 +33,7 @@ def read_labels(
     *,
     qid: str | None = None,
 ) -> dict[Any, Any]:
-    """Read a column that has one value per query, such as a category, for the slices of an evaluation.
+    r"""Read a column that has one value per query, such as a category, for the slices of an evaluation.
 
     Parameters
     ----------
@@ -53,8 +55,18 @@ def read_labels(
     ------
     FormatError
         If no file has the column, or a query has two values.
+    FileNotFoundError
+        If a path does not exist or matches no file.
     ValueError
         If a file is neither a table nor Parquet.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "judgements.csv")
+    >>> _ = path.write_text("query,docid,rating,category\nshoes,a,2,men\nshoes,b,0,men\nhats,c,1,women\n")
+    >>> read_labels(path, "category")
+    {'shoes': 'men', 'hats': 'women'}
     """
     groups = [find_files(paths), *([] if feature_paths is None else [find_files(feature_paths)])]
     error: FileFormatError | None = None

@@ -95,7 +95,7 @@ def open_sources(
         As for `read_letor`.
     columns : dict, optional
         Column names of Parquet files and tables, as for `read_parquet` and `read_table`.
-    missing : {"error", "keep", "zero"}
+    missing : "error", "keep", or "zero"
         What to do with missing features of tables and Parquet files, as for `read_table`. A store has what was written
         to it.
     sparse : bool, optional

@@ -4,6 +4,8 @@ Queries are kept in segments of a few immutable .npy files. `manifest.json` list
 atomically after the files of a new segment are on disk, so an interrupted write leaves the store as it was.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +27,7 @@ from perceptrank.stream.validation import AdvisingExistsError, Setting, read_onl
 _ARRAYS = ("X", "relevance", "offsets", "qids", "comments", "docids", "weights")
 
 
-def open_store(path: PathLike, *, comments: bool = False) -> "Store":
+def open_store(path: PathLike, *, comments: bool = False) -> Store:
     """Open a store; its arrays are memory-mapped.
 
     Parameters
@@ -45,6 +47,14 @@ def open_store(path: PathLike, *, comments: bool = False) -> "Store":
         If there is no such folder.
     FormatError
         If it is not a store, or is damaged.
+
+    Examples
+    --------
+    >>> import perceptrank as pr, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = pr.write_store(pr.mslr_shaped(20, n_documents=5, n_features=6), f"{folder}/train.store")
+    >>> len(open_store(f"{folder}/train.store"))
+    20
     """
     return Store(Path(path).absolute(), comments)
 
@@ -55,7 +65,7 @@ def write_store(
     *,
     overwrite: bool = False,
     progress: Callable[[int], object] | None = None,
-) -> "Store":
+) -> Store:
     """Write a stream as a store with one segment, and open it.
 
     Parameters
@@ -81,6 +91,14 @@ def write_store(
         If the parent folder does not exist.
     ValueError
         If there are no queries, the features of blocks differ, or query ids cannot be stored.
+
+    Examples
+    --------
+    >>> import perceptrank as pr, tempfile
+    >>> stream = pr.mslr_shaped(20, n_documents=5, n_features=6)
+    >>> store = write_store(stream, f"{tempfile.mkdtemp()}/train.store")
+    >>> len(store), store.n_features
+    (20, 6)
     """
     folder = Path(path).absolute()
     if folder.exists() and not folder.is_dir():
@@ -129,6 +147,15 @@ class Store(QueryStream):
         If there is no such folder.
     FormatError
         If it is not a store, or is damaged.
+
+    Examples
+    --------
+    >>> import perceptrank as pr, tempfile
+    >>> stream = pr.mslr_shaped(20, n_documents=5, n_features=6)
+    >>> store = pr.write_store(stream[:15], f"{tempfile.mkdtemp()}/train.store")
+    >>> _ = store.append(stream[15:])
+    >>> len(pr.open_store(store.path))
+    20
     """
 
     def __init__(self, path: Path, comments: bool = False) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.model_file import WRITTEN_BY, too_new, whole_number
+from perceptrank.io.model_file import WRITTEN_BY, newer_writer, too_new, whole_number
 from perceptrank.io.npy_file import HEADER_BYTES, checksum
 from perceptrank.io.store_locks import is_held
 from perceptrank.stream.query_stream import QueryStream
@@ -67,12 +67,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"there is no store at {folder}")
     if not path.is_file():
         raise FileFormatError(folder, f" is not a store: it has no {MANIFEST}")
+    manifest = None
     try:
         manifest = json.loads(path.read_bytes())
         if manifest.get("format") != FORMAT:
             raise ValueError(f"its format must be {FORMAT!r}, got {manifest.get('format')!r}")
         if whole_number("version", manifest["version"]) > SPARSE_VERSION:
-            raise ValueError(f"it {too_new(manifest, SPARSE_VERSION)}")
+            raise FileFormatError(path, f" {too_new(manifest, SPARSE_VERSION)}")
         if manifest.get("sparse", False) not in (False, True):
             raise ValueError(f"sparse must be true or false, got {manifest['sparse']!r}")
         if manifest.get("sparse") and whole_number("n_features", manifest["n_features"]) > MOST_FEATURES:
@@ -86,10 +87,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise ValueError("it has no segments")
         for segment in manifest["segments"]:
             _check_segment(folder, manifest, segment)
-    except KeyError as error:
-        raise FileFormatError(path, f" is not the manifest of a store, or is damaged: {error} is missing") from None
-    except (AttributeError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise FileFormatError(path, f" is not the manifest of a store, or is damaged: {error}") from None
+    except FileFormatError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        problem = f"{error} is missing" if isinstance(error, KeyError) else error
+        newer = newer_writer(manifest)
+        raise FileFormatError(path, f" is not the manifest of a store, or is damaged: {problem}{newer}") from None
     return dict(manifest)
 
 

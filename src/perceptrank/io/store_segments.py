@@ -14,6 +14,7 @@ import numpy.typing as npt
 from perceptrank.io.atomic import flush_folder, raise_if_full, write_atomically
 from perceptrank.io.block_assembly import as_id_array
 from perceptrank.io.errors import FileFormatError
+from perceptrank.io.model_file import WRITTEN_BY
 from perceptrank.io.npy_file import NpyFile, map_array
 from perceptrank.io.sparse_rows import checked_rows
 from perceptrank.io.store_manifest import (
@@ -70,7 +71,9 @@ def _write_segment(
     progress: Callable[[int], object] | None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Write the files of a segment; return the manifest without segments, and the segment's entry."""
-    head = {key: value for key, value in manifest.items() if key != "segments"} if manifest else None
+    head = None if manifest is None else {**manifest, "written_by": WRITTEN_BY}
+    if head is not None:
+        del head["segments"]
     files: dict[str, NpyFile] = {}
     qids: list[npt.NDArray[Any]] = []
     grades: dict[float, int] | None = {}

@@ -1,5 +1,7 @@
 """Pairwise gradient descent against a buffer."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats
@@ -87,11 +89,11 @@ class BufferedPairwise(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
     buffer_size : int
         Number of documents in the buffer.
-    margin : float, positive
+    margin : float > 0
         Required difference in score of two documents of different grades.
     seed : int
         Seed of the sampling.
@@ -100,10 +102,15 @@ class BufferedPairwise(CompiledLearner):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: P. Kar, B. K. Sriperumbudur, P. Jain and H. C. Karnick, "On the Generalization Ability of Online Learning
-    Algorithms for Pairwise Loss Functions"; Y. Wang, R. Khardon, D. Pechyony and R. Jones, "Generalization Bounds for
-    Online Learning Algorithms with Pairwise Loss Functions".
+    References
+    ----------
+    - P. Kar, B. K. Sriperumbudur, P. Jain and H. C. Karnick, "On the Generalization Ability of Online Learning
+      Algorithms for Pairwise Loss Functions".
+    - Y. Wang, R. Khardon, D. Pechyony and R. Jones, "Generalization Bounds for Online Learning Algorithms with
+      Pairwise Loss Functions".
 
+    Examples
+    --------
     >>> ranker = BufferedPairwise(learning_rate=0.5)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [1, 0])
     True

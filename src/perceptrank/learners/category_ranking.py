@@ -1,5 +1,7 @@
 """Crammer and Singer's category ranking."""
 
+from __future__ import annotations
+
 import math
 
 from perceptrank.kernels.arrays import Floats
@@ -8,7 +10,7 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_choice, check_positive
@@ -53,7 +55,7 @@ def category_ranking_pass(
 
 @helper
 def move_misordered_pairs(m: int, scores: Floats, grades: Floats, coefficients: Floats) -> float:
-    """Move all pairs R_i > R_j with s_i <= s_j, in equal parts that add up to 1."""
+    """Move all pairs R_i > R_j with s_i ≤ s_j, in equal parts that add up to 1."""
     n_pairs = 0
     for i in range(m):
         for j in range(m):
@@ -87,11 +89,11 @@ def move_widest_pair(m: int, scores: Floats, grades: Floats, coefficients: Float
 class CategoryRanking(CompiledLearner):
     """Move along all misordered pairs in equal parts, or along the most misordered one.
 
-    Misordered are pairs of grades R_i > R_j with scores s_i <= s_j. If there are any, w += learning_rate * the sum of
+    Misordered are pairs of grades R_i > R_j with scores s_i ≤ s_j. If there are any, w += learning_rate * the sum of
     a_ij (x_i - x_j), a being 1 over their number (`pairs="uniform"`, called MMP), or all on one maximal pair. Learns
     from lists, independently of the measure; rankings do not depend on the learning rate.
 
-    Number of imperfectly ranked queries on a stream that a unit vector ranks with margin gamma: at most D^2 / gamma^2,
+    Number of imperfectly ranked queries on a stream that a unit vector ranks with margin γ: at most D² / γ²,
     D the largest distance between two differently graded documents of a query (Lemma 2 of docs/theory.md).
 
     Parameters
@@ -100,7 +102,7 @@ class CategoryRanking(CompiledLearner):
         All misordered pairs in equal parts, or the most misordered one.
     measure : "ndcg" or "ap", or a Measure
         "ap" makes grades binary, relevant or not; otherwise it is only the measure recorded by default.
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step; rankings do not depend on it.
     average : bool
         Rank with the mean of all iterates instead of the last one.
@@ -110,11 +112,15 @@ class CategoryRanking(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms. Rankings then depend on the learning rate.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
-    Reference: K. Crammer and Y. Singer, "A New Family of Online Algorithms for Category Ranking".
+    References
+    ----------
+    K. Crammer and Y. Singer, "A New Family of Online Algorithms for Category Ranking".
 
+    Examples
+    --------
     >>> ranker = CategoryRanking()
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [1, 0, 0])
     True
@@ -140,9 +146,9 @@ class CategoryRanking(CompiledLearner):
         average: bool = False,
         transforms: TransformLike = None,
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.pairs = pairs
         self.measure = measure

@@ -1,5 +1,7 @@
 """The committee perceptron."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 
@@ -118,7 +120,7 @@ def combine(weights: Floats, members: FloatRows, successes: Floats, right: float
 class CommitteePerceptron(CompiledLearner):
     """A pairwise perceptron that ranks with the weighted mean of its most successful hypotheses.
 
-    The pairs of a query are learned in random order. A pair of grades R_i > R_j with w . (x_i - x_j) <= 0 moves the
+    The pairs of a query are learned in random order. A pair of grades R_i > R_j with w . (x_i - x_j) ≤ 0 moves the
     current hypothesis, w += learning_rate (x_i - x_j); before that, it is offered to a committee of those with the most
     successes in a row. Rankings are by the mean of the committee and the current hypothesis, weighted by successes. A
     query takes memory for all its pairs. The weight of a query multiplies its steps, and the successes of its pairs.
@@ -127,16 +129,20 @@ class CommitteePerceptron(CompiledLearner):
     ----------
     n_members : int
         Size of the committee.
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step; rankings do not depend on it.
     seed : int
         Seed of the order of pairs.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: J. L. Elsas, V. R. Carvalho and J. G. Carbonell, "Fast Learning of Document Ranking Functions with the
-    Committee Perceptron".
+    References
+    ----------
+    J. L. Elsas, V. R. Carvalho and J. G. Carbonell, "Fast Learning of Document Ranking Functions with the Committee
+    Perceptron".
 
+    Examples
+    --------
     >>> ranker = CommitteePerceptron()
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [1, 0])
     True

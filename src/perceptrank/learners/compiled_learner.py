@@ -1,5 +1,7 @@
 """The base of learners whose rule is compiled."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar

@@ -1,5 +1,7 @@
 """scikit-learn's estimator protocol, without importing scikit-learn before it asks."""
 
+from __future__ import annotations
+
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable
@@ -81,6 +83,23 @@ class Estimator(Parameterized):
             Number of passes: the first in the given order of queries, each further one in a new random order.
         seed : int
             Seed of these orders.
+
+        Returns
+        -------
+        Learner
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If an argument is invalid, or all weights are 0.
+        TypeError
+            If the features are sparse and the learner takes dense ones only.
+
+        Warns
+        -----
+        UserWarning
+            If neither `qid` nor `group` is given and there are more than 1000 documents.
         """
         stream = self._as_stream(X, y, qid, group, sample_weight)
         if qid is None and group is None and len(stream) == 1 and stream.n_documents > LARGEST_SINGLE_QUERY:
@@ -121,6 +140,18 @@ class Estimator(Parameterized):
             Query of each document, or number of documents of each query. Without them, all documents are one query.
         sample_weight : array of shape (documents,), optional
             Weight of each document's query, the same for all documents of a query.
+
+        Returns
+        -------
+        Learner
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If an argument is invalid, or the features are not those that were learned before.
+        TypeError
+            If the features are sparse and the learner takes dense ones only.
         """
         self.learn(self._as_stream(X, y, qid, group, sample_weight), measures=[])
         return self
@@ -146,6 +177,16 @@ class Estimator(Parameterized):
             Query of each document, or number of documents of each query; one of them is needed.
         sample_weight : array of shape (documents,), optional
             Weight of each document's query, the same for all documents of a query: that of the query in the mean.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If an argument is invalid, the features are not those that were learned, or `X` is an array and neither
+            `qid` nor `group` is given.
         """
         if not isinstance(X, QueryStream) and qid is None and group is None:
             self._check_features(self._state, as_any_features(X).shape[1], None)
@@ -201,7 +242,17 @@ class Estimator(Parameterized):
         return hasattr(self, "n_features_in_")
 
     def get_metadata_routing(self) -> Any:
-        """Return the metadata that each method takes: `qid`, unless a `set_…_request` said otherwise."""
+        """Return the metadata that each method takes: `qid`, unless a `set_…_request` said otherwise.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRequest
+
+        Raises
+        ------
+        ImportError
+            If scikit-learn is not installed.
+        """
         from sklearn.utils.metadata_routing import MetadataRequest
 
         kept = getattr(self, "_metadata_request", None)
@@ -215,19 +266,81 @@ class Estimator(Parameterized):
         return request
 
     def set_fit_request(self, **asked: bool | str | None) -> Self:
-        """Say whether, or under which name, `fit` is given `qid` and `sample_weight` by metadata routing."""
+        """Choose the metadata that scikit-learn's routing gives to `fit`.
+
+        Parameters
+        ----------
+        **asked : bool, str or None
+            `qid` and `sample_weight`: True to be given it, a string to be given what has that name, False or None not
+            to be given it.
+
+        Returns
+        -------
+        Learner
+            Itself.
+
+        Raises
+        ------
+        TypeError
+            If it is something else that is asked for.
+        """
         return self._request("fit", asked)
 
     def set_partial_fit_request(self, **asked: bool | str | None) -> Self:
-        """Say whether, or under which name, `partial_fit` is given `qid` and `sample_weight` by metadata routing."""
+        """Choose the metadata that scikit-learn's routing gives to `partial_fit`.
+
+        Parameters
+        ----------
+        **asked : bool, str or None
+            `qid` and `sample_weight`: True to be given it, a string to be given what has that name, False or None not
+            to be given it.
+
+        Returns
+        -------
+        Learner
+            Itself.
+
+        Raises
+        ------
+        TypeError
+            If it is something else that is asked for.
+        """
         return self._request("partial_fit", asked)
 
     def set_predict_request(self, *, qid: bool | str | None) -> Self:
-        """Say whether, or under which name, `predict` is given `qid` by scikit-learn's metadata routing."""
+        """Choose the metadata that scikit-learn's routing gives to `predict`.
+
+        Parameters
+        ----------
+        qid : bool, str or None
+            True to be given it, a string to be given what has that name, False or None not to be.
+
+        Returns
+        -------
+        Learner
+            Itself.
+        """
         return self._request("predict", {"qid": qid})
 
     def set_score_request(self, **asked: bool | str | None) -> Self:
-        """Say whether, or under which name, `score` is given `qid` and `sample_weight` by metadata routing."""
+        """Choose the metadata that scikit-learn's routing gives to `score`.
+
+        Parameters
+        ----------
+        **asked : bool, str or None
+            `qid` and `sample_weight`: True to be given it, a string to be given what has that name, False or None not
+            to be given it.
+
+        Returns
+        -------
+        Learner
+            Itself.
+
+        Raises
+        ------
+        TypeError
+            If it is something else that is asked for.
+        """
         return self._request("score", asked)
 
     def _request(self, method: str, asked: dict[str, bool | str | None]) -> Self:

@@ -1,5 +1,7 @@
 """A ranker that stays as it is."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,8 @@ class FixedRanker(Learner):
         features by fixed numbers, as a frozen standardizer does; scores are then those of features as they are, up to
         a constant.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> now = FixedRanker([2.0, -1.0])
     >>> now.predict([[1.0, 0.0], [0.0, 1.0]])

@@ -1,5 +1,7 @@
 """Guarantees of a learner, before learning, and certificates after it."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -69,12 +71,22 @@ class Guaranteed:
             Margin of a separable stream; give this or `comparator`.
         comparator : Comparator or (norm, loss), optional
             Norm and cumulative surrogate of some fixed ranker.
-        largest_weight : float, positive
+        largest_weight : float > 0
             Largest weight of a query; the bound is then that of the sum of losses times weights, and so must be the
             comparator's loss.
         n_documents : int, optional
             Most documents of a query, if known: the bound is then smaller, as one ranking of m documents loses at most
             1 - 1 / m in AP and 1 - 1 / log2(1 + m) in NDCG (without a cut-off before m).
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the learner has no theorem of this kind, the comparator does not belong to it, an argument is not a
+            positive number, or not exactly one of `margin` and `comparator` is given.
         """
         self._check_comparator(comparator)
         start, product = self._start_beside(comparator)
@@ -111,7 +123,7 @@ class Guaranteed:
     ) -> Certificate:
         """Return the bounds on the loss so far, beside its observed value.
 
-        - a posteriori, an inequality of the proof: S <= |w| / (learning_rate margin), or with |w - w₁| in place of |w|
+        - a posteriori, an inequality of the proof: S ≤ |w| / (learning_rate margin), or with |w - w₁| in place of |w|
           if the learner started from weights w₁ that are not 0;
         - from the steps: the theorem with the longest step per weight moved in place of the diameter;
         - a priori: the theorem itself, if `diameter` or `radius` is given;
@@ -134,6 +146,18 @@ class Guaranteed:
             Those of the stream.
         n_documents : int, optional
             Most documents of a query, if known: `loss_bound` is then smaller.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        AttributeError
+            If nothing was learned.
+        ValueError
+            If the learner has no theorem of this kind, the comparator does not belong to it, an argument is not a
+            positive number, or not exactly one of `margin` and `comparator` is given.
         """
         self._check_comparator(comparator)
         share = self._largest_share(n_documents)

@@ -1,6 +1,6 @@
 """The inverse of a penalty on the diagonal plus sums of products, as rows are added to the sums.
 
-For rows Z (n x d), (A + Z^T Z)^-1 = P - W^T (I + Z W^T)^-1 W with P = A^-1 and W = Z P: time n d^2 and no matrix to
+For rows Z (n x d), (A + Zᵀ Z)^-1 = P - Wᵀ (I + Z Wᵀ)^-1 W with P = A^-1 and W = Z P: time n d² and no matrix to
 factorise but one of n x n. The inverse is symmetric, and only its upper triangle is kept, row after row.
 """
 
@@ -55,7 +55,7 @@ def multiply(inverse: Floats, n: int, rows: FloatRows, images: FloatRows) -> Non
 
 @helper_sums_inlined
 def decorrelate(n: int, rows: FloatRows, images: FloatRows, lower: FloatRows) -> None:
-    """Replace images W by L^-1 W, L being the Cholesky factor of I + rows W^T; the factor is left in `lower`."""
+    """Replace images W by L^-1 W, L being the Cholesky factor of I + rows Wᵀ; the factor is left in `lower`."""
     d = rows.shape[1]
     for i in range(n):
         for j in range(i + 1):
@@ -99,10 +99,10 @@ def subtract_squares(inverse: Floats, n: int, images: FloatRows) -> None:
 
 @helper
 def divide_feature(penalty: float, k: int, ratio: float, inverse: Floats, column: Floats) -> None:
-    """Update the inverse of penalty I + Z^T Z for column k of Z divided by a ratio.
+    """Update the inverse of penalty I + Zᵀ Z for column k of Z divided by a ratio.
 
-    Row and column k of Z^T Z are divided, but the penalty is not: those of the inverse are multiplied, and
-    penalty (1 - 1 / ratio^2) is added to the diagonal of the matrix. Its own row is divided instead of subtracted from,
+    Row and column k of Zᵀ Z are divided, but the penalty is not: those of the inverse are multiplied, and
+    penalty (1 - 1 / ratio²) is added to the diagonal of the matrix. Its own row is divided instead of subtracted from,
     as a large ratio would leave little but rounding errors of a difference.
     """
     d, place = len(column), k

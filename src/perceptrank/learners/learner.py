@@ -1,5 +1,7 @@
 """The interface of every linear learner."""
 
+from __future__ import annotations
+
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
@@ -72,12 +74,25 @@ class Learner(SavedRanker):
         True if it learns from sparse features.
     accepts_weights : bool
         True if the weights of queries scale what it learns from them; if not, all must be 1.
+    without_weights : str
+        The reason, if it accepts no weights.
     learns : bool
         False of a ranker that stays as it is; it needs settings, and is not among `perceptrank.algorithms`.
     wraps : bool
         True if it is constructed around one other learner, and named together with it.
     fixed : tuple of str
         Parameters that cannot change once something was learned.
+
+    Examples
+    --------
+    Every learner is used alike:
+
+    >>> import perceptrank as pr
+    >>> train, test = pr.mslr_shaped(60, n_documents=8, n_features=5, seed=1).split(0.8)
+    >>> ranker = pr.ListwisePerceptron()
+    >>> trace = ranker.learn(train, measures=["ndcg@10", "ap"])
+    >>> len(trace), ranker.n_queries, ranker.rank(test[0].X).shape
+    (48, 48, (8,))
     """
 
     takes: ClassVar[str] = "lists"
@@ -161,6 +176,19 @@ class Learner(SavedRanker):
         -------
         Trace
             Each measure's value for every query, of the ranking before its grades were known.
+
+        Raises
+        ------
+        ValueError
+            If there are no queries, a grade or feature is invalid, the features are not those that were learned before,
+            the weights of queries are not accepted, or scores overflow.
+        TypeError
+            If `stream` is none, or has sparse features and the learner takes dense ones only.
+
+        Warns
+        -----
+        UserWarning
+            If, the first time, features differ so much in spread that the largest decide alone.
         """
         recorded = [self._own_measure()] if measures is None else parse_all(measures)
         if isinstance(stream, QueryStream):
@@ -338,7 +366,7 @@ class Learner(SavedRanker):
         return twin
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike, weight: float = 1.0) -> bool:
-        """Learn from one query; return whether there was an update.
+        """Learn from one query.
 
         An error or an interrupt leaves the learner as it was before the call.
 
@@ -350,6 +378,19 @@ class Learner(SavedRanker):
             Their grades.
         weight : float
             Weight of the query, which scales what is learned from it; with 0, nothing is.
+
+        Returns
+        -------
+        bool
+            True if there was an update.
+
+        Raises
+        ------
+        ValueError
+            If there are no documents, a grade, feature or weight is invalid, the features are not those that were
+            learned before, or scores overflow.
+        TypeError
+            If the features are sparse and the learner takes dense ones only.
         """
         X, relevance = self._as_query(X, relevance)
         features, names = as_named_features(X)

@@ -1,5 +1,7 @@
 """Linear rankers: weights, the transforms before them, and scores."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +13,7 @@ from perceptrank.kernels.scoring import score_rows
 from perceptrank.learners.estimator import Estimator
 from perceptrank.learners.guarantees import Guaranteed
 from perceptrank.learners.sparse_rounds import score_by_table
-from perceptrank.learners.starting import Features, InitialWeights
+from perceptrank.learners.starting import FeatureNames, InitialWeights
 from perceptrank.learners.state import State
 from perceptrank.learners.tally import ROUNDS, UPDATES
 from perceptrank.stream.grouping import group_rows
@@ -42,9 +44,9 @@ class LinearRanker(Guaranteed, Estimator):
     average: bool = False
     transforms: TransformLike = None
     initial_weights: InitialWeights = None
-    positive: Features = None
-    negative: Features = None
-    zero: Features = None
+    positive: FeatureNames = None
+    negative: FeatureNames = None
+    zero: FeatureNames = None
 
     _state: State
 
@@ -64,6 +66,16 @@ class LinearRanker(Guaranteed, Estimator):
         qid, group : array, optional
             Query of each document, or number of documents of each query, for transforms within queries. Without them, X
             is one query.
+
+        Returns
+        -------
+        array of float of shape (documents,)
+
+        Raises
+        ------
+        ValueError
+            If a feature is invalid, the features are not those that were learned, both `qid` and `group` are given, or
+            scores overflow.
         """
         if isinstance(X, QueryStream):
             return self.scores(X)
@@ -97,7 +109,22 @@ class LinearRanker(Guaranteed, Estimator):
         return scores
 
     def scores(self, stream: QueryStream) -> Floats:
-        """Return the scores of all documents of a stream, features transformed query by query."""
+        """Return the scores of all documents of a stream, features transformed query by query.
+
+        Parameters
+        ----------
+        stream : QueryStream
+            Its grades are not looked at.
+
+        Returns
+        -------
+        array of float of shape (documents,)
+
+        Raises
+        ------
+        ValueError
+            If a feature is invalid, the features are not those that were learned, or scores overflow.
+        """
         return self._scores_of(self._state, stream)
 
     def _scores_of(self, state: State, stream: QueryStream) -> Floats:
@@ -168,7 +195,23 @@ class LinearRanker(Guaranteed, Estimator):
         return bool(self._transforms(state))
 
     def rank(self, X: npt.ArrayLike) -> Ints:
-        """Return the row numbers of one query's documents, best first; equal scores keep the input order."""
+        """Rank the documents of one query.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features), sparse matrix or data frame
+            The documents.
+
+        Returns
+        -------
+        array of int of shape (documents,)
+            Row numbers, best first; documents of equal scores keep the input order.
+
+        Raises
+        ------
+        ValueError
+            If a feature is invalid, or the features are not those that were learned.
+        """
         return np.argsort(-self.predict(X), kind="stable")
 
     # The learned state
@@ -185,7 +228,13 @@ class LinearRanker(Guaranteed, Estimator):
 
     @property
     def weights(self) -> Floats:
-        """The current iterate, weights of the features after `transforms_`; read-only."""
+        """The current iterate, weights of the features after `transforms_`; read-only.
+
+        Raises
+        ------
+        AttributeError
+            If nothing was learned.
+        """
         return fixed_copy(self._learned().weights)
 
     @property
@@ -196,6 +245,11 @@ class LinearRanker(Guaranteed, Estimator):
         the features after `transforms_`: of z-scores and normal scores with "auto", of standardised features with
         "running". `perceptrank.deploy.explain` says what they mean, and `perceptrank.deploy.fold` makes weights of raw
         features of them where that is possible.
+
+        Raises
+        ------
+        AttributeError
+            If nothing was learned.
         """
         return fixed_copy(self._coefficients(self._learned()))
 
@@ -204,13 +258,25 @@ class LinearRanker(Guaranteed, Estimator):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features, before the transforms."""
+        """Number of features, before the transforms.
+
+        Raises
+        ------
+        AttributeError
+            If nothing was learned.
+        """
         self._learned()
         return self._state.n_inputs
 
     @property
     def feature_names_in_(self) -> npt.NDArray[np.object_]:
-        """Names of the features, if the data had them."""
+        """Names of the features, if the data had them.
+
+        Raises
+        ------
+        AttributeError
+            If they have no names.
+        """
         names = self._state.feature_names
         if names is None:
             raise AttributeError("the features have no names")
@@ -290,6 +356,17 @@ class LinearRanker(Guaranteed, Estimator):
         longest : int
             Largest number of documents of a query.
 
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If an argument is not a positive whole number.
+
+        Examples
+        --------
         >>> import perceptrank as pr
         >>> round(pr.ListwisePerceptron(transforms="auto").largest_norm(136, longest=120), 1)
         130.9

@@ -1,5 +1,7 @@
 """Online ListNet, the paper's baseline."""
 
+from __future__ import annotations
+
 import math
 
 from perceptrank.kernels.arrays import Floats
@@ -8,7 +10,7 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures.gains import EXP2, gain_of
 from perceptrank.stream.validation import check_choice, check_positive
@@ -67,12 +69,12 @@ def descend_cross_entropy(
 class OnlineListNet(CompiledLearner):
     """Online gradient descent on the cross entropy between softmax(grades) and softmax(scores).
 
-    For every query whose grades differ, w -= learning_rate * X^T (softmax(X w) - softmax(R)). It has the regret bound
+    For every query whose grades differ, w -= learning_rate * Xᵀ (softmax(X w) - softmax(R)). It has the regret bound
     of gradient descent and none on the measure itself.
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
     target : "grades" or "gains"
         Argument of the target's softmax: grades R, or gains 2^R - 1.
@@ -84,12 +86,15 @@ class OnlineListNet(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
-    Reference: Z. Cao, T. Qin, T.-Y. Liu, M.-F. Tsai, H. Li, "Learning to Rank: From Pairwise Approach to Listwise
-    Approach".
+    References
+    ----------
+    Z. Cao, T. Qin, T.-Y. Liu, M.-F. Tsai, H. Li, "Learning to Rank: From Pairwise Approach to Listwise Approach".
 
+    Examples
+    --------
     >>> ranker = OnlineListNet(learning_rate=1.0)
     >>> ranker.learn_one([[1.0], [0.0]], [1, 0])
     True
@@ -114,9 +119,9 @@ class OnlineListNet(CompiledLearner):
         average: bool = False,
         transforms: TransformLike = None,
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.target = target

@@ -1,5 +1,7 @@
 """PRank with a margin on its thresholds."""
 
+from __future__ import annotations
+
 from perceptrank.learners.prank import PRank, PRankRule
 from perceptrank.stream.validation import check_not_negative
 from perceptrank.theory import theorems
@@ -9,20 +11,20 @@ from perceptrank.transforms.transform import TransformLike
 class MarginPRank(PRank):
     """PRank that wants scores to be on the right sides of thresholds by a margin.
 
-    For a document of grade y and every threshold r, the score should be more than `margin` above b_r if y >= r, and
+    For a document of grade y and every threshold r, the score should be more than `margin` above b_r if y ≥ r, and
     more than `margin` below it if not. With s_r = 1 or -1 for thresholds that violate this and 0 for others,
     w += (the sum of s_r) x and b_r -= s_r. With a margin of 0 it is `PRank`. Thresholds stay in order. Learns from
     documents one by one.
 
-    With n thresholds, on documents of norm at most R that a unit vector (w*, b*) puts on the right sides of all
-    thresholds with margin gamma: with K = n R^2 + 1, the scores are on the wrong sides of at most K / gamma^2
-    thresholds in sum over documents, as long as margin <= K / 2 (`perceptrank.theory.bounds.prank` has the general
+    With n thresholds, on documents of norm at most R that a unit vector (u, c) puts on the right sides of all
+    thresholds with margin γ: with K = n R² + 1, the scores are on the wrong sides of at most K / γ²
+    thresholds in sum over documents, as long as margin ≤ K / 2 (`perceptrank.theory.bounds.prank` has the general
     bound). Once nothing is violated any more, (w, b) divided by its norm has a margin of at least
-    gamma margin / (K + 2 margin).
+    γ margin / (K + 2 margin).
 
     Parameters
     ----------
-    margin : float, not negative
+    margin : float ≥ 0
         Distance that scores should keep from thresholds, which move in steps of 1.
     n_grades : int
         Grades are 0 to n_grades - 1; larger ones count as the largest.
@@ -31,10 +33,13 @@ class MarginPRank(PRank):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: margins in the ordinal setting are those of Ni et al. (2008), whom the paper of Chaudhuri and Tewari
-    cites as ni2008; a margin in a perceptron is Krauth and Mezard's. Rule and bound as stated here are proved in
-    docs/theory.md.
+    References
+    ----------
+    Margins in the ordinal setting are those of Ni et al. (2008), whom the paper of Chaudhuri and Tewari cites as
+    ni2008; a margin in a perceptron is Krauth and Mezard's. Rule and bound as stated here are proved in docs/theory.md.
 
+    Examples
+    --------
     >>> ranker = MarginPRank(1.0, n_grades=3)
     >>> ranker.learn_one([[1.0]], [2]), ranker.learn_one([[1.0]], [2])  # the score 2 is 3 above both, at -1
     (True, False)

@@ -1,11 +1,13 @@
 """Algorithm 3: the minimax perceptron."""
 
+from __future__ import annotations
+
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
@@ -54,15 +56,15 @@ class MinimaxPerceptron(CompiledLearner):
     """Move along the most violated pair of every query that was not ranked perfectly (Algorithm 3).
 
     With i, j the pair of grades R_i > R_j whose scores disagree most, w += learning_rate * (x_i - x_j). Rankings do not
-    depend on the learning rate. Number of mistakes on a stream that a unit vector ranks with margin gamma: at most
-    D^2 / gamma^2, D the largest distance between two differently graded documents of a query, hence at most
-    4 R^2 / gamma^2 for documents of norm at most R.
+    depend on the learning rate. Number of mistakes on a stream that a unit vector ranks with margin γ: at most
+    D² / γ², D the largest distance between two differently graded documents of a query, hence at most
+    4 R² / γ² for documents of norm at most R.
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that decides whether a ranking was perfect.
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step; rankings do not depend on it.
     average : bool
         Rank with the mean of all iterates instead of the last one.
@@ -72,11 +74,15 @@ class MinimaxPerceptron(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms. Rankings then depend on the learning rate.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
-    Reference: S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank".
+    References
+    ----------
+    S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank".
 
+    Examples
+    --------
     >>> ranker = MinimaxPerceptron()
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]], [0, 2, 1])
     True
@@ -101,9 +107,9 @@ class MinimaxPerceptron(CompiledLearner):
         average: bool = False,
         transforms: TransformLike = None,
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate

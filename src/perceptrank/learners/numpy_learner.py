@@ -1,5 +1,7 @@
 """The base of learners whose rule is written in plain NumPy."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -37,13 +39,15 @@ class NumpyLearner(Learner):
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
+    Examples
+    --------
     >>> class PassiveAggressive(NumpyLearner):
     ...     algorithm = "listwise-pa"
     ...     returns = "step"

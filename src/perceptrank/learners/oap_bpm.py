@@ -1,5 +1,7 @@
 """OAP-BPM: a committee of PRanks."""
 
+from __future__ import annotations
+
 from perceptrank.learners.prank import PRank, PRankRule
 from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole, check_seed
 from perceptrank.theory.theorem import NO_THEOREM
@@ -26,8 +28,12 @@ class OapBpm(PRank):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: E. F. Harrington, "Online Ranking/Collaborative Filtering Using the Perceptron Algorithm".
+    References
+    ----------
+    E. F. Harrington, "Online Ranking/Collaborative Filtering Using the Perceptron Algorithm".
 
+    Examples
+    --------
     >>> ranker = OapBpm(n_members=2, share=1.0, n_grades=2)
     >>> ranker.learn_one([[1.0, 2.0]], [1])
     True

@@ -1,5 +1,7 @@
 """OPAUC: one-pass optimisation of the area under the ROC curve."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats
@@ -82,24 +84,28 @@ class Opauc(CompiledLearner):
     """Gradient descent on the squared loss of all pairs of relevant and irrelevant documents so far, in one pass.
 
     The pairs of a document x with all of the other class enter through that class's mean c and covariance S: for a
-    relevant x, w -= learning_rate (decay w - (x - c) + (x - c)(x - c)^T w + S w); for an irrelevant one, the
+    relevant x, w -= learning_rate (decay w - (x - c) + (x - c)(x - c)ᵀ w + S w); for an irrelevant one, the
     second term has the opposite sign. Learns from documents one by one, across queries; a document is relevant if its
     grade is positive. Weights of queries are those of their documents in means, covariances and steps. Time and memory
     are quadratic in the number of features.
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
-    decay : float, positive or 0
+    decay : float ≥ 0
         Weight decay: the factor of w in the step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: W. Gao, R. Jin, S. Zhu and Z.-H. Zhou, "One-Pass AUC Optimization".
+    References
+    ----------
+    W. Gao, R. Jin, S. Zhu and Z.-H. Zhou, "One-Pass AUC Optimization".
 
+    Examples
+    --------
     >>> ranker = Opauc(learning_rate=0.5)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [1, 0])  # the second meets the mean of the first: +(x - c)
     True

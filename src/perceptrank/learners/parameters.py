@@ -1,5 +1,7 @@
 """Constructor arguments as parameters that can be read, set and checked."""
 
+from __future__ import annotations
+
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -23,7 +25,7 @@ def differ(one: Any, other: Any) -> bool:
 
 def _taking_other_names(construct: Callable[..., None]) -> Callable[..., None]:
     @wraps(construct)
-    def constructed(self: "Parameterized", *given: Any, **parameters: Any) -> None:
+    def constructed(self: Parameterized, *given: Any, **parameters: Any) -> None:
         construct(self, *given, **self._renamed(parameters))
 
     return constructed
@@ -35,7 +37,7 @@ class Parameter:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __set__(self, owner: "Parameterized", value: Any) -> None:
+    def __set__(self, owner: Parameterized, value: Any) -> None:
         if owner._is_finished():
             owner.set_params(**{self.name: value})
         else:
@@ -63,7 +65,17 @@ class Parameterized(ABC):
         """Tell whether the constructor has run to its end."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's arguments and their values; if `deep`, also those of a nested learner, as a__b."""
+        """Return the constructor's arguments and their values.
+
+        Parameters
+        ----------
+        deep : bool
+            Return those of a nested learner as well; a parameter b of a nested learner a is named ``a__b``.
+
+        Returns
+        -------
+        dict of str to value
+        """
         parameters = {name: getattr(self, name) for name in self.parameter_names}
         nested = {name: value for name, value in parameters.items() if deep and isinstance(value, Parameterized)}
         for outer, value in nested.items():
@@ -71,7 +83,23 @@ class Parameterized(ABC):
         return parameters
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set constructor arguments; if one is invalid, none is changed."""
+        """Set constructor arguments; if one is invalid, none is changed.
+
+        Parameters
+        ----------
+        **parameters : any
+            Arguments by name; ``a__b`` is the parameter b of a nested learner a.
+
+        Returns
+        -------
+        Learner
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter, its value is invalid, or it cannot change once something was learned.
+        """
         parameters = self._with_nested(self._renamed(parameters))
         unknown = [name for name in parameters if name not in self.parameter_names]
         if unknown:

@@ -1,5 +1,7 @@
 """Algorithm 1: the classification perceptron."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -94,24 +96,27 @@ class Perceptron(CompiledLearner):
     """The perceptron for classification (Algorithm 1): a round is a document, positive if its label is above 0.
 
     On a mistake, w += learning_rate * y * x, y = 1 or -1; a score of 0 is a mistake. Predictions do not depend on the
-    learning rate. Number of mistakes, `n_updates`, on examples that a unit vector classifies with margin gamma: at most
-    R^2 / gamma^2, R the largest norm of an example.
+    learning rate. Number of mistakes, `n_updates`, on examples that a unit vector classifies with margin γ: at most
+    R² / γ², R the largest norm of an example.
 
     On judged queries it learns relevant against irrelevant documents and ranks by score. As a plain classifier, it
     takes labels -1 and 1 (or 0 and 1), and `classify` returns labels; every example is then a query of its own.
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step; predictions do not depend on it.
     average : bool
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: F. Rosenblatt, "The Perceptron: A Probabilistic Model for Information Storage and Organization in the
-    Brain".
+    References
+    ----------
+    F. Rosenblatt, "The Perceptron: A Probabilistic Model for Information Storage and Organization in the Brain".
 
+    Examples
+    --------
     >>> classifier = Perceptron()
     >>> classifier.learn_one([1.0, 2.0], -1), classifier.learn_one([1.0, -2.0], 1)
     (True, False)
@@ -157,7 +162,16 @@ class Perceptron(CompiledLearner):
         return super()._as_stream(X, y, qid, group, sample_weight)
 
     def classify(self, X: npt.ArrayLike) -> Ints:
-        """Return labels -1 and 1, one per row."""
+        """Return labels -1 and 1, one per row.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+
+        Returns
+        -------
+        array of int of shape (documents,)
+        """
         return np.where(self.predict(X) > 0, 1, -1)
 
 

@@ -1,5 +1,7 @@
 """PRank."""
 
+from __future__ import annotations
+
 import math
 from typing import ClassVar
 
@@ -73,15 +75,15 @@ def prank_pass(
 
 
 class PRank(CompiledLearner):
-    """Learn grades, document by document: a score and thresholds b_1 <= ... <= b_n between neighbouring grades.
+    """Learn grades, document by document: a score and thresholds b_1 ≤ ... ≤ b_n between neighbouring grades.
 
-    For a document of grade y and every threshold r, the score should be above b_r if y >= r, and below it if not. With
+    For a document of grade y and every threshold r, the score should be above b_r if y ≥ r, and below it if not. With
     s_r = 1 or -1 for thresholds that violate this and 0 for others, w += (the sum of s_r) x and b_r -= s_r. A list is
     ranked by score.
 
-    With n thresholds, on documents that a unit vector (w*, b*) puts on the right sides of all thresholds with margin
-    gamma, the sum over documents of the number of violated thresholds is at most (n R^2 + 1) / gamma^2, R the largest
-    norm of a document (the authors have n (R^2 + 1); see docs/theory.md).
+    With n thresholds, on documents that a unit vector (u, c) puts on the right sides of all thresholds with margin
+    γ, the sum over documents of the number of violated thresholds is at most (n R² + 1) / γ², R the largest
+    norm of a document (the authors have n (R² + 1); see docs/theory.md).
 
     Parameters
     ----------
@@ -92,8 +94,12 @@ class PRank(CompiledLearner):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: K. Crammer and Y. Singer, "Pranking with Ranking".
+    References
+    ----------
+    K. Crammer and Y. Singer, "Pranking with Ranking".
 
+    Examples
+    --------
     >>> ranker = PRank(n_grades=3)
     >>> ranker.learn_one([[1.0, 2.0]], [2])  # the score 0 is not above either threshold: both move, twice x
     True

@@ -1,5 +1,7 @@
 """Predtron, for rankings."""
 
+from __future__ import annotations
+
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
@@ -7,7 +9,7 @@ from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
@@ -77,15 +79,15 @@ def move_to_ideal_places(
 class Predtron(CompiledLearner):
     """A perceptron on representations of predictions: a ranking is represented by minus the place of each document.
 
-    If the ranking was not perfect, w += learning_rate * X^T (p - p*), p the places of the documents in the ranking and
-    p* those in the ideal one, in which documents of one grade are ordered by score. That is the sum of x_i - x_j over
+    If the ranking was not perfect, w += learning_rate * Xᵀ (p - q), p the places of the documents in the ranking and
+    q those in the ideal one, in which documents of one grade are ordered by score. That is the sum of x_i - x_j over
     all misordered pairs. Learns from lists; rankings do not depend on the learning rate.
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that decides whether a ranking was perfect.
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step; rankings do not depend on it.
     average : bool
         Rank with the mean of all iterates instead of the last one.
@@ -95,12 +97,16 @@ class Predtron(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
-    Reference: P. Jain, N. Natarajan and A. Tewari, "Predtron: A Family of Online Algorithms for General Prediction
-    Problems"; the representation is ours.
+    References
+    ----------
+    P. Jain, N. Natarajan and A. Tewari, "Predtron: A Family of Online Algorithms for General Prediction Problems"; the
+    representation is ours.
 
+    Examples
+    --------
     >>> ranker = Predtron()
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [0, 2, 1])  # worst order: 0, 2, 1; ideal: 1, 2, 0
     True
@@ -125,9 +131,9 @@ class Predtron(CompiledLearner):
         average: bool = False,
         transforms: TransformLike = None,
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate

@@ -1,5 +1,7 @@
 """Pairwise logistic regression, which is RankNet with a linear scorer."""
 
+from __future__ import annotations
+
 import math
 
 from perceptrank.kernels.arrays import Floats
@@ -8,7 +10,7 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
@@ -67,7 +69,7 @@ class RankNet(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
@@ -77,12 +79,16 @@ class RankNet(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
-    Reference: C. Burges, T. Shaked, E. Renshaw, A. Lazier, M. Deeds, N. Hamilton and G. Hullender, "Learning to Rank
-    using Gradient Descent".
+    References
+    ----------
+    C. Burges, T. Shaked, E. Renshaw, A. Lazier, M. Deeds, N. Hamilton and G. Hullender, "Learning to Rank using
+    Gradient Descent".
 
+    Examples
+    --------
     >>> ranker = RankNet(learning_rate=1.0)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [1, 0])
     True
@@ -106,9 +112,9 @@ class RankNet(CompiledLearner):
         average: bool = False,
         transforms: TransformLike = None,
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.average = average

@@ -4,6 +4,8 @@ A learner of this package is found by standing in this folder. Other packages na
 ``perceptrank.learners``, under the name of the algorithm; a class from anywhere can be registered with `register`.
 """
 
+from __future__ import annotations
+
 import hashlib
 import importlib
 import importlib.metadata
@@ -66,6 +68,20 @@ def register(kind: Kind) -> Kind:
         It has an `algorithm` that no other learner has, in lower-case letters, digits and hyphens, and can be
         constructed without arguments (with nothing but a learner, if it wraps one).
 
+    Returns
+    -------
+    subclass of Learner
+        `kind`.
+
+    Raises
+    ------
+    TypeError
+        If `kind` is no learner, or cannot be constructed.
+    ValueError
+        If its `algorithm` is no such name, or is taken.
+
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> @register
     ... class Centroid(pr.NumpyLearner):
@@ -116,6 +132,18 @@ def unregister(name: str) -> None:
     ----------
     name : str
         Its `algorithm`.
+
+    Raises
+    ------
+    ValueError
+        If no learner of that name was registered.
+
+    Examples
+    --------
+    >>> unregister("nothing")
+    Traceback (most recent call last):
+        ...
+    ValueError: no learner of the name 'nothing' was registered
     """
     if name not in _registered:
         raise ValueError(f"no learner of the name {name!r} was registered")
@@ -235,6 +263,12 @@ def _all_kinds() -> dict[str, type[Learner]]:
 def algorithms() -> dict[str, type[Learner]]:
     """Return name and class of every learner that learns; each can be constructed without arguments.
 
+    Returns
+    -------
+    dict of str to type
+
+    Examples
+    --------
     >>> list(algorithms())  # doctest: +NORMALIZE_WHITESPACE
     ['buffered-pairwise', 'category-ranking', 'committee', 'kernel', 'listnet', 'listwise', 'margin-prank', 'minimax',
      'oap-bpm', 'opauc', 'perceptron', 'prank', 'predtron', 'ranknet', 'ridge', 'slam', 'solar-1', 'solar-2',
@@ -246,6 +280,12 @@ def algorithms() -> dict[str, type[Learner]]:
 def wrappers() -> dict[str, type[Learner]]:
     """Return name and class of everything that is put around one learner.
 
+    Returns
+    -------
+    dict of str to type
+
+    Examples
+    --------
     >>> list(wrappers())
     ['adagrad', 'bagging', 'fading', 'forgetting']
     """
@@ -282,12 +322,27 @@ def load(path: str | Path) -> Learner:
     path : str or Path
         The model file.
 
+    Returns
+    -------
+    Learner
+
     Raises
     ------
     FormatError
         If it is not a model, or is damaged, or its learner is unknown.
     OSError
         If it cannot be read.
+
+    Examples
+    --------
+    >>> import perceptrank as pr, tempfile
+    >>> ranker = pr.ListwisePerceptron()
+    >>> trace = ranker.learn(pr.mslr_shaped(20, n_documents=5, n_features=4))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ranker.save(f"{folder}/model.json")
+    ...     restored = load(f"{folder}/model.json")
+    >>> restored, restored.n_queries
+    (ListwisePerceptron(), 20)
     """
     return restore(path, model_file.read_model(path))
 
@@ -302,4 +357,4 @@ def restore(path: str | Path, document: dict[str, Any]) -> Learner:
         problem = " is damaged: " + (f"{error} is missing" if isinstance(error, KeyError) else str(error))
     # Not in the handlers: who sends errors between processes (Dask does) sends what they came from as well, and the
     # frames of too deep a recursion cannot be sent.
-    raise FileFormatError(path, problem)
+    raise FileFormatError(path, problem + model_file.newer_writer(document))

@@ -1,5 +1,7 @@
 """Online ridge regression of grades, within queries."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 
@@ -119,7 +121,7 @@ def add_squares(
 def update_unit(
     penalty: float, k: int, variance: float, units: Floats, products: Floats, inverse: Floats, column: Floats
 ) -> None:
-    """Make the unit of feature k its deviation at first, then double it while the variance is above 2 unit^2."""
+    """Make the unit of feature k its deviation at first, then double it while the variance is above 2 unit²."""
     if units[k] == 0.0:
         units[k] = math.sqrt(variance)
         return
@@ -146,30 +148,35 @@ def read_rows(
 class OnlineRidge(CompiledLearner):
     """Ridge regression of grades on features, both centred within their query; the exact solution after every query.
 
-    Minimises the sum of (y_i - w . z_i)^2 over all documents of all queries so far whose grades differ, plus penalty
-    times the sum of (u_k w_k)^2, z and y being the deviations of features and targets from their means in the query.
-    For a query of m documents that is the sum of ((y_i - y_j) - w . (x_i - x_j))^2 over its pairs, each with the weight
+    Minimises the sum of (y_i - w . z_i)² over all documents of all queries so far whose grades differ, plus penalty
+    times the sum of (u_k w_k)², z and y being the deviations of features and targets from their means in the query.
+    For a query of m documents that is the sum of ((y_i - y_j) - w . (x_i - x_j))² over its pairs, each with the weight
     1 / m: least squares over all pairs, in which a query counts as much as it has documents. With weights of queries,
     the squares are weighted, and a document counts as many as its query's weight.
 
     The penalty is a number of documents: u_k is the unit of feature k, its deviation within the first query in which
-    it varies, doubled whenever its mean variance over all queries in which it varies has come to be above 2 u_k^2. So
+    it varies, doubled whenever its mean variance over all queries in which it varies has come to be above 2 u_k². So
     rankings do not depend on the scale of any feature, and units only grow, as the theorem needs.
 
-    Takes time m d^2 for a query, and memory d^2 / 2: the inverse matrix is kept, and updated by 16 documents at a time.
+    Takes time m d² for a query, and memory d² / 2: the inverse matrix is kept, and updated by 16 documents at a time.
 
     Parameters
     ----------
-    penalty : float, positive
+    penalty : float > 0
         Weight of the penalty, in documents whose features all deviate by one unit.
     target : "grades" or "gains"
         What is regressed: grades R, or gains 2^R - 1.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    References: V. Vovk, "Competitive On-line Statistics"; K. S. Azoury and M. K. Warmuth, "Relative Loss Bounds for
-    On-Line Density Estimation with the Exponential Family of Distributions".
+    References
+    ----------
+    - V. Vovk, "Competitive On-line Statistics".
+    - K. S. Azoury and M. K. Warmuth, "Relative Loss Bounds for On-Line Density Estimation with the Exponential Family
+      of Distributions".
 
+    Examples
+    --------
     >>> ranker = OnlineRidge(penalty=2.0)
     >>> ranker.learn_one([[3.0, 7.0], [1.0, 7.0]], [1, 0])  # z = +-1, y = +-1/2, the unit is 1: w = 1 / (2 + 2)
     True

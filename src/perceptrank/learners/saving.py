@@ -1,5 +1,7 @@
 """Models as documents: plain values that model files hold."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -28,7 +30,18 @@ class SavedRanker(LinearRanker):
         """Return the signs that weights of transformed features keep, empty if none is constrained."""
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
-        """Return the initial values of the arrays that a learner has beside weights and counts, by name."""
+        """Return the arrays that a learner has beside weights and counts, before anything was learned.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, after the transforms.
+
+        Returns
+        -------
+        dict of str to array
+            Initial values by name; empty for most learners.
+        """
         return {}
 
     def _check_restored(self, state: State) -> None:
@@ -38,11 +51,28 @@ class SavedRanker(LinearRanker):
                 raise ValueError(f"{name} must not be negative")
 
     def save(self, path: str | Path) -> None:
-        """Write the model to a JSON file, atomically. `perceptrank.load` reads it."""
+        """Write the model to a JSON file, atomically. `perceptrank.load` reads it.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; one of that name is replaced.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; a file that was there is left as it was.
+        """
         model_file.write_model(path, self.as_document())
 
     def as_document(self) -> dict[str, Any]:
-        """Return the model as a dictionary of plain values, as `save` writes it."""
+        """Return the model as a dictionary of plain values, as `save` writes it.
+
+        Returns
+        -------
+        dict
+            Settings, transforms and everything that was learned.
+        """
         return self._document_of(self._state)
 
     def _document_of(self, state: State) -> dict[str, Any]:
@@ -73,7 +103,23 @@ class SavedRanker(LinearRanker):
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
-        """Restore the model that `as_document` converted; raise if the document is inconsistent."""
+        """Restore the model that `as_document` converted.
+
+        Parameters
+        ----------
+        document : dict
+            As `as_document` returns it.
+
+        Returns
+        -------
+        Learner
+            Of this class; it goes on learning as if it had never stopped.
+
+        Raises
+        ------
+        ValueError, KeyError or TypeError
+            If the document is inconsistent or incomplete.
+        """
         parameters = {**document["parameters"]}  # raises for anything but a mapping
         if "scaling" in parameters and "transforms" in cls.parameter_names:  # of version 1
             parameters["transforms"] = parameters.pop("scaling")

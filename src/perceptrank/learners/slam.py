@@ -1,11 +1,13 @@
 """Algorithm 2: the SLAM perceptron."""
 
+from __future__ import annotations
+
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, margin_now, open_query
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
@@ -65,24 +67,24 @@ def slam_pass(rule: SlamRule, block: Block, state: Iterates, record: Record, scr
 class SlamPerceptron(CompiledLearner):
     """Descend the SLAM surrogate of a measure on every query that was not ranked perfectly (Algorithm 2).
 
-    On a mistake, w -= learning_rate * X^T g, with g the subgradient of `perceptrank.Slam`: each relevant document that
+    On a mistake, w -= learning_rate * Xᵀ g, with g the subgradient of `perceptrank.Slam`: each relevant document that
     is not the margin ahead of all lower grades moves against the best-scored of these, by its weight in the measure.
     Rankings depend on margin / learning_rate alone: scaling both scales w.
 
-    Cumulative loss on a stream that a unit vector ranks with margin gamma, with D the largest distance between two
-    differently graded documents of a query and a = 2 margin / learning_rate: at most D^2 / gamma^2 if a <= D^2, else
-    (D^2 + a)^2 / (4 a gamma^2).
+    Cumulative loss on a stream that a unit vector ranks with margin γ, with D the largest distance between two
+    differently graded documents of a query and a = 2 margin / learning_rate: at most D² / γ² if a ≤ D², else
+    (D² + a)² / (4 a γ²).
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that is learned. While learning, tied documents always count as ranked in the worst order; a
         measure's own policies are for recording.
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
-    margin : float, positive
+    margin : float > 0
         Required lead in score over all lower grades.
-    class_order : "score", "mean" or "index"
+    class_order : "score", "mean", or "index"
         Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
     average : bool
         Rank with the mean of all iterates instead of the last one.
@@ -92,11 +94,15 @@ class SlamPerceptron(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms. Rankings then depend on the learning rate.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
-    Reference: S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank".
+    References
+    ----------
+    S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank".
 
+    Examples
+    --------
     >>> ranker = SlamPerceptron(measure="ap", learning_rate=1.0)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [0, 1])
     True
@@ -122,9 +128,9 @@ class SlamPerceptron(CompiledLearner):
         average: bool = False,
         transforms: TransformLike = None,
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate

@@ -1,5 +1,7 @@
 """SOLAR-I: passive-aggressive steps on pairs."""
 
+from __future__ import annotations
+
 import math
 
 from perceptrank.kernels.compiled import compiled
@@ -52,20 +54,24 @@ def solar_one_pass(rule: SolarOneRule, block: Block, state: Iterates, record: Re
 class SolarI(CompiledLearner):
     """Passive-aggressive updates, pair by pair: the smallest step to a margin of 1, up to a limit.
 
-    With x = x_i - x_j for grades R_i > R_j and loss = max(0, 1 - w . x), w += min(limit, loss / |x|^2) x. Learns from
+    With x = x_i - x_j for grades R_i > R_j and loss = max(0, 1 - w . x), w += min(limit, loss / |x|²) x. Learns from
     all pairs of a list, in the order of its documents. The weight of a query multiplies its limit.
 
     Parameters
     ----------
-    limit : float, positive
+    limit : float > 0
         The aggressiveness parameter C, the largest multiple of x in a step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
+    References
+    ----------
+    J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
 
+    Examples
+    --------
     >>> ranker = SolarI(limit=1.0)
     >>> ranker.learn_one([[2.0, 0.0], [0.0, 0.0]], [1, 0])  # loss 1, squared length 4
     True

@@ -1,5 +1,7 @@
 """SOLAR-II: second-order steps on pairs."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -83,14 +85,14 @@ def learn_pair(
 class SolarII(CompiledLearner):
     """Second-order updates, pair by pair: longer steps along directions of large remaining variance.
 
-    With x = x_i - x_j for grades R_i > R_j, loss = max(0, 1 - w . x) > 0 and b = 1 / (x^T S x + regularization):
-    w += loss b S x and S -= b S x x^T S, S being the identity initially. Learns from all pairs of a list, in the
+    With x = x_i - x_j for grades R_i > R_j, loss = max(0, 1 - w . x) > 0 and b = 1 / (xᵀ S x + regularization):
+    w += loss b S x and S -= b S x xᵀ S, S being the identity initially. Learns from all pairs of a list, in the
     order of its documents. The weight of a query divides its regularization.
 
     Parameters
     ----------
-    regularization : float, positive
-        The parameter gamma; larger values make steps smaller.
+    regularization : float > 0
+        The parameter γ; larger values make steps smaller.
     covariance : "diagonal" or "full"
         "full" takes time for every pair, and memory, quadratic in the number of features.
     average : bool
@@ -98,8 +100,12 @@ class SolarII(CompiledLearner):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
 
-    Reference: J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
+    References
+    ----------
+    J. Wang, J. Wan, Y. Zhang and S. C. H. Hoi, "SOLAR: Scalable Online Learning Algorithms for Ranking".
 
+    Examples
+    --------
     >>> ranker = SolarII(regularization=1.0)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 0.0]], [1, 0])  # loss 1, b = 1/2
     True

@@ -17,7 +17,7 @@ from perceptrank.transforms.transform import Transform
 
 Feature: TypeAlias = str | int
 InitialWeights: TypeAlias = Mapping[Feature, float] | npt.ArrayLike | None
-Features: TypeAlias = Sequence[Feature] | Feature | None
+FeatureNames: TypeAlias = Sequence[Feature] | Feature | None
 Origin: TypeAlias = dict[Feature, float] | tuple[float, ...] | None  # a copy of what was given, validated
 
 SIGNS = {"positive": POSITIVE, "negative": NEGATIVE, "zero": ZERO}
@@ -65,7 +65,7 @@ def initial_from_plain(plain: Any) -> Any:
     return dict(plain) if is_pairs else plain
 
 
-def as_signs(**given: Features) -> dict[Feature, float]:
+def as_signs(**given: FeatureNames) -> dict[Feature, float]:
     """Return the sign of each constrained feature; raise if one is constrained twice, or is neither name nor number."""
     signs: dict[Feature, float] = {}
     for name, features in given.items():

@@ -1,5 +1,7 @@
 """Structured large-margin steps for NDCG."""
 
+from __future__ import annotations
+
 import math
 
 from perceptrank.kernels.arrays import Floats, Ints
@@ -9,7 +11,7 @@ from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import NDCG, MeasureLike, parse
 from perceptrank.measures.gains import EXP2, gain_of, gain_shift
@@ -163,7 +165,7 @@ class StructuredNdcg(CompiledLearner):
     ----------
     measure : "ndcg" or "ndcg@k"
         The measure that is learned.
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
@@ -173,12 +175,16 @@ class StructuredNdcg(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
-    References: O. Chapelle, Q. Le and A. Smola, "Large Margin Optimization of Ranking Measures"; S. Chakrabarti,
-    R. Khanna, U. Sawant and C. Bhattacharyya, "Structured Learning for Non-Smooth Ranking Losses".
+    References
+    ----------
+    - O. Chapelle, Q. Le and A. Smola, "Large Margin Optimization of Ranking Measures".
+    - S. Chakrabarti, R. Khanna, U. Sawant and C. Bhattacharyya, "Structured Learning for Non-Smooth Ranking Losses".
 
+    Examples
+    --------
     >>> ranker = StructuredNdcg(learning_rate=1.0)
     >>> ranker.learn_one([[1.0], [0.0]], [1, 0])  # the wrong order loses 1 - 1 / log2(3) for a lead of 0
     True
@@ -202,9 +208,9 @@ class StructuredNdcg(CompiledLearner):
         average: bool = False,
         transforms: TransformLike = None,
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate

@@ -1,5 +1,7 @@
 """Structured SVM for mean average precision, one step per query."""
 
+from __future__ import annotations
+
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
@@ -7,7 +9,7 @@ from perceptrank.kernels.ordering import sort_descending
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
@@ -101,7 +103,7 @@ class SvmMap(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
     average : bool
         Rank with the mean of all iterates instead of the last one.
@@ -111,12 +113,15 @@ class SvmMap(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
-    Reference: Y. Yue, T. Finley, F. Radlinski and T. Joachims, "A Support Vector Method for Optimizing Average
-    Precision".
+    References
+    ----------
+    Y. Yue, T. Finley, F. Radlinski and T. Joachims, "A Support Vector Method for Optimizing Average Precision".
 
+    Examples
+    --------
     >>> ranker = SvmMap(learning_rate=1.0)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [0, 1])  # the wrong order costs 1/2; psi changes its sign
     True
@@ -139,9 +144,9 @@ class SvmMap(CompiledLearner):
         average: bool = False,
         transforms: TransformLike = None,
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.average = average

@@ -1,5 +1,7 @@
 """Online TopPush."""
 
+from __future__ import annotations
+
 import math
 
 from perceptrank.kernels.arrays import Floats
@@ -8,7 +10,7 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.transforms.transform import TransformLike
@@ -71,7 +73,7 @@ class TopPush(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
     loss : "squared" or "hinge"
         Half the square of each hinge, or the hinge itself.
@@ -83,11 +85,15 @@ class TopPush(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
-    Reference: N. Li, R. Jin and Z.-H. Zhou, "Top Rank Optimization in Linear Time".
+    References
+    ----------
+    N. Li, R. Jin and Z.-H. Zhou, "Top Rank Optimization in Linear Time".
 
+    Examples
+    --------
     >>> ranker = TopPush(learning_rate=1.0)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]], [0, 1, 1])  # both hinges are 1, the rival is the first
     True
@@ -111,9 +117,9 @@ class TopPush(CompiledLearner):
         average: bool = False,
         transforms: TransformLike = None,
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.loss = loss

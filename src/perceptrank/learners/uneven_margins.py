@@ -1,12 +1,14 @@
 """Shen and Joshi's perceptron with uneven margins."""
 
+from __future__ import annotations
+
 from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
@@ -71,9 +73,9 @@ class UnevenMargins(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
-    margin : float, positive
+    margin : float > 0
         Unit of the required differences in score.
     average : bool
         Rank with the mean of all iterates instead of the last one.
@@ -83,11 +85,15 @@ class UnevenMargins(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
-    Reference: L. Shen and A. K. Joshi, "Ranking and Reranking with Perceptron".
+    References
+    ----------
+    L. Shen and A. K. Joshi, "Ranking and Reranking with Perceptron".
 
+    Examples
+    --------
     >>> ranker = UnevenMargins(learning_rate=1.0)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [2, 1])  # ranks 1 and 2, so g = 1/2
     True
@@ -111,9 +117,9 @@ class UnevenMargins(CompiledLearner):
         average: bool = False,
         transforms: TransformLike = None,
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.margin = margin

@@ -1,5 +1,7 @@
 """Average precision."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -42,13 +44,20 @@ class AP(Measure):
 
     Parameters
     ----------
-    ties : {"worst", "stable", "reverse", "random", "expected"}
+    ties : "worst", "stable", "reverse", "random", or "expected"
         Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
         the mean over all orders.
-    empty : {"skip", "one", "zero"}
+    empty : "skip", "one", or "zero"
         Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
     seed : int
         Seed of random ties.
+
+    Examples
+    --------
+    Relevant documents are in places 1 and 3, (1/1 + 2/3) / 2:
+
+    >>> round(AP()([3.0, 2.0, 1.0], [1, 0, 1]), 4)
+    0.8333
     """
 
     name: ClassVar[str] = "ap"

@@ -1,5 +1,7 @@
 """Expected reciprocal rank."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -43,16 +45,23 @@ class ERR(Measure):
     ----------
     k : int, optional
         Cut-off: the number of documents from the top that count; all if None.
-    ties : {"worst", "stable", "reverse", "random", "expected"}
+    ties : "worst", "stable", "reverse", "random", or "expected"
         Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
         the mean over all orders.
-    empty : {"skip", "one", "zero"}
+    empty : "skip", "one", or "zero"
         Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
     seed : int
         Seed of random ties.
-    max_grade : float, positive
+    max_grade : float > 0
         The largest grade of the scale; a document of grade R stops the reader with probability (2^R - 1) /
         2^max_grade.
+
+    Examples
+    --------
+    The document in place 1 stops a reader with probability (2¹ - 1) / 2⁴, the one in place 2 with (2⁴ - 1) / 2⁴:
+
+    >>> ERR()([2.0, 1.0], [1, 4]) == 1 / 16 + 15 / 16 * 15 / 16 / 2
+    True
     """
 
     name: ClassVar[str] = "err"

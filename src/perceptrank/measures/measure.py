@@ -2,16 +2,18 @@
 
 Formulas, for documents ranked by score (best first) with grades R:
 
-- NDCG_k = sum over ranks i <= k of G(R_i) / log2(1 + i), divided by the largest such sum; G(r) = 2^r - 1, or r.
+- NDCG_k = sum over ranks i ≤ k of G(R_i) / log2(1 + i), divided by the largest such sum; G(r) = 2^r - 1, or r.
 - AP = mean, over the relevant documents (R > 0), of the precision at their rank.
 - P_k = relevant documents among the first k, divided by k.
 - RR_k = 1 / rank of the first relevant document, 0 if it comes after rank k.
-- ERR_k = sum over ranks i <= k of p_i / i times the product of (1 - p_j) over j < i, p = (2^R - 1) / 2^max_grade.
+- ERR_k = sum over ranks i ≤ k of p_i / i times the product of (1 - p_j) over j < i, p = (2^R - 1) / 2^max_grade.
 
 Two policies belong to every measure. ``ties`` orders documents of equal score: ``worst`` (less relevant first),
 ``stable`` (input order), ``reverse`` (input order backwards), ``random`` (seeded), ``expected`` (mean over all orders).
 ``empty`` is the value of a query without a relevant document: none (``skip``), ``one`` or ``zero``.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -44,13 +46,20 @@ class Measure:
 
     Parameters
     ----------
-    ties : {"worst", "stable", "reverse", "random", "expected"}
+    ties : "worst", "stable", "reverse", "random", or "expected"
         Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
         the mean over all orders.
-    empty : {"skip", "one", "zero"}
+    empty : "skip", "one", or "zero"
         Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
     seed : int
         Seed of random ties.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> measure = pr.parse("ndcg@10:ties=expected")
+    >>> measure, str(measure), measure == pr.NDCG(10, ties="expected")
+    (NDCG(k=10, ties='expected'), 'ndcg@10:ties=expected', True)
     """
 
     name: ClassVar[str]
@@ -93,8 +102,27 @@ class Measure:
         return self.name + (f"@{k}" if k else "") + (f":{suffix}" if suffix else "")
 
     def __call__(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> float:
-        """Return the measure of one query; NaN if it has no relevant document and `empty` is "skip".
+        """Measure the ranking of one query.
 
+        Parameters
+        ----------
+        scores : array of shape (documents,)
+            Documents are ranked by them, the largest first.
+        relevance : array of shape (documents,)
+            Grades.
+
+        Returns
+        -------
+        float
+            NaN if no document is relevant and `empty` is "skip".
+
+        Raises
+        ------
+        ValueError
+            If a score or grade is invalid, or there is no document.
+
+        Examples
+        --------
         >>> from perceptrank import NDCG
         >>> NDCG()([3, 2, 1], [0, 1, 0])  # 1 / log2(3)
         0.6309297535714575
@@ -104,13 +132,39 @@ class Measure:
         return float(self._per_query(values, grades, np.array([0, len(values)]), 0)[0])
 
     def check_grades(self, relevance: Floats) -> None:
-        """Raise if the measure is not defined for these grades."""
+        """Raise if the measure is not defined for some grades.
+
+        Parameters
+        ----------
+        relevance : array of shape (documents,)
+
+        Raises
+        ------
+        ValueError
+            If a grade is larger than the measure allows.
+        """
 
     def per_query(self, scores: Floats, relevance: Floats, offsets: Ints, first_round: int = 0) -> Floats:
-        """Return one value per query; NaN for a query that is left out.
+        """Measure the rankings of many queries.
 
-        Rows ``offsets[q] : offsets[q + 1]`` belong to query q. Random tie-breaking depends on the seed and the number
-        of the round alone; `first_round` is that of the first query.
+        Parameters
+        ----------
+        scores, relevance : array of shape (documents,)
+            Scores and grades.
+        offsets : array of int of shape (queries + 1,)
+            Rows ``offsets[q] : offsets[q + 1]`` belong to query q.
+        first_round : int
+            Number of the first query: random tie-breaking depends on the seed and the number of the query alone.
+
+        Returns
+        -------
+        array of float of shape (queries,)
+            NaN for a query that is left out.
+
+        Raises
+        ------
+        ValueError
+            If the arrays do not fit together, or hold an invalid value.
         """
         values = as_scores(scores)
         grades, bounds = as_grades(relevance, len(values)), as_offsets(offsets, len(values))
@@ -143,6 +197,7 @@ class Measure:
 
 
 MeasureLike: TypeAlias = str | Measure
+"""A measure, or its name."""
 
 
 def as_ranked_query(scores: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[Floats, Floats]:

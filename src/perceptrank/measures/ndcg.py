@@ -1,5 +1,7 @@
 """Normalised discounted cumulative gain."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -60,15 +62,22 @@ class NDCG(Measure):
     ----------
     k : int, optional
         Cut-off: the number of documents from the top that count; all if None.
-    ties : {"worst", "stable", "reverse", "random", "expected"}
+    ties : "worst", "stable", "reverse", "random", or "expected"
         Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
         the mean over all orders.
-    empty : {"skip", "one", "zero"}
+    empty : "skip", "one", or "zero"
         Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
     seed : int
         Seed of random ties.
-    gain : {"exp2", "linear"}
+    gain : "exp2" or "linear"
         Gain of grade R: 2^R - 1 or R.
+
+    Examples
+    --------
+    The relevant document is in place 2, the discount of which is 1 / log2(3):
+
+    >>> NDCG(10)([3.0, 2.0, 1.0], [0, 1, 0])
+    0.6309297535714575
     """
 
     name: ClassVar[str] = "ndcg"

@@ -1,5 +1,7 @@
 """Parsing of measure names, and the conventions of other tools."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
@@ -34,6 +36,17 @@ def parse(name: MeasureLike) -> Measure:
         A name such as "ndcg@10", "ap" or "ndcg@5:gain=linear,ties=expected"; with the name of another tool in front,
         "trec_eval:ndcg@10", by the conventions of that tool, as `preset` has them. A Measure is returned unchanged.
 
+    Returns
+    -------
+    Measure
+
+    Raises
+    ------
+    ValueError
+        If there is no such measure, or it has no such option.
+
+    Examples
+    --------
     >>> parse("ndcg@10")
     NDCG(k=10)
     >>> str(parse("ndcg@5:gain=linear"))
@@ -50,6 +63,22 @@ def parse_all(names: Iterable[MeasureLike] | MeasureLike) -> list[Measure]:
     Parameters
     ----------
     names : str, Measure, or an iterable of these
+
+    Returns
+    -------
+    list of Measure
+
+    Raises
+    ------
+    ValueError
+        If one is unknown; the message names all that are.
+    TypeError
+        If `names` is none of these.
+
+    Examples
+    --------
+    >>> parse_all(["ndcg@10", "ap"])
+    [NDCG(k=10), AP()]
     """
     if isinstance(names, (str, Measure)):
         names = [names]
@@ -129,7 +158,7 @@ def preset(tool: str, name: MeasureLike) -> Measure:
 
     Parameters
     ----------
-    tool : {"lightgbm", "xgboost", "scikit-learn", "trec_eval", "ir_measures"}
+    tool : "lightgbm", "xgboost", "scikit-learn", "trec_eval", or "ir_measures"
         ``lightgbm`` and ``xgboost``: gain 2^R - 1, ties in input order, a query without relevant documents counts 1.
         ``scikit-learn``: its ndcg_score, with linear gain, the mean over all orders of tied documents, and 0 for a
         query without relevant documents; its average precision has another definition for ties and is not offered.
@@ -139,6 +168,17 @@ def preset(tool: str, name: MeasureLike) -> Measure:
     name : str or Measure
         The measure; options that the tool has no convention for are kept.
 
+    Returns
+    -------
+    Measure
+
+    Raises
+    ------
+    ValueError
+        If the tool or the measure is unknown, or the tool does not offer the measure.
+
+    Examples
+    --------
     >>> preset("scikit-learn", "ndcg@10")
     NDCG(k=10, ties='expected', empty='zero', gain='linear')
     """

@@ -1,5 +1,7 @@
 """Precision at k."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -42,13 +44,18 @@ class Precision(Measure):
     ----------
     k : int, optional
         Cut-off: the number of documents from the top that count; all if None.
-    ties : {"worst", "stable", "reverse", "random", "expected"}
+    ties : "worst", "stable", "reverse", "random", or "expected"
         Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
         the mean over all orders.
-    empty : {"skip", "one", "zero"}
+    empty : "skip", "one", or "zero"
         Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
     seed : int
         Seed of random ties.
+
+    Examples
+    --------
+    >>> Precision(2)([3.0, 2.0, 1.0], [1, 0, 1])
+    0.5
     """
 
     name: ClassVar[str] = "p"

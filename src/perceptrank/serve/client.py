@@ -1,5 +1,7 @@
 """A client of the service, which needs nothing but the standard library."""
 
+from __future__ import annotations
+
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,6 +40,21 @@ class Client:
         Seconds to wait for a response.
     retries : int
         How often a request is sent again if the connection breaks, with growing pauses.
+
+    Raises
+    ------
+    ValueError
+        If `url` is no address.
+
+    Examples
+    --------
+    With a service that runs (`perceptrank serve --data shop`):
+
+    ```python
+    with pr.Client("http://127.0.0.1:8080") as client:
+        ranked = client.rank({"shoe": {"bm25": 4.1, "price": 80}, "boot": {"bm25": 3.9, "price": 60}})
+        client.feedback(ranked["ranking_id"], {"boot": 1})
+    ```
     """
 
     def __init__(
@@ -60,7 +77,7 @@ class Client:
     def rank(
         self, documents: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, contributions: bool = False
     ) -> dict[str, Any]:
-        """Rank documents; return ranking_id, order, scores and model_version, as the service does.
+        """Rank documents.
 
         Parameters
         ----------
@@ -68,6 +85,12 @@ class Client:
             Features are a mapping from names to numbers, or a list of numbers.
         contributions : bool
             Return also what each feature adds to each score.
+
+        Returns
+        -------
+        dict
+            `ranking_id`, `order` (ids, best first), `scores` (by id), `model_version`, and `contributions` if asked
+            for.
         """
         body = {"documents": _documents(documents), "contributions": contributions}
         found: dict[str, Any] = self._request("POST", "/rank", body)
@@ -82,7 +105,7 @@ class Client:
         weight: float = 1.0,
         omit_ungraded: bool = False,
     ) -> dict[str, Any]:
-        """Answer a ranking; return event_id, sequence and duplicate. When it returns, the answer is on disk.
+        """Answer a ranking. When it returns, the answer is on disk.
 
         Parameters
         ----------
@@ -96,6 +119,11 @@ class Client:
             Weight of the query.
         omit_ungraded : bool
             Leave out documents without a grade; by default, theirs is 0.
+
+        Returns
+        -------
+        dict
+            `event_id`, `sequence` (number of the log's entry) and `duplicate` (True if it was known before).
         """
         body = {"ranking_id": ranking_id, "grades": dict(grades), "weight": weight, "omit_ungraded": omit_ungraded}
         found: dict[str, Any] = self._request("POST", "/feedback", body | ({"event_id": event_id} if event_id else {}))
@@ -110,7 +138,7 @@ class Client:
         weight: float = 1.0,
         omit_ungraded: bool = False,
     ) -> dict[str, Any]:
-        """Send a query and its answer at once; return event_id, sequence and duplicate.
+        """Send a query and its answer at once. When it returns, the answer is on disk.
 
         Parameters
         ----------
@@ -124,6 +152,11 @@ class Client:
             Weight of the query.
         omit_ungraded : bool
             Leave out documents without a grade; by default, theirs is 0.
+
+        Returns
+        -------
+        dict
+            `event_id`, `sequence` (number of the log's entry) and `duplicate` (True if it was known before).
         """
         body = {
             "documents": _documents(documents),
@@ -136,12 +169,17 @@ class Client:
         return found
 
     def learn_many(self, queries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Send queries and their answers in bulk; return what `learn` would for each, or {"error": …}.
+        """Send queries and their answers in bulk.
 
         Parameters
         ----------
         queries : iterable of {"documents": …, "grades": …, "event_id": …}
             At most 10,000.
+
+        Returns
+        -------
+        list of dict
+            For each, what `learn` would return, or {"error": …}.
         """
         lines = [json.dumps({**one, "documents": _documents(one["documents"])}, allow_nan=False) for one in queries]
         found = self._send("POST", "/learn", "\n".join(lines).encode(), "application/x-ndjson")
@@ -149,34 +187,60 @@ class Client:
         return results
 
     def model(self) -> Any:
-        """Return the model as it is now, to rank or learn with here."""
+        """Return the model as it is now, to rank or learn with here.
+
+        Returns
+        -------
+        Learner
+
+        Raises
+        ------
+        FormatError
+            If its learner is unknown here.
+        """
         from perceptrank.io.model_file import parse_model
         from perceptrank.learners.registry import restore
 
         return restore(self.url, parse_model(self.url, self._send("GET", "/model")))
 
     def versions(self) -> dict[str, Any]:
-        """Return the current model_version, and the versions that have snapshots."""
+        """List the versions of the model.
+
+        Returns
+        -------
+        dict
+            `model_version`, the current one, and `snapshots`, the versions that have one.
+        """
         found: dict[str, Any] = self._request("GET", "/model/versions")
         return found
 
     def roll_back(self, version: int) -> int:
-        """Go back to a version; return the number of the version that this makes.
+        """Go back to a version.
 
         Parameters
         ----------
         version : int
             Any version from 1 on.
+
+        Returns
+        -------
+        int
+            Number of the version that this makes.
         """
         return int(self._request("POST", "/model/rollback", {"version": version})["model_version"])
 
     def promote(self, model: Any) -> int:
-        """Go on with another model; return the number of the version that this makes.
+        """Go on with another model.
 
         Parameters
         ----------
         model : str or learner
             Name of another ranker of the service, or a model.
+
+        Returns
+        -------
+        int
+            Number of the version that this makes.
         """
         from perceptrank.io.model_file import model_text
 
@@ -184,12 +248,18 @@ class Client:
         return int(self._request("POST", "/model/promote", body)["model_version"])
 
     def challengers(self) -> dict[str, Any]:
-        """Return who ranks, and how the challengers are doing."""
+        """Return who ranks, and how the challengers are doing.
+
+        Returns
+        -------
+        dict
+            As `perceptrank.serve.Ranker.standings` returns it.
+        """
         found: dict[str, Any] = self._request("GET", "/challengers")
         return found
 
     def add_challenger(self, name: str, model: Any, *, measure: str = "ndcg@10") -> int:
-        """Let a model learn silently from the same answers; return the number of the version that this makes.
+        """Let a model learn silently from the same answers.
 
         Parameters
         ----------
@@ -199,6 +269,11 @@ class Client:
             What it starts from: the name of an algorithm, a version of this ranker, or a model.
         measure : str
             What it is compared with the model that ranks by.
+
+        Returns
+        -------
+        int
+            Number of the version that this makes.
         """
         from perceptrank.io.model_file import model_text
 
@@ -213,22 +288,32 @@ class Client:
         return int(self._request("POST", "/challengers/add", body)["model_version"])
 
     def remove_challenger(self, name: str) -> int:
-        """Let a challenger go; return the number of the version that this makes.
+        """Let a challenger go.
 
         Parameters
         ----------
         name : str
             Name of the challenger.
+
+        Returns
+        -------
+        int
+            Number of the version that this makes.
         """
         return int(self._request("POST", "/challengers/remove", {"name": name})["model_version"])
 
     def promote_challenger(self, name: str) -> int:
-        """Let a challenger rank from now on; return the number of the version that this makes.
+        """Let a challenger rank from now on.
 
         Parameters
         ----------
         name : str
             Name of the challenger.
+
+        Returns
+        -------
+        int
+            Number of the version that this makes.
         """
         return int(self._request("POST", "/model/promote", {"challenger": name})["model_version"])
 
@@ -239,6 +324,11 @@ class Client:
         ----------
         target : str
             One of `perceptrank.deploy.targets()`.
+
+        Returns
+        -------
+        bytes
+            The file.
         """
         return self._send("GET", f"/export/{quote(target, safe='')}")
 

@@ -111,6 +111,8 @@ def check_environment(names: Iterable[str]) -> None:
 def line_of(text: str, keys: tuple[str, ...]) -> int | None:
     r"""Return the line of a TOML text that sets a key, or begins its table; None if that is not found.
 
+    Examples
+    --------
     >>> line_of("port = 1\n[limits]\nburst = 2\n", ("limits", "burst"))
     3
     """

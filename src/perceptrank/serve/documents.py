@@ -23,7 +23,14 @@ Features = dict[str, float | None] | list[float | None]
 
 
 class Document(msgspec.Struct, forbid_unknown_fields=True):
-    """A document to rank: its id, and its features by name or in the order of the model; null is a missing value."""
+    """A document to rank.
+
+    Attributes
+    ----------
+    id : str
+    features : dict of str to float, or list of float
+        By name, or in the order of the model; None is a missing value.
+    """
 
     id: Id
     features: Features

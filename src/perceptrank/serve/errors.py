@@ -1,5 +1,7 @@
 """Errors of the service: the same classes in the engine, in HTTP responses and in the client."""
 
+from __future__ import annotations
+
 from typing import Any, ClassVar, Self
 
 
@@ -24,7 +26,12 @@ class ServiceError(Exception):
         self.message, self.advice = message, advice
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as the body of a response."""
+        """Return it as the body of a response.
+
+        Returns
+        -------
+        dict
+        """
         return {"error": {"kind": self.kind, "message": self.message, "advice": self.advice}}
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,5 +1,7 @@
 """A ranker that learns while it ranks: log first, acknowledge, then learn; no answer that was acknowledged is lost."""
 
+from __future__ import annotations
+
 import sqlite3
 import threading
 import time
@@ -13,11 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.io.model_file import model_text
+from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner, one_query
 from perceptrank.learners.linear_ranker import LinearRanker
 from perceptrank.learners.listwise import ListwisePerceptron
+from perceptrank.learners.registry import restore
 from perceptrank.serve.documents import Arranged, Document, arrange, graded
 from perceptrank.serve.errors import (
     DamagedLogError,
@@ -65,7 +68,23 @@ _LOOK = 1.0  # seconds between looks at whether the log is still there
 
 
 class Ranked(NamedTuple):
-    """A ranking: its id, the ids of documents best first, scores in the order of the request, version of the model."""
+    """A ranking.
+
+    Attributes
+    ----------
+    ranking_id : str
+        Id to answer it by.
+    order : list of str
+        Ids of the documents, best first.
+    scores : dict of str to float
+        Scores by id, in the order of the request.
+    model_version : int
+        Version of the model that ranked.
+    arranged : Arranged
+        The documents as the model took them.
+    model : Learner
+        The model that ranked.
+    """
 
     ranking_id: str
     order: list[str]
@@ -93,7 +112,7 @@ class Ranker(Shadowed):
         That model ranks, and stays as it is.
     challengers : mapping from names to Learner, optional
         Models that learn silently; those whose names the log has are what it says.
-    settings : Settings
+    settings : Settings, optional
         Limits and intervals.
     check_all : bool
         Check the whole log at the start, not only what came after the newest snapshot.
@@ -108,6 +127,28 @@ class Ranker(Shadowed):
         Why nothing is learned now; empty if all is well.
     watch : callable, optional
         Called by the log's thread with the model before, the model after, and the entries that were learned between.
+
+    Raises
+    ------
+    ServiceError
+        If the log cannot be trusted, or began with another model.
+    OSError
+        If the folder cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from perceptrank.serve.documents import Document
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ranker = Ranker(Path(folder.name))
+    >>> documents = [Document("shoe", {"bm25": 4.1}), Document("boot", {"bm25": 3.9})]
+    >>> ranker.learn(documents, {"boot": 1.0}, event_id="1").result()
+    Acknowledgement(event_id='1', sequence=3, duplicate=False)
+    >>> ranker.flush()
+    >>> ranker.rank(documents).order
+    ['boot', 'shoe']
+    >>> ranker.close()
+    >>> folder.cleanup()
     """
 
     def __init__(
@@ -217,8 +258,11 @@ class Ranker(Shadowed):
         """Return the text of the model that the log began with, and whether it stays as it is."""
         first = next(self._log.rows(), None)
         entry = None if first is None else decode(first.record)
-        text = entry.document.decode() if isinstance(entry, ModelEntry | FixedEntry) else ""
-        return text, isinstance(entry, FixedEntry)
+        if not isinstance(entry, ModelEntry | FixedEntry):
+            return "", False
+        # Not its text in the log: another version of perceptrank may have written that.
+        model = restore(str(self._log.path), parse_model(str(self._log.path), entry.document))
+        return _text(model), isinstance(entry, FixedEntry)
 
     # Ranking
 
@@ -230,11 +274,36 @@ class Ranker(Shadowed):
         return current
 
     def scan(self, body: bytes) -> Scanned | None:
-        """Read the documents of a request's body; None if it is not of the usual form, and must be decoded."""
+        """Read the documents of a request's body.
+
+        Parameters
+        ----------
+        body : bytes
+            JSON, as the service takes it.
+
+        Returns
+        -------
+        Scanned or None
+            None if it is not of the usual form, and must be decoded.
+        """
         return scan(body, self.current)
 
     def rank(self, documents: Sequence[Document] | Scanned) -> Ranked:
-        """Rank documents, and remember them for the answer."""
+        """Rank documents, and remember them for the answer.
+
+        Parameters
+        ----------
+        documents : sequence of Document, or Scanned
+
+        Returns
+        -------
+        Ranked
+
+        Raises
+        ------
+        ServiceError
+            If the documents break a rule, or have other features than the model.
+        """
         if isinstance(documents, Scanned):
             return self._ranked(documents.current, documents.arranged)
         current = self.current
@@ -278,7 +347,7 @@ class Ranker(Shadowed):
         weight: float = 1.0,
         omit: bool = False,
         together: list[Answer] | None = None,
-    ) -> "Future[Acknowledgement]":
+    ) -> Future[Acknowledgement]:
         """Take the answer to a ranking.
 
         Parameters
@@ -295,6 +364,16 @@ class Ranker(Shadowed):
             Leave out documents without a grade; by default, theirs is 0.
         together : list of Answer, optional
             The answer is added to this list, for `submit`, so that several are logged together.
+
+        Returns
+        -------
+        Future of Acknowledgement
+            Done once the answer is on disk; it raises a `ServiceError` if that fails.
+
+        Raises
+        ------
+        ServiceError
+            If the ranking is unknown or has expired, a grade or the weight breaks a rule, or too many answers wait.
         """
         answer = self._answer(self._rankings.find(ranking_id), grades, event_id or ranking_id, ranking_id, weight, omit)
         return self._submitted(answer, together)
@@ -308,13 +387,44 @@ class Ranker(Shadowed):
         weight: float = 1.0,
         omit: bool = False,
         together: list[Answer] | None = None,
-    ) -> "Future[Acknowledgement]":
-        """Take a query with its answer."""
+    ) -> Future[Acknowledgement]:
+        """Take a query with its answer.
+
+        Parameters
+        ----------
+        documents : sequence of Document, or Scanned
+        grades : mapping from ids of documents to grades
+            The answer.
+        event_id : str
+            Id of the answer: one that comes twice counts once.
+        weight : float
+            Weight of the query.
+        omit : bool
+            Leave out documents without a grade; by default, theirs is 0.
+        together : list of Answer, optional
+            The answer is added to this list, for `submit`, so that several are logged together.
+
+        Returns
+        -------
+        Future of Acknowledgement
+            Done once the answer is on disk; it raises a `ServiceError` if that fails.
+
+        Raises
+        ------
+        ServiceError
+            If the documents, a grade or the weight break a rule, or too many answers wait.
+        """
         arranged = documents.arranged if isinstance(documents, Scanned) else arrange(documents, self.current)
         return self._submitted(self._answer(arranged, grades, event_id, None, weight, omit), together)
 
     def submit(self, answers: list[Answer]) -> None:
-        """Hand several answers to the log at once; if it is closed, their futures say so."""
+        """Hand several answers to the log at once; if it is closed, their futures say so.
+
+        Parameters
+        ----------
+        answers : list of Answer
+            As `feedback` and `learn` have added them to `together`.
+        """
         with self._lock:
             if not self._is_closed:
                 for one in answers:
@@ -323,7 +433,7 @@ class Ranker(Shadowed):
         for one in answers:
             one.future.set_exception(_stopping())
 
-    def _submitted(self, answer: Answer, together: list[Answer] | None) -> "Future[Acknowledgement]":
+    def _submitted(self, answer: Answer, together: list[Answer] | None) -> Future[Acknowledgement]:
         if together is None:
             self._put(answer)
         else:
@@ -353,7 +463,7 @@ class Ranker(Shadowed):
             )
         return Answer(entry, arranged.names, started())
 
-    def _put(self, item: "Answer | ModelRequest | ShadowRequest | Mark") -> None:
+    def _put(self, item: Answer | ModelRequest | ShadowRequest | Mark) -> None:
         with self._lock:
             if self._is_closed:
                 raise _stopping()
@@ -363,28 +473,74 @@ class Ranker(Shadowed):
     # Versions
 
     def versions(self) -> list[int]:
-        """Return the versions that have a snapshot, newest first."""
+        """Return the versions that have a snapshot.
+
+        Returns
+        -------
+        list of int
+            Newest first.
+        """
         return self._snapshots.versions()
 
-    def roll_back(self, version: int) -> "Future[int]":
-        """Go on with the model of any earlier version; the future has the number of the version that this makes."""
+    def roll_back(self, version: int) -> Future[int]:
+        """Go on with the model of any earlier version.
+
+        Parameters
+        ----------
+        version : int
+            From 1 on.
+
+        Returns
+        -------
+        Future of int
+            Number of the version that this makes; it raises a `ServiceError` if there is no such version.
+        """
         return self._request(version, f"rollback to version {version}")
 
-    def promote(self, model: Learner, reason: str = "promoted", *, fixed: bool = False) -> "Future[int]":
-        """Go on with another model; the future has the number of the version that this makes.
+    def promote(self, model: Learner, reason: str = "promoted", *, fixed: bool = False) -> Future[int]:
+        """Go on with another model.
 
-        With `fixed` it stays as it is, as does one that cannot learn; it may then know fewer features than there are.
         Challengers stay, and are compared with it from then on.
+
+        Parameters
+        ----------
+        model : Learner
+        reason : str
+            Kept in the log.
+        fixed : bool
+            It stays as it is, as does one that cannot learn; it may then know fewer features than there are.
+
+        Returns
+        -------
+        Future of int
+            Number of the version that this makes.
         """
         return self._request(model, reason, fixed=fixed or not model.learns)
 
-    def _request(self, model: Learner | int, reason: str, *, fixed: bool = False) -> "Future[int]":
+    def _request(self, model: Learner | int, reason: str, *, fixed: bool = False) -> Future[int]:
         future: Future[int] = started()
         self._put(ModelRequest(model, reason, future, fixed))
         return future
 
     def model_of(self, version: int) -> Learner:
-        """Return the model of any version, learned again from the newest snapshot before it; in the log's thread."""
+        """Return the model of any version, learned again from the newest snapshot before it.
+
+        To be called in the log's thread.
+
+        Parameters
+        ----------
+        version : int
+            From 1 on.
+
+        Returns
+        -------
+        Learner
+
+        Raises
+        ------
+        ServiceError
+            If there is no such version.
+        """
         return self._version(version).model
 
     def _version(self, version: int) -> Current:
@@ -629,7 +785,14 @@ class Ranker(Shadowed):
         self._log.close()
 
     def status(self) -> dict[str, Any]:
-        """Return how it is doing, as plain values."""
+        """Return how it is doing.
+
+        Returns
+        -------
+        dict
+            Plain values: version and algorithm of the model, numbers of answers, the size of the log, and its
+            `problem`.
+        """
         current = self.current
         return {
             "model_version": current.version,

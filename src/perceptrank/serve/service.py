@@ -1,5 +1,7 @@
 """Several named rankers in one process, each with a folder of its own."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -41,6 +43,33 @@ class Service:
         Names of new rankers whose models stay as they are.
     challengers : mapping from names of rankers to mappings from names of challengers to models, optional
         Models that learn silently; those whose names a log has are what it says.
+
+    Attributes
+    ----------
+    folder : Path
+    rankers : dict of str to Ranker
+        The rankers by name.
+
+    Raises
+    ------
+    ServiceError
+        If a name breaks the rule, or a log cannot be trusted or began with another model.
+    BlockingIOError
+        If another process uses the folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from perceptrank.serve.documents import Document
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Service(folder.name) as service:
+    ...     ranker = service.ranker("default")
+    ...     ranked = ranker.rank([Document("shoe", {"bm25": 4.1}), Document("boot", {"bm25": 3.9})])
+    ...     answer = ranker.feedback(ranked.ranking_id, {"boot": 1.0}).result()
+    ...     ranker.flush()
+    ...     answer.duplicate, ranker.current.answers
+    (False, 1)
+    >>> folder.cleanup()
     """
 
     def __init__(
@@ -85,7 +114,21 @@ class Service:
             raise
 
     def ranker(self, name: str) -> Ranker:
-        """Return the ranker of a name."""
+        """Return a ranker.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Ranker
+
+        Raises
+        ------
+        ServiceError
+            If there is none of that name.
+        """
         if name not in self.rankers:
             raise UnknownError(f"there is no ranker {name[:100]!r}", f"there are {', '.join(map(repr, self.rankers))}")
         return self.rankers[name]

@@ -1,5 +1,7 @@
 """Limits and intervals of the service."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, fields
 
 from perceptrank.stream.validation import ParameterError
@@ -27,6 +29,16 @@ class Settings:
         Error rate of what is said about challengers.
     promote_at : float, optional
         Error rate at which a challenger that is shown to be better is promoted without asking; by default none is.
+
+    Raises
+    ------
+    ValueError
+        If one is not a number > 0, or an error rate is not < 1.
+
+    Examples
+    --------
+    >>> Settings(snapshot_seconds=10.0).snapshots
+    20
     """
 
     ranking_seconds: float = 3600.0

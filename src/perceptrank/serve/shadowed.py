@@ -1,5 +1,7 @@
 """The challengers of a ranker: adding, removing, comparing and promoting them, by entries of its log."""
 
+from __future__ import annotations
+
 import math
 import time
 from abc import abstractmethod
@@ -27,7 +29,7 @@ class ShadowRequest:
     """A request for an entry about challengers, which is made once everything before it is learned."""
 
     make: Callable[[Current], Entry]
-    future: "Future[int]"
+    future: Future[int]
 
 
 class Shadowed:
@@ -48,9 +50,21 @@ class Shadowed:
 
     @abstractmethod
     def model_of(self, version: int) -> Learner:
-        """Return the model of any version; in the log's thread."""
+        """Return the model of any version.
 
-    def add_challenger(self, name: str, model: Learner | int, measure: str = "ndcg@10") -> "Future[int]":
+        To be called in the log's thread.
+
+        Parameters
+        ----------
+        version : int
+            From 1 on.
+
+        Returns
+        -------
+        Learner
+        """
+
+    def add_challenger(self, name: str, model: Learner | int, measure: str = "ndcg@10") -> Future[int]:
         """Let a model learn silently, under a name; the future has the number of the entry.
 
         Parameters
@@ -61,6 +75,17 @@ class Shadowed:
             What it starts from: a model, or the one of any version of this ranker.
         measure : str
             What it is compared by.
+
+        Returns
+        -------
+        Future of int
+            Number of the log's entry; it raises a `ServiceError` if the name is taken, there are too many, or the model
+            has other features.
+
+        Raises
+        ------
+        ServiceError
+            If it is no name, or no measure to compare by.
         """
         if not NAME.fullmatch(name):
             raise InvalidRequestError(
@@ -85,8 +110,19 @@ class Shadowed:
 
         return self._ask_for(make)
 
-    def remove_challenger(self, name: str) -> "Future[int]":
-        """Let a challenger go; the future has the number of the entry."""
+    def remove_challenger(self, name: str) -> Future[int]:
+        """Let a challenger go.
+
+        Parameters
+        ----------
+        name : str
+            Name of the challenger.
+
+        Returns
+        -------
+        Future of int
+            Number of the log's entry; it raises a `ServiceError` if there is no such challenger.
+        """
 
         def make(current: Current) -> Entry:
             _challenger(current, name)
@@ -94,8 +130,19 @@ class Shadowed:
 
         return self._ask_for(make)
 
-    def promote_challenger(self, name: str) -> "Future[int]":
-        """Let a challenger rank from now on; the future has the number of the version that this makes."""
+    def promote_challenger(self, name: str) -> Future[int]:
+        """Let a challenger rank from now on.
+
+        Parameters
+        ----------
+        name : str
+            Name of the challenger.
+
+        Returns
+        -------
+        Future of int
+            Number of the version that this makes; it raises a `ServiceError` if there is no such challenger.
+        """
 
         def make(current: Current) -> Entry:
             _challenger(current, name)
@@ -103,7 +150,7 @@ class Shadowed:
 
         return self._ask_for(make)
 
-    def _ask_for(self, make: Callable[[Current], Entry]) -> "Future[int]":
+    def _ask_for(self, make: Callable[[Current], Entry]) -> Future[int]:
         future: Future[int] = started()
         self._put(ShadowRequest(make, future))
         return future
@@ -119,6 +166,11 @@ class Shadowed:
 
         Intervals have the error rate `error` over all rounds, however often one looks; so has `better`, over all
         challengers of the model that ranks now.
+
+        Returns
+        -------
+        dict
+            Plain values.
         """
         current, promote_at = self.current, self.settings.promote_at
         error, shadow = promote_at or self.settings.shadow_error, current.shadow

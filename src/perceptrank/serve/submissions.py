@@ -12,7 +12,17 @@ from perceptrank.serve.records import AnswerEntry, as_bytes
 
 
 class Acknowledgement(NamedTuple):
-    """An answer is on disk, as the entry of this number; `duplicate` if it was before."""
+    """An answer is on disk.
+
+    Attributes
+    ----------
+    event_id : str
+        Its id.
+    sequence : int
+        Number of the log's entry.
+    duplicate : bool
+        True if it was there before.
+    """
 
     event_id: str
     sequence: int

@@ -1,5 +1,7 @@
 """Checking a folder: every link, every entry, and every snapshot against a replay of the log."""
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -51,6 +53,26 @@ def verify(folder: str | Path, database: str | None = None) -> list[Verification
         Folder of a service, which may be running.
     database : str, optional
         Address of the PostgreSQL database that has the logs, if the folder does not.
+
+    Returns
+    -------
+    list of Verification
+        One for each ranker.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no log.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from perceptrank.serve import Service
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> Service(folder.name).close()
+    >>> [(found.ranker, found.is_sound) for found in verify(folder.name)]
+    [('default', True)]
+    >>> folder.cleanup()
     """
     names = ranker_names(Path(folder), database)
     if not names:

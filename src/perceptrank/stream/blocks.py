@@ -3,6 +3,8 @@
 Whatever takes a `QueryStream` also takes an iterable of them, so data larger than memory needs no second code path.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
@@ -22,6 +24,14 @@ class Scan:
         Returns a new iterator over the blocks.
     description : str
         Shown in the representation.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> stream = pr.mslr_shaped(20, n_documents=5, n_features=4)
+    >>> scan = Scan(lambda: stream.blocks(max_bytes=400), "simulated")
+    >>> scan, sum(len(block) for block in scan), sum(len(block) for block in scan)
+    (Scan(simulated), 20, 20)
     """
 
     def __init__(self, start: Callable[[], Iterator[QueryStream]], description: str) -> None:

@@ -3,6 +3,8 @@
 Input is validated once, when a stream is constructed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, overload
@@ -62,7 +64,7 @@ class Query(_JudgedDocuments):
 
     def __new__(
         cls, X: AnyFeatures, relevance: Floats, qid: Hashable, docids: Texts | None = None, weight: float = 1.0
-    ) -> "Query":
+    ) -> Query:
         """Hold the arrays of a query."""
         query = super().__new__(cls, X, relevance, qid)
         query.docids, query.weight = docids, weight
@@ -96,13 +98,32 @@ class QueryStream:
     weights : array of shape (queries,), optional
         Weight of each query, finite and not negative: it scales the step of learners, and the query's share of means.
         May also be given for each document, the same for all documents of a query.
-    missing : {"error", "keep", "zero"}
+    missing : "error", "keep", or "zero"
         What to do with features that are NaN: refuse them, keep them for a learner whose first transform is `Missing`,
         or take them for 0.
 
+    Attributes
+    ----------
+    X : array of shape (documents, features) or SparseFeatures
+        The features, float32 or float64.
+    relevance : array of float of shape (documents,)
+        Grades.
+    offsets : array of int of shape (queries + 1,)
+        Rows ``offsets[q] : offsets[q + 1]`` belong to query q.
+    qids : array of shape (queries,)
+        Identifiers of the queries.
+    feature_names : tuple of str or None
+        Names of the columns of `X`.
+    comments : array of str or None
+        A text for each document.
+    docids : Texts or None
+        Identifiers of the documents.
+    weights : array of float of shape (queries,) or None
+        Weights of the queries; None if all are 1.
+
     Raises
     ------
-    TypeError, ValueError
+    TypeError or ValueError
         If an argument is invalid; the message names the argument, the rule and the first invalid value.
 
     Examples
@@ -200,7 +221,7 @@ class QueryStream:
         comments: npt.NDArray[Any] | None = None,
         docids: Texts | None = None,
         weights: Floats | None = None,
-    ) -> "QueryStream":
+    ) -> QueryStream:
         """Construct a stream from validated arrays."""
         stream = cls.__new__(cls)
         stream._set(X, relevance, offsets, qids, feature_names, comments, docids, weights)
@@ -219,7 +240,7 @@ class QueryStream:
         docids: Sequence[str] | npt.NDArray[Any] | None = None,
         weights: npt.ArrayLike | None = None,
         missing: Literal["error", "keep", "zero"] = "error",
-    ) -> "QueryStream":
+    ) -> QueryStream:
         """Build a stream from arrays with one row per document.
 
         Parameters
@@ -242,7 +263,7 @@ class QueryStream:
         weights : array of shape (queries,) or (documents,), optional
             Weight of each query, finite and not negative, in the order of their first rows; or of each document, the
             same for all documents of a query.
-        missing : {"error", "keep", "zero"}
+        missing : "error", "keep", or "zero"
             What to do with features that are NaN: refuse them, keep them, or take them for 0.
 
         Returns
@@ -251,7 +272,7 @@ class QueryStream:
 
         Raises
         ------
-        TypeError, ValueError
+        TypeError or ValueError
             If an argument is invalid, or both `qid` and `group` are given.
         """
         if feature_names is None:
@@ -302,7 +323,7 @@ class QueryStream:
         relevance: str = "relevance",
         features: Sequence[str] | None = None,
         missing: Literal["error", "keep", "zero"] = "error",
-    ) -> "QueryStream":
+    ) -> QueryStream:
         """Build a stream from a pandas or polars data frame with one row per document.
 
         Columns called ``docid`` and ``query_weight`` become the documents' ids and the queries' weights, a column of
@@ -315,7 +336,7 @@ class QueryStream:
             Columns of the query identifiers and the grades.
         features : sequence of str, optional
             Feature columns, or the one column of lists; default all other columns.
-        missing : {"error", "keep", "zero"}
+        missing : "error", "keep", or "zero"
             What to do with features that are NaN: refuse them, keep them, or take them for 0.
 
         Returns
@@ -324,7 +345,7 @@ class QueryStream:
 
         Raises
         ------
-        TypeError, ValueError
+        TypeError or ValueError
             If `frame` is not a data frame, a column is missing, or a column's values are invalid.
         """
         columns = split_frame(frame, qid, relevance, features)
@@ -347,7 +368,7 @@ class QueryStream:
 
         Parameters
         ----------
-        library : {"pandas", "polars"}
+        library : "pandas" or "polars"
             Library of the frame; it must be installed.
 
         Returns
@@ -374,7 +395,7 @@ class QueryStream:
         return make_frame(columns, library)
 
     @classmethod
-    def concatenate(cls, streams: Iterable["QueryStream"]) -> "QueryStream":
+    def concatenate(cls, streams: Iterable[QueryStream]) -> QueryStream:
         """Concatenate streams with the same features.
 
         Parameters
@@ -448,11 +469,27 @@ class QueryStream:
     @overload
     def __getitem__(self, index: int) -> Query: ...
     @overload
-    def __getitem__(self, index: "slice | npt.ArrayLike") -> "QueryStream": ...
-    def __getitem__(self, index: Any) -> "Query | QueryStream":
+    def __getitem__(self, index: slice | npt.ArrayLike) -> QueryStream: ...
+    def __getitem__(self, index: Any) -> Query | QueryStream:
         """Select one query by its number, or several by a slice or an array of numbers or booleans.
 
         Contiguous slices are views; other selections are copies.
+
+        Parameters
+        ----------
+        index : int, slice, or array of int or bool
+            One number selects a query; anything else a stream.
+
+        Returns
+        -------
+        Query or QueryStream
+
+        Raises
+        ------
+        IndexError
+            If there is no query of this number.
+        TypeError
+            If `index` is none of these.
         """
         if isinstance(index, (int, np.integer)):
             q = range(self.n_queries)[index]
@@ -484,7 +521,7 @@ class QueryStream:
             raise TypeError(f"index must be an integer, a slice, or a list of integers or booleans, got {index!r}")
         return self._take(np.arange(self.n_queries)[chosen])
 
-    def _take(self, queries: Ints, rng: np.random.Generator | None = None) -> "QueryStream":
+    def _take(self, queries: Ints, rng: np.random.Generator | None = None) -> QueryStream:
         """Copy the given queries in the given order, with documents shuffled inside each query if `rng` is given."""
         sizes = np.diff(self.offsets)[queries]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -503,10 +540,10 @@ class QueryStream:
             None if self.weights is None else self.weights[queries],
         )
 
-    def __add__(self, other: "QueryStream") -> "QueryStream":
+    def __add__(self, other: QueryStream) -> QueryStream:
         return self.concatenate([self, other])
 
-    def blocks(self, max_bytes: int = BLOCK_BYTES) -> Iterator["QueryStream"]:
+    def blocks(self, max_bytes: int = BLOCK_BYTES) -> Iterator[QueryStream]:
         """Iterate over consecutive blocks of whole queries, as views.
 
         Parameters
@@ -529,7 +566,7 @@ class QueryStream:
             yield self[start:stop]
             start = stop
 
-    def shuffled(self, seed: int | np.random.Generator, *, documents: bool = False) -> "QueryStream":
+    def shuffled(self, seed: int | np.random.Generator, *, documents: bool = False) -> QueryStream:
         """Copy the stream with its queries in random order.
 
         Parameters
@@ -545,7 +582,7 @@ class QueryStream:
         rng = np.random.default_rng(seed)
         return self._take(rng.permutation(self.n_queries), rng if documents else None)
 
-    def split(self, *fractions: float, seed: int | np.random.Generator | None = None) -> list["QueryStream"]:
+    def split(self, *fractions: float, seed: int | np.random.Generator | None = None) -> list[QueryStream]:
         """Split the stream into consecutive parts.
 
         Parameters
@@ -561,7 +598,7 @@ class QueryStream:
 
         Raises
         ------
-        TypeError, ValueError
+        TypeError or ValueError
             If the fractions are invalid, or a part would be empty.
 
         Examples
@@ -584,17 +621,34 @@ class QueryStream:
             raise ValueError(f"a stream of {self.n_queries} queries is too short for fractions {fractions}: {sizes}")
         return parts
 
-    def to_dense(self) -> "QueryStream":
-        """Return the stream with dense features; raise `MemoryError` if they would not fit into memory."""
+    def to_dense(self) -> QueryStream:
+        """Return the stream with dense features.
+
+        Returns
+        -------
+        QueryStream
+            The stream itself if its features are dense.
+
+        Raises
+        ------
+        MemoryError
+            If the features would not fit into memory.
+        """
         return self if not self.is_sparse else self.with_features(dense(self.X))
 
-    def to_sparse(self) -> "QueryStream":
-        """Return the stream with sparse features."""
+    def to_sparse(self) -> QueryStream:
+        """Return the stream with sparse features.
+
+        Returns
+        -------
+        QueryStream
+            The stream itself if its features are sparse.
+        """
         if isinstance(self.X, SparseFeatures):
             return self
         return self.with_features(SparseFeatures.from_dense(self.X))
 
-    def with_features(self, X: AnyFeatures, *, feature_names: Sequence[str] | None = None) -> "QueryStream":
+    def with_features(self, X: AnyFeatures, *, feature_names: Sequence[str] | None = None) -> QueryStream:
         """Replace the features, keeping the judgments.
 
         Parameters
@@ -610,7 +664,7 @@ class QueryStream:
 
         Raises
         ------
-        TypeError, ValueError
+        TypeError or ValueError
             If `X` is not a matrix with one row per document.
         """
         X = as_any_features(X)
@@ -621,7 +675,7 @@ class QueryStream:
             names = as_names(feature_names, X.shape[1])
         return self._replaced(X=X, feature_names=names)
 
-    def select(self, names: Sequence[str]) -> "QueryStream":
+    def select(self, names: Sequence[str]) -> QueryStream:
         """Select features by their names, in the order given.
 
         Parameters
@@ -657,7 +711,7 @@ class QueryStream:
         X = self.X.select(columns) if isinstance(self.X, SparseFeatures) else self.X[:, columns]
         return self._replaced(X=np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X, feature_names=chosen)
 
-    def with_weights(self, weights: npt.ArrayLike | None) -> "QueryStream":
+    def with_weights(self, weights: npt.ArrayLike | None) -> QueryStream:
         """Replace the weights of the queries.
 
         Parameters
@@ -682,7 +736,7 @@ class QueryStream:
         """
         return self._replaced(weights=as_query_weights(weights, self.offsets, self.qids))
 
-    def _replaced(self, **arrays: Any) -> "QueryStream":
+    def _replaced(self, **arrays: Any) -> QueryStream:
         """Copy the stream with other arrays, which fit."""
         kept = (
             self.X,

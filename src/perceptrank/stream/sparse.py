@@ -1,5 +1,7 @@
 """Features of which most are zero, by their non-zeros."""
 
+from __future__ import annotations
+
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -30,11 +32,24 @@ class SparseFeatures:
     n_features : int
         Number of columns.
 
+    Attributes
+    ----------
+    values : array of shape (non-zeros,)
+        float32 or float64.
+    indices : array of int of shape (non-zeros,)
+        Columns.
+    starts : array of int of shape (rows + 1,)
+        Where each row begins.
+    n_features : int
+        Number of columns.
+
     Raises
     ------
-    TypeError, ValueError
+    ValueError
         If the arrays do not fit together; the message names the row and what is wrong with it.
 
+    Examples
+    --------
     >>> rows = SparseFeatures([5.0, 7.0, 1.0], [0, 4, 2], [0, 2, 3], 6)
     >>> rows
     SparseFeatures(2 rows, 6 columns, 3 non-zeros)
@@ -83,18 +98,31 @@ class SparseFeatures:
         return SparseFeatures, (whole.values, whole.indices, whole.starts, self.n_features)
 
     @classmethod
-    def _trusted(cls, values: Features, indices: Columns, starts: Ints, n_features: int) -> "SparseFeatures":
+    def _trusted(cls, values: Features, indices: Columns, starts: Ints, n_features: int) -> SparseFeatures:
         """Construct from arrays that fit together; starts need not begin at 0."""
         rows = cls.__new__(cls)
         rows._set(values, indices, starts, n_features)
         return rows
 
     @classmethod
-    def from_scipy(cls, X: Any) -> "SparseFeatures":
+    def from_scipy(cls, X: Any) -> SparseFeatures:
         """Convert a SciPy sparse matrix or array of any format.
 
         Entries at the same place are added, as SciPy does, unless they are in a CSR row: that is an error. Values of a
         CSR matrix are shared, as those of a dense array are: do not change it in place while they are in use.
+
+        Parameters
+        ----------
+        X : SciPy sparse matrix or array
+
+        Returns
+        -------
+        SparseFeatures
+
+        Raises
+        ------
+        ValueError
+            If `X` is not a matrix of real numbers with at least one column, or its arrays do not fit together.
         """
         rows = X.tocsr()
         if len(rows.shape) != 2:
@@ -115,8 +143,22 @@ class SparseFeatures:
         return cls(values, indices, starts, rows.shape[1])
 
     @classmethod
-    def from_dense(cls, X: npt.ArrayLike) -> "SparseFeatures":
-        """Convert a dense matrix; its zeros are left out."""
+    def from_dense(cls, X: npt.ArrayLike) -> SparseFeatures:
+        """Convert a dense matrix; its zeros are left out.
+
+        Parameters
+        ----------
+        X : array of shape (rows, columns)
+
+        Returns
+        -------
+        SparseFeatures
+
+        Raises
+        ------
+        ValueError
+            If `X` is not a matrix of numbers with at least one column.
+        """
         matrix = np.asarray(X)
         if matrix.ndim != 2 or not 0 < matrix.shape[1] <= MOST_FEATURES:
             raise ValueError(f"X must be a matrix of 1 to {MOST_FEATURES} columns, got shape {matrix.shape}")
@@ -127,8 +169,23 @@ class SparseFeatures:
         )
 
     @classmethod
-    def concatenate(cls, parts: "list[SparseFeatures]") -> "SparseFeatures":
-        """Join rows of several one after the other; all must have the same number of columns."""
+    def concatenate(cls, parts: list[SparseFeatures]) -> SparseFeatures:
+        """Join the rows of several, one after the other.
+
+        Parameters
+        ----------
+        parts : list of SparseFeatures
+            At least one; all with the same number of columns.
+
+        Returns
+        -------
+        SparseFeatures
+
+        Raises
+        ------
+        ValueError
+            If the numbers of columns differ, or there is no part.
+        """
         if len(widths := {part.n_features for part in parts}) != 1:
             raise ValueError(f"parts must have the same number of columns, got {sorted(widths)}")
         whole = [part._rebased() for part in parts]
@@ -143,8 +200,23 @@ class SparseFeatures:
         )
 
     @classmethod
-    def beside(cls, parts: "list[SparseFeatures]") -> "SparseFeatures":
-        """Join the columns of several side by side; all must have the same number of rows."""
+    def beside(cls, parts: list[SparseFeatures]) -> SparseFeatures:
+        """Join the columns of several, side by side.
+
+        Parameters
+        ----------
+        parts : list of SparseFeatures
+            At least one; all with the same number of rows.
+
+        Returns
+        -------
+        SparseFeatures
+
+        Raises
+        ------
+        ValueError
+            If the numbers of rows differ, or there would be 2³¹ columns or more.
+        """
         if (total := sum(part.n_features for part in parts)) > MOST_FEATURES:
             raise ValueError(f"n_features must be at most {MOST_FEATURES}, got {total}")
         whole = [part._rebased() for part in parts]
@@ -167,7 +239,7 @@ class SparseFeatures:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """That of the values."""
+        """Type of the values."""
         return self.values.dtype
 
     @property
@@ -177,7 +249,7 @@ class SparseFeatures:
 
     @property
     def nbytes(self) -> int:
-        """Size of the arrays."""
+        """Number of bytes of the arrays."""
         return self.n_nonzeros * (self.values.itemsize + self.indices.itemsize) + self.starts.nbytes
 
     @property
@@ -199,8 +271,17 @@ class SparseFeatures:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __getitem__(self, rows: "slice | Ints") -> "SparseFeatures":
-        """Select rows: views for a slice without steps, else a copy."""
+    def __getitem__(self, rows: slice | Ints) -> SparseFeatures:
+        """Select rows: views for a slice without steps, else a copy.
+
+        Parameters
+        ----------
+        rows : slice, or array of int or bool
+
+        Returns
+        -------
+        SparseFeatures
+        """
         if isinstance(rows, slice) and rows.step in (None, 1):
             start, stop, _ = rows.indices(len(self))
             return self._trusted(self.values, self.indices, self.starts[start : max(start, stop) + 1], self.n_features)
@@ -210,28 +291,72 @@ class SparseFeatures:
         places = np.arange(starts[-1]) - np.repeat(starts[:-1] - self.starts[:-1][numbers], sizes)
         return self._trusted(self.values[places], self.indices[places], starts, self.n_features)
 
-    def _rebased(self) -> "SparseFeatures":
+    def _rebased(self) -> SparseFeatures:
         """Return the same rows, of arrays that hold nothing else."""
         first, last = self.starts[0], self.starts[-1]
         if first == 0 and last == len(self.values):
             return self
         return self._trusted(self.values[first:last], self.indices[first:last], self.starts - first, self.n_features)
 
-    def with_values(self, values: npt.ArrayLike) -> "SparseFeatures":
-        """Return other values at the same places, one for each non-zero."""
+    def with_values(self, values: npt.ArrayLike) -> SparseFeatures:
+        """Replace the values, keeping their places.
+
+        Parameters
+        ----------
+        values : array of shape (non-zeros,)
+
+        Returns
+        -------
+        SparseFeatures
+
+        Raises
+        ------
+        ValueError
+            If there is not one number for each non-zero.
+        """
         whole, numbers = self._rebased(), _as_values(values)
         if len(numbers) != whole.n_nonzeros:
             raise ValueError(f"values must be one for each of {whole.n_nonzeros} non-zeros, got {len(numbers)}")
         return self._trusted(numbers, whole.indices, whole.starts, self.n_features)
 
-    def astype(self, dtype: npt.DTypeLike) -> "SparseFeatures":
-        """Return a copy with values of another dtype, float32 or float64."""
+    def astype(self, dtype: npt.DTypeLike) -> SparseFeatures:
+        """Copy with values of another dtype.
+
+        Parameters
+        ----------
+        dtype : dtype
+            float32 or float64.
+
+        Returns
+        -------
+        SparseFeatures
+
+        Raises
+        ------
+        ValueError
+            If `dtype` is another.
+        """
         if (kept := np.dtype(dtype)) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {kept}")
         return self.with_values(self._rebased().values.astype(kept))
 
-    def select(self, columns: npt.ArrayLike) -> "SparseFeatures":
-        """Return the same rows with the given columns, all different, in their order."""
+    def select(self, columns: npt.ArrayLike) -> SparseFeatures:
+        """Select columns, in the order given.
+
+        Parameters
+        ----------
+        columns : array of int or bool
+            Numbers of columns, all different, or one boolean per column.
+
+        Returns
+        -------
+        SparseFeatures
+
+        Raises
+        ------
+        IndexError
+            If there is no such column.
+        """
         chosen = np.arange(self.n_features, dtype=np.int32)[np.asarray(columns)]
         place = np.full(self.n_features, -1, np.int32)
         place[chosen] = np.arange(len(chosen), dtype=np.int32)
@@ -244,14 +369,29 @@ class SparseFeatures:
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(whole)))])
         return self._trusted(whole.values[kept][order], indices[order], starts, len(chosen))
 
-    def without_empty_columns(self) -> "SparseFeatures":
-        """Return the same rows with only the columns that hold a value, in their order."""
+    def without_empty_columns(self) -> SparseFeatures:
+        """Leave out the columns that hold no value; the others keep their order.
+
+        Returns
+        -------
+        SparseFeatures
+        """
         whole = self._rebased()
         columns, indices = np.unique(whole.indices, return_inverse=True)
         return self._trusted(whole.values, indices.astype(np.int32), whole.starts, max(1, len(columns)))
 
     def toarray(self) -> Features:
-        """Return a dense copy; raise `MemoryError` if it would not fit into memory."""
+        """Copy to a dense array.
+
+        Returns
+        -------
+        array of shape (rows, columns)
+
+        Raises
+        ------
+        MemoryError
+            If it would not fit into memory.
+        """
         needed = len(self) * self.n_features * self.dtype.itemsize
         if needed > free_memory():
             raise MemoryError(
@@ -264,7 +404,17 @@ class SparseFeatures:
         return cast(Features, X)
 
     def to_scipy(self) -> Any:
-        """Return a SciPy sparse array that shares the values and indices."""
+        """Convert to a SciPy sparse array, which shares values and indices.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+
+        Raises
+        ------
+        ImportError
+            If SciPy is not installed.
+        """
         from scipy.sparse import csr_array
 
         values, indices, starts = self._rebased().arrays

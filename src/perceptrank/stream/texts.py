@@ -1,5 +1,7 @@
 """Many short texts as one array of bytes: the ids of documents, at a few bytes each, sliced without copies."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, overload
@@ -41,20 +43,39 @@ class Texts(Sequence[str]):
         self.content.flags.writeable = self.starts.flags.writeable = False
 
     @classmethod
-    def _trusted(cls, content: Bytes, starts: Ints) -> "Texts":
+    def _trusted(cls, content: Bytes, starts: Ints) -> Texts:
         """Take UTF-8 bytes as they are: text i is ``content[starts[i] : starts[i + 1]]``."""
         texts = cls.__new__(cls)
         texts._set(content, starts)
         return texts
 
     @classmethod
-    def empty(cls, n: int) -> "Texts":
-        """Return so many empty texts."""
+    def empty(cls, n: int) -> Texts:
+        """Return texts that are all empty.
+
+        Parameters
+        ----------
+        n : int
+            Number of texts.
+
+        Returns
+        -------
+        Texts
+        """
         return cls._trusted(np.zeros(0, np.uint8), np.zeros(n + 1, np.int64))
 
     @classmethod
-    def concatenate(cls, parts: Sequence["Texts"]) -> "Texts":
-        """Concatenate sequences of texts."""
+    def concatenate(cls, parts: Sequence[Texts]) -> Texts:
+        """Concatenate sequences of texts.
+
+        Parameters
+        ----------
+        parts : sequence of Texts
+
+        Returns
+        -------
+        Texts
+        """
         firsts = np.cumsum([0] + [int(part.starts[-1] - part.starts[0]) for part in parts])
         starts = [part.starts[:-1] + (first - part.starts[0]) for part, first in zip(parts, firsts, strict=False)]
         content = [part.content[part.starts[0] : part.starts[-1]] for part in parts]
@@ -76,9 +97,23 @@ class Texts(Sequence[str]):
     @overload
     def __getitem__(self, index: int) -> str: ...
     @overload
-    def __getitem__(self, index: "slice | npt.ArrayLike") -> "Texts": ...
-    def __getitem__(self, index: Any) -> "str | Texts":
-        """Select a text by its number, or several by a slice or an array of numbers or booleans."""
+    def __getitem__(self, index: slice | npt.ArrayLike) -> Texts: ...
+    def __getitem__(self, index: Any) -> str | Texts:
+        """Select a text by its number, or several by a slice or an array of numbers or booleans.
+
+        Parameters
+        ----------
+        index : int, slice, or array of int or bool
+
+        Returns
+        -------
+        str or Texts
+
+        Raises
+        ------
+        IndexError
+            If there is no text of this number.
+        """
         if isinstance(index, (int, np.integer)):
             i = range(len(self))[index]
             return self.content[self.starts[i] : self.starts[i + 1]].tobytes().decode("utf-8", "surrogateescape")
@@ -95,7 +130,12 @@ class Texts(Sequence[str]):
         return iter(self.tolist())
 
     def tolist(self) -> list[str]:
-        """Return the texts as a list."""
+        """Return the texts as a list.
+
+        Returns
+        -------
+        list of str
+        """
         first = int(self.starts[0])
         content = self.content[first : int(self.starts[-1])].tobytes()
         bounds = (self.starts - first).tolist()

@@ -1,5 +1,7 @@
 """Validate and convert user input to the arrays that kernels take."""
 
+from __future__ import annotations
+
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +31,8 @@ class Name(str):
 class Setting:
     """A parameter with the value that a message advises; without a value, any will do.
 
+    Examples
+    --------
     >>> str(Setting("overwrite", True)), str(Setting("clip"))
     ('overwrite=True', 'clip=…')
     """
@@ -55,7 +59,17 @@ class AdvisingError(Exception):
         self.parts = parts
 
     def spelled(self, spell: Callable[[Name | Setting], str]) -> str:
-        """Return the message with every name and setting as `spell` writes it."""
+        """Return the message with every name and setting spelled another way.
+
+        Parameters
+        ----------
+        spell : callable
+            Takes a `Name` or a `Setting` and returns its spelling.
+
+        Returns
+        -------
+        str
+        """
         return "".join(spell(part) if isinstance(part, (Name, Setting)) else part for part in self.parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -75,10 +89,19 @@ class AdvisingExistsError(AdvisingError, FileExistsError):
 
 
 class ParameterError(AdvisingValueError):
-    """A parameter breaks its rule.
+    """A parameter breaks its rule; a `ValueError`.
 
-    `parameter` is its Python name, `rule` follows the name in the message, `value` is what was given.
+    Attributes
+    ----------
+    parameter : str
+        Its name in Python.
+    rule : str
+        The rule, as it follows the name in the message.
+    value : any
+        The value that was given.
 
+    Examples
+    --------
     >>> str(ParameterError("learning_rate", "must be a number > 0", -1.0))
     'learning_rate must be a number > 0, got -1.0'
     """

@@ -56,7 +56,7 @@ class Game(NamedTuple):
 
     trace: Trace
     stream: QueryStream
-    separator: Floats
+    separator: "Floats"
     margin: float
     lower_bound: float
 
@@ -66,13 +66,24 @@ def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
 
     Parameters
     ----------
-    radius : float, positive
+    radius : float > 0
         Norm R of every document.
-    margin : float, positive
+    margin : float > 0
         Margin γ of the stream.
-    version : {"sharp", "paper", "exact"}
+    version : "sharp", "paper", or "exact"
         The first formula, the second or the third.
 
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or the margin is so large that there is no round.
+
+    Examples
+    --------
     >>> n_rounds(1.0, 0.1), n_rounds(1.0, 0.1, "paper")
     (399, 99)
     """
@@ -106,13 +117,25 @@ def play(
         Norm R of every document, and margin γ of the stream.
     n_documents : int
         Number of documents of a query, at least 2.
-    version : {"sharp", "paper", "exact"}
+    version : "sharp", "paper", or "exact"
         Number of rounds, see `n_rounds`; "exact" is the game against learners in the span of what they saw.
     rounds : int, optional
         A smaller number of rounds.
     measure : str or Measure
         "ndcg" or "ap", with or without a cut-off; the loss is 1 minus this.
 
+    Returns
+    -------
+    Game
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, there would be too many rounds for the memory, or the ranker's `rank` does
+        not return a ranking.
+
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> game = play(pr.MinimaxPerceptron(), margin=0.5)
     >>> len(game.stream), round(game.lower_bound, 2), bool((1 - game.trace.values("ndcg") > 0.36).all())

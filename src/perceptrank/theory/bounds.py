@@ -1,10 +1,12 @@
 """The theorems as functions: upper bounds for learners, and the lower bound for all of them.
 
-Every upper bound takes the quantities of its constant C and either `margin`, the gamma of a separable stream, or
+Every upper bound takes the quantities of its constant C and either `margin`, the γ of a separable stream, or
 `comparator`, the pair (U, L); see `perceptrank.theory.Theorem`. `perceptrank.theory.margin` and `comparator` compute
 these, `diameter` and `radius` distances and norms. Bounds on the loss in a measure hold for queries of any length; if
 none has more than m documents, `largest_share` times as much is lost.
 """
+
+from __future__ import annotations
 
 import math
 
@@ -51,20 +53,31 @@ FEWEST_UNITS = 83  # of the Forgetron: 1 / 84 + 2 / sqrt(84) + 1 / (2 sqrt(ln 84
 
 
 def perceptron(*, radius: float, margin: float | None = None, comparator: AnyComparator | None = None) -> float:
-    """Bound the mistakes of the classification perceptron (Algorithm 1): C = R^2.
+    """Bound the mistakes of the classification perceptron (Algorithm 1): C = R².
 
     Theorem 1 of the paper and its corollary.
 
     Parameters
     ----------
-    radius : float, positive
+    radius : float > 0
         Largest norm R of an example.
     margin : float, optional
-        Margin gamma of a separable stream; give this or `comparator`.
+        Margin γ of a separable stream; give this or `comparator`.
     comparator : Comparator or (U, L), optional
         Norm and cumulative surrogate of a fixed ranker; the surrogate is the hinge loss, summed over
         the rounds with a mistake.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
+    Examples
+    --------
     >>> perceptron(radius=1, margin=0.5)
     4.0
     """
@@ -79,7 +92,7 @@ def slam_as_in_the_paper(
     margin: float | None = None,
     comparator: AnyComparator | None = None,
 ) -> float:
-    """Bound the cumulative loss of Algorithm 2 at the rate 1 / C, as in the paper: C = 4 m R^2 v_max.
+    """Bound the cumulative loss of Algorithm 2 at the rate 1 / C, as in the paper: C = 4 m R² v_max.
 
     The rate is the one for a separable stream; the general form holds for the best rate in hindsight. The paper's
     theorem has v_max outside of the root; it belongs under the root too. Not valid for weights that are shared inside a
@@ -87,18 +100,29 @@ def slam_as_in_the_paper(
 
     Parameters
     ----------
-    radius : float, positive
+    radius : float > 0
         Largest norm R of a document.
     n_documents : int
         m, the most documents of a query, or k for NDCG@k.
-    weight_ratio : float, positive
+    weight_ratio : float > 0
         v_max, see the function `weight_ratio`.
     margin : float, optional
-        Margin gamma of a separable stream; give this or `comparator`.
+        Margin γ of a separable stream; give this or `comparator`.
     comparator : Comparator or (U, L), optional
         Norm and cumulative surrogate of a fixed ranker; the surrogate is SLAM with margin 1, summed
         over all rounds.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
+    Examples
+    --------
     >>> slam_as_in_the_paper(radius=1, n_documents=10, weight_ratio=2, margin=1)
     80.0
     """
@@ -116,26 +140,37 @@ def slam(
     margin: float | None = None,
     comparator: AnyComparator | None = None,
 ) -> float:
-    """Bound the cumulative loss of Algorithm 2 at any rate, with C = D^2 + 2 surrogate_margin / learning_rate.
+    """Bound the cumulative loss of Algorithm 2 at any rate, with C = D² + 2 surrogate_margin / learning_rate.
 
-    The bound is independent of the number of documents, the cut-off and the grades. With K = U^2 D^2 and a = 2
-    surrogate_margin / learning_rate: L + K / 2 + sqrt(K L + K^2 / 4) if a <= D^2 sqrt(1 + 4 L / K), else
-    C / a (L + U^2 C / 4). On a separable stream, D^2 / gamma^2 if a <= D^2, else C^2 / (4 a gamma^2).
+    The bound is independent of the number of documents, the cut-off and the grades. With K = U² D² and a = 2
+    surrogate_margin / learning_rate: L + K / 2 + √(K L + K² / 4) if a ≤ D² √(1 + 4 L / K), else
+    C / a (L + U² C / 4). On a separable stream, D² / γ² if a ≤ D², else C² / (4 a γ²).
 
     Parameters
     ----------
     diameter : float
         Largest distance D between two differently graded documents of a query.
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
-    surrogate_margin : float, positive
+    surrogate_margin : float > 0
         Margin of the surrogate.
     margin : float, optional
-        Margin gamma of a separable stream; give this or `comparator`.
+        Margin γ of a separable stream; give this or `comparator`.
     comparator : Comparator or (U, L), optional
         Norm and cumulative surrogate of a fixed ranker; the surrogate is SLAM with margin 1, summed
         over the rounds with a loss.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
+    Examples
+    --------
     >>> slam(diameter=2, learning_rate=0.5, margin=1), slam(diameter=2, learning_rate=0.125, margin=1)
     (4.0, 6.25)
     """
@@ -145,18 +180,29 @@ def slam(
 
 
 def minimax(*, radius: float, margin: float | None = None, comparator: AnyComparator | None = None) -> float:
-    """Bound the mistakes, hence the cumulative loss, of Algorithm 3: C = 4 R^2.
+    """Bound the mistakes, hence the cumulative loss, of Algorithm 3: C = 4 R².
 
     Parameters
     ----------
-    radius : float, positive
+    radius : float > 0
         Largest norm R of a document.
     margin : float, optional
-        Margin gamma of a separable stream; give this or `comparator`.
+        Margin γ of a separable stream; give this or `comparator`.
     comparator : Comparator or (U, L), optional
         Norm and cumulative surrogate of a fixed ranker; the surrogate is max-pair with margin 1,
         summed over the rounds with a mistake.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
+    Examples
+    --------
     >>> minimax(radius=1, margin=1)
     4.0
     """
@@ -176,7 +222,7 @@ def listwise(
 ) -> float:
     """Bound the cumulative loss of the listwise perceptron, last iterate.
 
-    C = (1 + 2 relative_margin) D^2, or with an absolute margin D^2 + 2 surrogate_margin / learning_rate. With
+    C = (1 + 2 relative_margin) D², or with an absolute margin D² + 2 surrogate_margin / learning_rate. With
     violators="top" the bound is smaller, that of `slam`: a relative margin of at most 1/2 then costs nothing, and one
     of 1 an eighth.
 
@@ -184,20 +230,31 @@ def listwise(
     ----------
     diameter : float
         Largest distance D between two differently graded documents of a query.
-    relative_margin : float, not negative
+    relative_margin : float ≥ 0
         Margin in units of the mean squared step per weight moved.
-    violators : "places", "uniform" or "top"
+    violators : "places", "uniform", or "top"
         Those of the learner.
-    surrogate_margin : float, not negative, optional
+    surrogate_margin : float ≥ 0, optional
         An absolute margin instead.
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step, which counts with an absolute margin only.
     margin : float, optional
-        Margin gamma of a separable stream; give this or `comparator`.
+        Margin γ of a separable stream; give this or `comparator`.
     comparator : Comparator or (U, L), optional
         Norm and cumulative surrogate of a fixed ranker; the surrogate, summed over the rounds with an
         update, is level-pair with margin 1 if violators are weighted by places, SLAM with margin 1 otherwise.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
+    Examples
+    --------
     >>> listwise(diameter=2, relative_margin=0, margin=1)
     4.0
     >>> listwise(diameter=2, margin=1), listwise(diameter=2, violators="top", margin=1)
@@ -226,6 +283,17 @@ def largest_share(measure: MeasureLike, n_documents: int) -> float:
     n_documents : int
         m, the most documents of a query.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> largest_share("ap", 2), largest_share("ndcg", 3), largest_share("ndcg@10", 20)
     (0.5, 0.5, 1.0)
     """
@@ -242,13 +310,24 @@ def safe_averaging(mean_loss: float, current_loss: float, *, largest_weight: flo
 
     Parameters
     ----------
-    mean_loss : float, not negative
+    mean_loss : float ≥ 0
         Cumulative loss of ranking all queries by the mean of the iterates so far.
-    current_loss : float, not negative
+    current_loss : float ≥ 0
         The same by the current weights; the theorems about these bound it.
-    largest_weight : float, positive, optional
+    largest_weight : float > 0, optional
         Largest weight of a query, if not all are 1.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> safe_averaging(mean_loss=3691.0, current_loss=1.5)
     6.5
     """
@@ -273,10 +352,10 @@ def random_budget(
 ) -> float:
     """Bound the expected loss of a kernel perceptron that keeps so many updates and removes others by chance.
 
-    With a = 2 (1 + relative_margin) (D U)^2 and b = decay / n_units, it is (2 L + a) / (1 - a b / (2 - b) / share), and
+    With a = 2 (1 + relative_margin) (D U)² and b = decay / n_units, it is (2 L + a) / (1 - a b / (2 - b) / share), and
     infinite if the divisor is not positive: a budget competes with functions whose norm is at most of the order of the
     root of n_units. With decay = 1, b / (2 - b) may be replaced by b / 2. Beside weights of which nothing is removed,
-    the a that is multiplied by b / (2 - b) is 2 (1 + relative_margin) (D U + 1/2)^2.
+    the a that is multiplied by b / (2 - b) is 2 (1 + relative_margin) (D U + 1/2)².
 
     Parameters
     ----------
@@ -284,19 +363,30 @@ def random_budget(
         Largest distance D between the images of two differently graded documents of a query.
     n_units : int
         The smallest number of updates that are kept when one is removed.
-    relative_margin : float, not negative
+    relative_margin : float ≥ 0
         Margin in units of the mean squared step per weight moved.
-    decay : float, at least 1
+    decay : float ≥ 1
         That of bounded gradient descent; 1 for the randomised budget.
-    share : float, positive
+    share : float > 0
         The smallest weight that an update moves; 1 for the minimax rule.
     beside_weights : bool
         True if the kernel has a linear part that is kept exactly.
     margin : float, optional
-        Margin gamma of a separable stream; give this or `comparator`.
+        Margin γ of a separable stream; give this or `comparator`.
     comparator : (U, L), optional
         Norm of a function, and its cumulative surrogate over the rounds with an update.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
+    Examples
+    --------
     >>> random_budget(diameter=1, n_units=16, relative_margin=0, margin=0.5)  # 8 / (1 - 8 / 32)
     10.666666666666666
     """
@@ -316,9 +406,9 @@ def random_budget(
 def forgetron(
     *, diameter: float, n_units: int, margin: float | None = None, comparator: AnyComparator | None = None
 ) -> float:
-    """Bound the loss of the Forgetron with the minimax rule: 64/33 (2 L + (D U)^2).
+    """Bound the loss of the Forgetron with the minimax rule: 64/33 (2 L + (D U)²).
 
-    It needs k >= 83 updates to be kept, and holds for functions with D U <= sqrt((k + 1) / ln(k + 1)) / 4; for others
+    It needs k ≥ 83 updates to be kept, and holds for functions with D U ≤ √((k + 1) / ln(k + 1)) / 4; for others
     it is infinite. After O. Dekel, S. Shalev-Shwartz and Y. Singer; docs/theory.md has the proof.
 
     Parameters
@@ -328,10 +418,21 @@ def forgetron(
     n_units : int
         k, the number of updates that are kept.
     margin : float, optional
-        Margin gamma of a separable stream; give this or `comparator`.
+        Margin γ of a separable stream; give this or `comparator`.
     comparator : (U, L), optional
         Norm of a function, and its cumulative surrogate, max-pair with margin 1, over the rounds with an update.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
+    Examples
+    --------
     >>> round(forgetron(diameter=1, n_units=500, margin=0.5), 2)
     7.76
     """
@@ -363,27 +464,38 @@ def parameter_mixing(
     """Bound the loss of iterative parameter mixing with Algorithm 2, or with the listwise rule and surrogate_margin 0.
 
     In each epoch every shard runs one pass from the mean of all shards' weights, and the results are averaged; the
-    losses of a shard count by its weight in that mean. Summed over epochs and shards: (D^2 + 2 surrogate_margin /
-    learning_rate) / gamma^2, or with a relative margin rho of the listwise rule (1 + 2 rho) D^2 / gamma^2; and less
+    losses of a shard count by its weight in that mean. Summed over epochs and shards: (D² + 2 surrogate_margin /
+    learning_rate) / γ², or with a relative margin ρ of the listwise rule (1 + 2 ρ) D² / γ²; and less
     with violators="top", which Algorithm 2 has, see `slam`. The number of shards does not matter.
 
     Parameters
     ----------
     diameter : float
         Largest distance D between two differently graded documents of a query.
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
-    surrogate_margin : float, not negative
+    surrogate_margin : float ≥ 0
         Margin of the surrogate.
-    relative_margin : float, not negative, optional
+    relative_margin : float ≥ 0, optional
         Relative margin of the listwise rule, in place of `surrogate_margin`.
-    violators : "places", "uniform" or "top"
+    violators : "places", "uniform", or "top"
         Those of the listwise rule; "top" for Algorithm 2.
-    margin : float, positive
-        Margin gamma of the separable stream; give this or `comparator`.
+    margin : float > 0, optional
+        Margin γ of the separable stream; give this or `comparator`.
     comparator : Comparator or (norm, loss), optional
         Norm and cumulative surrogate of some fixed ranker, which counts shards by their weights too.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
+    Examples
+    --------
     >>> parameter_mixing(diameter=2, learning_rate=1, surrogate_margin=0, margin=0.5)
     16.0
     """
@@ -405,11 +517,22 @@ def leader(*, n_learners: int, best_loss: float, largest_weight: float = 1.0) ->
     ----------
     n_learners : int
         N.
-    best_loss : float, not negative
+    best_loss : float ≥ 0
         L*, the smallest cumulative loss of a learner, 1 - measure summed over queries, times their weights.
-    largest_weight : float, positive
+    largest_weight : float > 0
         Largest weight of a query.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> leader(n_learners=3, best_loss=10.0)
     32.0
     """
@@ -422,7 +545,7 @@ def hedge(
 ) -> float:
     """Bound the expected loss of a tournament with strategy "hedge", or its regret against the best learner.
 
-    With the default rate, sqrt(8 ln N / t) in round t, the expected regret: sqrt(2 T ln N) + sqrt(ln N / 8). With a
+    With the default rate, √(8 ln N / t) in round t, the expected regret: √(2 T ln N) + √(ln N / 8). With a
     fixed rate, the expected loss: (rate L* + ln N) / (1 - exp(-rate)), which does not grow with T if the best learner
     stops losing. N. Cesa-Bianchi and G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3 and Section 2.4.
 
@@ -433,11 +556,22 @@ def hedge(
     n_queries : int, optional
         T, the number of queries with a value of the measure: those with a relevant document, if others are left out.
         Weights of queries, at most 1, leave the bound as it is; those of weight 0 are left out. Without a fixed rate.
-    rate : float, positive, optional
+    rate : float > 0, optional
         The fixed rate.
-    best_loss : float, not negative, optional
+    best_loss : float ≥ 0, optional
         L*, the smallest cumulative loss of a learner; with a fixed rate.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> round(hedge(n_learners=4, n_queries=1000), 2)
     53.07
     >>> round(hedge(n_learners=4, rate=1.0, best_loss=10.0), 2)  # (10 + ln 4) / (1 - 1/e)
@@ -457,9 +591,9 @@ def hedge(
 def prank(*, n_grades: int, radius: float, margin: float, threshold_margin: float = 0.0) -> float:
     """Bound the number of wrong thresholds of PRank, at least the sum of distances of predicted and true grades.
 
-    With n = n_grades - 1 thresholds, K = n R^2 + 1 and b = max(K, 2 threshold_margin): (K + b)^2 / (4 b gamma^2), which
-    is K / gamma^2 as long as the margin is at most K / 2. Thresholds that are right, by less than the margin, do not
-    count; together with them, there are at most (K + 2 threshold_margin) / gamma^2.
+    With n = n_grades - 1 thresholds, K = n R² + 1 and b = max(K, 2 threshold_margin): (K + b)² / (4 b γ²), which
+    is K / γ² as long as the margin is at most K / 2. Thresholds that are right, by less than the margin, do not
+    count; together with them, there are at most (K + 2 threshold_margin) / γ².
 
     Parameters
     ----------
@@ -467,12 +601,23 @@ def prank(*, n_grades: int, radius: float, margin: float, threshold_margin: floa
         Number of grades, at least 2.
     radius : float
         Largest norm R of a document.
-    margin : float, positive
-        gamma: weights and thresholds that together have norm 1 put all documents on the right sides of all thresholds,
+    margin : float > 0
+        γ: weights and thresholds that together have norm 1 put all documents on the right sides of all thresholds,
         with this margin.
-    threshold_margin : float, not negative
+    threshold_margin : float ≥ 0
         The margin of `MarginPRank`, 0 for `PRank`.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> prank(n_grades=3, radius=1.0, margin=0.5), prank(n_grades=3, radius=1.0, margin=0.5, threshold_margin=4.5)
     (12.0, 16.0)
     """
@@ -497,25 +642,36 @@ def averaged_risk(
     """Bound the expected loss of the averaged ranker on a new query, if queries are drawn independently: Theorem G.
 
     For `ListwisePerceptron(violators="top", margin=..., class_order="mean" or "index")`, of which the mean of all
-    iterates after T queries ranks the new one; for AP any class order. With rho = surrogate_margin / (learning_rate
-    D^2), it is (L + rho D^2 U^2 / 2 + S / (2 rho)) / T, where S is the bound on the weight moved; on a separable stream
-    (rho / 2 + 1 + 1 / (2 rho)) D^2 / (gamma^2 T), 2 D^2 / (gamma^2 T) at rho = 1.
+    iterates after T queries ranks the new one; for AP any class order. With ρ = surrogate_margin / (learning_rate
+    D²), it is (L + ρ D² U² / 2 + S / (2 ρ)) / T, where S is the bound on the weight moved; on a separable stream
+    (ρ / 2 + 1 + 1 / (2 ρ)) D² / (γ² T), 2 D² / (γ² T) at ρ = 1.
 
     Parameters
     ----------
-    diameter : float, positive
+    diameter : float > 0
         Largest distance D between two differently graded documents of a query.
     n_queries : int
         T.
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step.
-    surrogate_margin : float, positive
+    surrogate_margin : float > 0
         The margin of the learner.
     margin : float, optional
-        Margin gamma of a ranker on all queries that may be drawn; give this or `comparator`.
+        Margin γ of a ranker on all queries that may be drawn; give this or `comparator`.
     comparator : Comparator or (U, L), optional
         Norm of a fixed ranker, and the expectation of its cumulative SLAM surrogate with margin 1, over T + 1 queries.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
+
+    Examples
+    --------
     >>> averaged_risk(diameter=2, n_queries=1000, surrogate_margin=4.0, margin=0.5)  # rho = 1: 2 * 16 / 1000
     0.032
     """
@@ -531,8 +687,8 @@ def averaged_risk(
 def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: float, n_doublings: int = 0) -> float:
     """Bound the regret of online ridge regression in its own loss, against every fixed ranker u and u's penalty.
 
-    E^2 (d ln(1 + 2 n / penalty) + 2 k ln 2). The loss of a query is the sum of the squared differences between scores
-    and targets, both centred within the query; u's penalty is `penalty` times the sum of (unit_j u_j)^2, with the units
+    E² (d ln(1 + 2 n / penalty) + 2 k ln 2). The loss of a query is the sum of the squared differences between scores
+    and targets, both centred within the query; u's penalty is `penalty` times the sum of (unit_j u_j)², with the units
     at the end. After V. Vovk, and K. S. Azoury and M. K. Warmuth.
 
     Parameters
@@ -541,13 +697,24 @@ def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: 
         d, the number of features.
     n_documents : float
         n, the number of documents learned from; with weights of queries, the sum of the weights of these documents.
-    penalty : float, positive
+    penalty : float > 0
         The learner's penalty.
-    largest_loss : float, not negative
-        E^2, the largest loss of a query, times its weight.
+    largest_loss : float ≥ 0
+        E², the largest loss of a query, times its weight.
     n_doublings : int
         k, how often a unit was doubled, in sum over features.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> round(ridge(n_features=10, n_documents=5000, penalty=1000, largest_loss=4), 1)
     95.9
     """
@@ -561,14 +728,14 @@ def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: 
 def random_features(*, error: float, chance: float, n_documents: int, n_together: int = 1) -> int:
     """Return how many random Fourier features suffice for the Gaussian kernel of n documents, whatever these are.
 
-    The smallest even D >= 4 b / error^2 ln(n (n - 1) / chance) with D / 2 a multiple of b: then, with a chance of at
+    The smallest even D ≥ 4 b / error² ln(n (n - 1) / chance) with D / 2 a multiple of b: then, with a chance of at
     least 1 - `chance`, the product of the features of any two of the documents is within `error` of their kernel
     (Hoeffding's inequality for the means of blocks, for all pairs at once). The documents must not depend on what is
     drawn. It grows with the logarithm of n alone, and not with the number of features.
 
     Parameters
     ----------
-    error : float, positive
+    error : float > 0
         Largest difference of a product from the kernel.
     chance : float between 0 and 1
         Chance that a pair differs more.
@@ -579,6 +746,17 @@ def random_features(*, error: float, chance: float, n_documents: int, n_together
         the number of features, and for `Fastfood` the power of 2 from there on; the bound is then far from what is
         seen, as no use is made of what such directions gain.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> random_features(error=0.1, chance=0.01, n_documents=100)
     5524
     """
@@ -598,15 +776,26 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
 
     Parameters
     ----------
-    radius : float, positive
+    radius : float > 0
         Largest norm R of a document.
-    margin : float, positive
-        Margin gamma of the stream.
+    margin : float > 0
+        Margin γ of the stream.
     measure : str or Measure
         "ndcg", "ndcg@k" or "ap".
-    version : {"sharp", "paper"}
+    version : "sharp" or "paper"
         Number of rounds, see `perceptrank.theory.n_rounds`.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> lower(radius=1, margin=0.5, measure="ap")
     7.5
     """

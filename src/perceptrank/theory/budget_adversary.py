@@ -1,7 +1,7 @@
 """The adversary of learners on a budget: documents that the learner does not remember.
 
 There are B + 1 queries, one for each direction: -R e_j and R e_j, the second of which is relevant. The unit vector with
-equal weights ranks all of them with margin 2 R / sqrt(B + 1). A ranking function that is made of at most B stored
+equal weights ranks all of them with margin 2 R / √(B + 1). A ranking function that is made of at most B stored
 documents, by a kernel of distances or of inner products, gives the two documents of a direction the same score unless
 one of them is stored. So there is always a query that the learner does not rank right, and the adversary plays it.
 """
@@ -32,7 +32,7 @@ class BudgetGame(NamedTuple):
     separator : array
         Unit vector that ranks all queries correctly.
     margin : float
-        Its margin, 2 R / sqrt(B + 1).
+        Its margin, 2 R / √(B + 1).
     lower_bound : float
         The loss that any learner with at most B supports has in so many rounds.
     is_beaten : bool
@@ -41,7 +41,7 @@ class BudgetGame(NamedTuple):
 
     trace: Trace
     stream: QueryStream
-    separator: Floats
+    separator: "Floats"
     margin: float
     lower_bound: float
     is_beaten: bool
@@ -52,7 +52,7 @@ def play_budget(
 ) -> BudgetGame:
     """Play against a ranker whose function is made of at most `budget` documents, using its `rank` and `learn_one`.
 
-    It loses every round, however many there are, though a ranker, of norm sqrt(budget + 1) in units of 1 / D, ranks all
+    It loses every round, however many there are, though a ranker, of norm √(budget + 1) in units of 1 / D, ranks all
     queries with a margin of 1. Rankers without a budget may come to rank all of them right, which ends the game.
 
     Parameters
@@ -68,6 +68,17 @@ def play_budget(
     measure : str or Measure
         "ndcg" or "ap", with or without a cut-off; the loss is 1 minus this.
 
+    Returns
+    -------
+    BudgetGame
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or there would be too many rounds for the memory.
+
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> learner = pr.KernelPerceptron(budget=6, rule="minimax", linear=0, average=False, transforms=None)
     >>> game = play_budget(learner, 6, rounds=50)

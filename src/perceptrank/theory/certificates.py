@@ -1,5 +1,7 @@
 """Certificates: the bounds of a learner's theorem beside the observed values."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 _ROUNDING = 1 + 1e-6
@@ -7,7 +9,7 @@ _ROUNDING = 1 + 1e-6
 
 @dataclass(frozen=True)
 class Promise:
-    """One inequality of a certificate: observed value <= bound.
+    """One inequality of a certificate: observed value ≤ bound.
 
     Attributes
     ----------
@@ -72,6 +74,18 @@ class Certificate:
     loss_bound : float
         What rankings by the current weights have lost at most, in the measure that is learned: S, or what the theorem
         says about that loss if it is less.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> made = pr.separable(500, margin=0.1, seed=0)
+    >>> ranker = pr.MinimaxPerceptron()
+    >>> trace = ranker.learn(made.stream)
+    >>> certificate = ranker.certificate(margin=made.margin, diameter=pr.theory.diameter(made.stream))
+    >>> [promise.name for promise in certificate.promises]
+    ['a posteriori', 'from the steps', 'a priori']
+    >>> all(promise.happened <= promise.bound for promise in certificate.promises)
+    True
     """
 
     algorithm: str

@@ -1,5 +1,7 @@
 """The best fixed ranker in hindsight, for bounds on streams that are not separable."""
 
+from __future__ import annotations
+
 import numpy as np
 import numpy.typing as npt
 
@@ -39,11 +41,22 @@ def cumulative_surrogate(
     ranker : array of shape (features,)
         The weights of the ranker.
     stream : QueryStream or iterable of blocks
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
-    surrogate : {"slam", "max-pair", "level-pair"}
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
+    surrogate : "slam", "max-pair", or "level-pair"
         That of the learner's theorem: "slam" for Algorithm 2, "max-pair" for Algorithm 3, "level-pair" for the listwise
         perceptron with its default violators, "slam" with violators "uniform" or "top".
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If `ranker` is not a vector with one weight per feature, or another argument is invalid.
+
+    Examples
+    --------
     >>> from perceptrank import QueryStream
     >>> cumulative_surrogate([1.0, 0.0], QueryStream.from_arrays([[0.5, 9.0], [0.0, 0.0]], [1, 0]))
     0.5
@@ -67,17 +80,17 @@ def comparator(
 
     Queries count by their weights, if the stream has any.
 
-    A bound L + U sqrt(C L) + U^2 C is at most 3/2 (L + C U^2), so with C as the penalty the minimiser gives the
+    A bound L + U √(C L) + U² C is at most 3/2 (L + C U²), so with C as the penalty the minimiser gives the
     smallest bound, up to that factor. The problem is convex and not smooth. A bundle method solves it: each pass adds a
     cutting plane below the surrogate, and the minimiser of the model made of all planes is evaluated next.
 
     Parameters
     ----------
     stream : QueryStream or re-iterable blocks
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
-    penalty : float, positive
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
+    penalty : float > 0
         Factor of the squared norm, the constant C of the bound.
-    surrogate : {"slam", "max-pair", "level-pair"}
+    surrogate : "slam", "max-pair", or "level-pair"
         The surrogate of the learner's theorem.
     tolerance : float
         Stop when the objective is within this relative distance of its lower bound.
@@ -85,9 +98,26 @@ def comparator(
         Maximum number of passes. Bounds hold for every ranker, so a minimum that is missed makes them larger but not
         wrong; `excess` of the result bounds by how much.
 
-    Reference: C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, "Bundle Methods for Regularized Risk
-    Minimization".
+    Returns
+    -------
+    Comparator
+        With its `ranker` and `excess`.
 
+    Raises
+    ------
+    ValueError
+        If an argument is invalid, or the stream has no queries.
+    TypeError
+        If the stream is an iterator, which can be read only once.
+    ImportError
+        If SciPy is not installed.
+
+    References
+    ----------
+    C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, "Bundle Methods for Regularized Risk Minimization".
+
+    Examples
+    --------
     >>> from perceptrank import QueryStream
     >>> found = comparator(QueryStream.from_arrays([[1.0], [0.0]], [1, 0]), penalty=0.1)
     >>> round(found.norm, 2), round(found.loss, 2)
@@ -121,7 +151,7 @@ def comparator(
 
 
 def _highest_plane(slopes: Floats, heights: Floats) -> Floats:
-    """Maximise shares . heights - |shares . slopes|^2 over the simplex, approximately.
+    """Maximise shares . heights - |shares . slopes|² over the simplex, approximately.
 
     Solved as non-negative least squares: heights enter through a small multiple of the identity, whose square is the
     error of the result, and the constraint on the sum through a large row. Any shares give a valid lower bound.

@@ -1,5 +1,7 @@
 """Bounds against a target that moves, Theorems M and T of docs/theory.md."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -18,10 +20,22 @@ def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0
     constant : float
         C of the learner's theorem, for queries of at most this weight; for `violators="places"` with a relative margin
         ρ, (1 + 2ρk) c D², where the grades of a query are at most k + 1.
-    rate : float, positive
+    rate : float > 0
         ln(2) / half_life.
-    largest_weight : float, positive
+    largest_weight : float > 0
+        Largest weight c of a query.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> round(largest_weights(4.0, 0.5 * math.log(2.0)), 9)
     2.828427125
     """
@@ -41,7 +55,7 @@ def fading(
 ) -> float:
     """Bound the loss of a learner that forgets against a ranker that moves; infinite if the rate is too large for it.
 
-    The largest S with S <= G + U sqrt(C S (1 + rate S / 2)), where G = L + W P, for every stream and every sequence
+    The largest S with S ≤ G + U √(C S (1 + rate S / 2)), where G = L + W P, for every stream and every sequence
     u_1, u_2, …: rankings are by the current weights (`average=False`).
 
     Parameters
@@ -52,13 +66,25 @@ def fading(
         U, the largest norm of a u_t; and L, the sum of the surrogates of u_t on query t, over queries with an update.
     path : float
         P, the sum of |u_{t+1} - u_t|.
-    rate : float, positive
+    rate : float > 0
         ln(2) / half_life.
     growth : float, optional
         The constant that `largest_weights` takes, if it is another.
-    largest_weight : float, positive
+    largest_weight : float > 0
         Largest weight of a query; losses are then weighted.
 
+    Returns
+    -------
+    float
+        Infinity if the rate is too large.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> round(fading(4.0, (0.5, 0.0), 0.0, 1e-9), 6), round(fading(4.0, (0.5, 10.0), 2.0, 0.01), 3)
     (1.0, 45.942)
     """
@@ -76,6 +102,26 @@ def fading(
 def without_forgetting(constant: float, comparator: AnyComparator, path: float) -> float:
     """Bound the loss of a learner that forgets nothing against a ranker that moves: U + P takes the place of U.
 
+    Parameters
+    ----------
+    constant : float
+        C of the learner's theorem, `theorem.constant(…)`.
+    comparator : Comparator or (norm, loss)
+        U, the largest norm of a u_t; and L, the sum of the surrogates of u_t on query t, over queries with an update.
+    path : float
+        P, the sum of |u_{t+1} - u_t|.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> without_forgetting(4.0, (0.5, 0.0), 0.0), without_forgetting(4.0, (0.5, 0.0), 2.0)
     (1.0, 25.0)
     """
@@ -95,9 +141,22 @@ def tracking(losses: np.typing.ArrayLike, n_learners: int, lag: float, *, larges
         The loss of the best learner in each of K parts that the stream is cut into, anywhere.
     n_learners : int
         N, those that forget and the one that does not.
-    lag : float, at least 1
-    largest_weight : float, positive
+    lag : float ≥ 1
+        The furthest that a learner is counted as behind.
+    largest_weight : float > 0
+        Largest weight of a query.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> tracking([2.0, 1.0], 3, 3.0), tracking([5.0], 3, 3.0)
     (23.0, 20.0)
     """

@@ -1,5 +1,7 @@
 """Radius and diameter of a stream, the geometric quantities of the bounds."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats
@@ -17,6 +19,17 @@ def radius(stream: Blocks) -> float:
     ----------
     stream : QueryStream or iterable of blocks
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the stream has no documents, or a feature is missing.
+
+    Examples
+    --------
     >>> from perceptrank import QueryStream
     >>> radius(QueryStream.from_arrays([[3.0, 4.0], [0.0, 1.0]], [1, 0]))
     5.0
@@ -43,6 +56,17 @@ def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
     measure : str or Measure
         For "ap", grades differ if one is positive and the other is not.
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If a feature is missing, or there is no such measure.
+
+    Examples
+    --------
     >>> from perceptrank import QueryStream
     >>> diameter(QueryStream.from_arrays([[3.0, 4.0], [0.0, 0.0], [9.0, 9.0]], [1, 0, 1], qid=[1, 1, 2]))
     5.0

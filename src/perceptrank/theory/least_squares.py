@@ -4,8 +4,10 @@ from perceptrank.kernels.arrays import Floats
 
 
 def non_negative_least_squares(columns: Floats, target: Floats) -> Floats:
-    """Return the x >= 0 that minimises |columns x - target|; raise RuntimeError if the search does not converge.
+    """Return the x ≥ 0 that minimises |columns x - target|; raise RuntimeError if the search does not converge.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> non_negative_least_squares(np.eye(2), np.array([3.0, -1.0]))
     array([3., 0.])

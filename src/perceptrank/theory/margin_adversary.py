@@ -51,7 +51,7 @@ class CostlyStream(NamedTuple):
     """
 
     stream: QueryStream
-    separator: Floats
+    separator: "Floats"
     margin: float
     diameter: float
     n_lost: int
@@ -71,11 +71,11 @@ def costly_stream(
 
     Parameters
     ----------
-    violators : "top", "uniform" or "places"
+    violators : "top", "uniform", or "places"
         Those of the learner.
-    relative_margin : float, not negative
+    relative_margin : float ≥ 0
         That of the learner.
-    margin : float, positive
+    margin : float > 0
         Margin of the stream, smaller than 1.
     n_documents : int, optional
         Documents of a query, at least 2: by default 2 for "top", 100 for "uniform" and 1000 for "places". For the last
@@ -83,6 +83,17 @@ def costly_stream(
     measure : str or Measure
         The measure that is lost in, which decides how many documents outrank the relevant one.
 
+    Returns
+    -------
+    CostlyStream
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or the stream would be too long for the memory.
+
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> costly = costly_stream("top", margin=0.05)
     >>> ranker = pr.ListwisePerceptron("ndcg@1", violators="top", average=False, transforms=None)

@@ -6,6 +6,8 @@ any convex combination of differences bounds it from above by its norm, any unit
 If the hull contains 0, no ranker orders all pairs correctly, and the combination that is 0 proves it.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -95,6 +97,17 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
     Margin
         Both bounds, the ranker of the lower and the pairs of the upper one.
 
+    Raises
+    ------
+    ValueError
+        If an argument is invalid, or no two documents of a query have different grades.
+    TypeError
+        If the stream is an iterator, which can be read only once.
+    ImportError
+        If SciPy is not installed.
+
+    Examples
+    --------
     >>> from perceptrank import QueryStream
     >>> stream = QueryStream.from_arrays([[1.0, 0.0], [-0.9, 0.2], [0.0, 0.0]], [1, 1, 0])
     >>> found = margin(stream)
@@ -122,7 +135,7 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
     return replace(found, lower=lower, ranker=ranker, separable=True if lower > 0 else None, n_passes=n_passes)
 
 
-def _search(binary: bool, stream: Blocks, pairs: "_Pairs", scales: Floats, tolerance: float, max_passes: int) -> Margin:
+def _search(binary: bool, stream: Blocks, pairs: _Pairs, scales: Floats, tolerance: float, max_passes: int) -> Margin:
     """Search with every feature divided by its scale; the bounds returned are those of the unscaled features."""
     best, best_ranker, separable = -np.inf, np.zeros(len(scales)), None
     n_passes = in_vain = 0
@@ -171,10 +184,10 @@ class _Pairs(NamedTuple):
     rows: Ints
     gaps: Floats
 
-    def take(self, chosen: npt.NDArray[Any]) -> "_Pairs":
+    def take(self, chosen: npt.NDArray[Any]) -> _Pairs:
         return _Pairs(*(values[chosen] for values in self))
 
-    def with_more(self, other: "_Pairs") -> "_Pairs":
+    def with_more(self, other: _Pairs) -> _Pairs:
         return _Pairs(*(np.concatenate(both) for both in zip(self, other, strict=True)))
 
 
@@ -225,6 +238,8 @@ def shortest_combination(points: Floats) -> Floats:
     least squares, Lawson and Hanson's solution of least-distance problems. While the length found is small, the problem
     is solved again with that length as the unit, since a much shorter vector cannot be distinguished from 0.
 
+    Examples
+    --------
     >>> shortest_combination(np.array([[1.0, 1.0], [1.0, -1.0], [3.0, 0.0]]))
     array([0.5, 0.5, 0. ])
     """

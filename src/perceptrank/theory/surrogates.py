@@ -4,6 +4,8 @@ With documents i of grade R_i and score s_i, let M_i be the largest score of a d
 if there is none) and K_i the first document that attains it. Delta is the margin.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
@@ -50,18 +52,56 @@ def weighing_of(measure: MeasureLike, class_order: str = "score") -> tuple[bool,
 
 
 class Surrogate(ABC):
-    """A loss of the scores and grades of one query."""
+    """A loss of the scores and grades of one query.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> surrogate = pr.MaxPair()
+    >>> surrogate.value([0.0, 0.5], [1, 0]), surrogate.gradient([0.0, 0.5], [1, 0])
+    (1.5, array([-1.,  1.]))
+    """
 
     @abstractmethod
     def _evaluate(self, scores: Floats, relevance: Floats) -> tuple[float, Floats]:
         """Return value and subgradient for validated arrays."""
 
     def value(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> float:
-        """Return the loss of one query."""
+        """Return the loss of one query.
+
+        Parameters
+        ----------
+        scores, relevance : array of shape (documents,)
+            Scores and grades.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If a score or grade is invalid, or there is no document.
+        """
         return self._evaluate(*as_ranked_query(scores, relevance))[0]
 
     def gradient(self, scores: npt.ArrayLike, relevance: npt.ArrayLike) -> Floats:
-        """Return a subgradient with respect to the scores, weights held fixed."""
+        """Return a subgradient with respect to the scores, weights held fixed.
+
+        Parameters
+        ----------
+        scores, relevance : array of shape (documents,)
+            Scores and grades.
+
+        Returns
+        -------
+        array of float of shape (documents,)
+
+        Raises
+        ------
+        ValueError
+            If a score or grade is invalid, or there is no document.
+        """
         return self._evaluate(*as_ranked_query(scores, relevance))[1]
 
 
@@ -136,7 +176,7 @@ class Slam(_Hinge):
     """SLAM: phi(s, R) = sum of v_i max(0, Delta + M_i - s_i); phi / Delta is at least 1 - measure.
 
     The weights v sum to 1 and follow the ideal ranking: AP gives each of r relevant documents 1/r, NDCG_k gives the one
-    in position p <= k its gain times 1 / log2(1 + p), normalised.
+    in position p ≤ k its gain times 1 / log2(1 + p), normalised.
 
     For fixed weights phi is convex, and the sum of v_i (e_{K_i} - e_i) over documents whose hinge is positive is a
     subgradient. With `class_order="score"` the weights of NDCG depend on the scores: `gradient` holds them fixed, as
@@ -144,13 +184,15 @@ class Slam(_Hinge):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that is bounded.
-    margin : float, positive
+    margin : float > 0
         Delta.
-    class_order : {"score", "mean", "index"}
+    class_order : "score", "mean", or "index"
         Positions of documents of equal grade in the ideal ranking: by score, shared equally, or by index.
 
+    Examples
+    --------
     >>> loss = Slam(measure="ap")
     >>> loss.value([0.5, 0.0], [0, 1]), loss.gradient([0.5, 0.0], [0, 1])
     (1.5, array([ 1., -1.]))
@@ -180,11 +222,13 @@ class MaxPair(_WidestPair):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         "ap" makes grades binary: relevant or not.
-    margin : float, positive
+    margin : float > 0
         Delta.
 
+    Examples
+    --------
     >>> MaxPair().value([0.5, 0.0, 2.0], [0, 1, 2])
     1.5
     """
@@ -201,11 +245,13 @@ class LevelPair(_WidestPair):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         "ap" makes grades binary: relevant or not.
-    margin : float, positive
+    margin : float > 0
         Delta.
 
+    Examples
+    --------
     >>> LevelPair().value([0.5, 0.0, 2.0], [0, 1, 2])
     1.5
     """
@@ -216,6 +262,8 @@ class LevelPair(_WidestPair):
 class ListNet(Surrogate):
     """ListNet: phi(s, R) = cross entropy of softmax(R) and softmax(s); gradient: softmax(s) - softmax(R).
 
+    Examples
+    --------
     >>> ListNet().gradient([0.0, 0.0], [0.0, 0.0])
     array([0., 0.])
     """

@@ -1,8 +1,8 @@
 """Theorems as values: a learner's guarantee in words, in symbols and as a number.
 
-The upper bounds have one shape. With a constant C that belongs to the learner and the stream, and K = U^2 C, a learner
-loses at most L + K / 2 + sqrt(K L + K^2 / 4) against every ranker u of norm U whose own cumulative surrogate is L. On a
-stream that a unit vector ranks with margin gamma, u = that vector / gamma has L = 0, which leaves C / gamma^2. If a
+The upper bounds have one shape. With a constant C that belongs to the learner and the stream, and K = U² C, a learner
+loses at most L + K / 2 + √(K L + K² / 4) against every ranker u of norm U whose own cumulative surrogate is L. On a
+stream that a unit vector ranks with margin γ, u = that vector / γ has L = 0, which leaves C / γ². If a
 margin counts for documents only that are not outranked, the bound is smaller: Theorem A', `largest_lost`.
 """
 
@@ -39,7 +39,7 @@ class Comparator(NamedTuple):
 
     norm: float
     loss: float
-    ranker: Floats | None = None
+    ranker: "Floats | None" = None
     excess: float | None = None
     surrogate: str | None = None
     measure: Measure | None = None
@@ -61,9 +61,9 @@ class Theorem:
     formula : str
         C with the numbers of the learner's settings.
     factor, offset : float
-        C = factor * size^2 + offset.
+        C = factor * size² + offset.
     splits : bool
-        True if what C has beyond size^2, a margin's part, is moved by documents only that are not outranked: Theorems
+        True if what C has beyond size², a margin's part, is moved by documents only that are not outranked: Theorems
         A' and C' of docs/theory.md. The bound on the loss is then smaller than that on the weight moved.
     multiple, extra : float
         The loss is at most multiple * the bound above + extra; other than 1 and 0 for safe averaging only. With weights
@@ -82,6 +82,13 @@ class Theorem:
         True if an adversary reaches the bound up to lower-order terms.
     proof : str
         Document with the proof.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> theorem = pr.MinimaxPerceptron().theorem
+    >>> theorem.symbol, theorem.bound(diameter=2.0, margin=0.5)
+    ('D²', 16.0)
     """
 
     statement: str
@@ -105,7 +112,24 @@ class Theorem:
     def constant(
         self, *, diameter: float | None = None, radius: float | None = None, largest_weight: float = 1.0
     ) -> float:
-        """Return C for a stream of this diameter or radius, and of queries of at most this weight."""
+        """Return the constant C.
+
+        Parameters
+        ----------
+        diameter, radius : float, optional
+            Those of the stream; give either, since 2R bounds the diameter if that is unknown.
+        largest_weight : float > 0
+            Largest weight of a query.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the theorem has no constant, or an argument is missing or out of its range.
+        """
         size = self._size_of(diameter, radius)
         with np.errstate(over="ignore", under="ignore"):
             largest = np.float64(check_positive("largest_weight", largest_weight))
@@ -153,10 +177,20 @@ class Theorem:
         product : float, optional
             Inner product of the comparator and these weights, divided by the learning rate; if it is not known, the
             bound is that of the worst.
-        largest_weight : float, positive
+        largest_weight : float > 0
             Largest weight of a query; the losses of learner and comparator are then weighted sums.
         share : float
             Largest part of the weight of outranked documents that a ranking loses, see `bounds.largest_share`.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the theorem has no constant, an argument is missing or out of its range, or not exactly one of `margin`
+            and `comparator` is given.
         """
         size, largest = self._size_of(diameter, radius), check_positive("largest_weight", largest_weight)
         norm, loss = norm_and_loss(margin, comparator)
@@ -182,8 +216,19 @@ class Theorem:
         return replace(self, multiple=1.0, extra=0.0, splits=False)
 
     def separable_formula(self, *, by_radius: bool = False) -> str:
-        """Return the bound on the loss on a separable stream in symbols; by_radius, with 4 R² in place of D².
+        """Return the bound on the loss on a separable stream in symbols.
 
+        Parameters
+        ----------
+        by_radius : bool
+            Write 4 R² in place of D².
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
         >>> Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0).separable_formula(by_radius=True)
         '4 R² / γ²'
         """
@@ -201,7 +246,20 @@ class Theorem:
         return (f"{self.multiple:g} · {current} + {self.extra:g}" if self.extra else current) + where
 
     def check_comparator(self, comparator: AnyComparator | None, measure: Measure | None) -> None:
-        """Raise if a comparator's loss is counted in a surrogate that may be smaller than the theorem's."""
+        """Raise if a comparator's loss is counted in a surrogate that may be smaller than the theorem's.
+
+        Parameters
+        ----------
+        comparator : Comparator, (norm, loss) or None
+            A pair is taken as it is.
+        measure : Measure or None
+            The measure that is learned.
+
+        Raises
+        ------
+        ValueError
+            If the comparator's surrogate or measure is not the theorem's.
+        """
         if not isinstance(comparator, Comparator) or comparator.surrogate is None:
             return
         check_choice("surrogate of the comparator", comparator.surrogate, SURROGATES)
@@ -245,12 +303,14 @@ def norm_and_loss(margin: float | None, comparator: AnyComparator | None) -> tup
 def largest_lost(
     base: float, price: float, loss: float, start: float = 0.0, product: float | np.float64 | None = None
 ) -> float:
-    """Return the largest M <= S with S - L + p <= sqrt(start² + base S + price (S - M)), infinite if it overflows.
+    """Return the largest M ≤ S with S - L + p ≤ √(start² + base S + price (S - M)), infinite if it overflows.
 
     This is what the proofs of all theorems come down to: S is the weight moved, M the part of it that outranked
     documents moved, L the comparator's surrogate, base = U² D², price = U² 2 margin / rate, start = U |w₁| / rate, and
     the product p that of u and w₁ / rate, by default the worst, -start. Without a price M = S.
 
+    Examples
+    --------
     >>> largest_lost(16.0, 0.0, 0.0), largest_lost(16.0, 32.0, 0.0), largest_lost(16.0, 0.0, 3.0)
     (16.0, 18.0, 21.583005244258363)
     """

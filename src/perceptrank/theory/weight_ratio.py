@@ -1,5 +1,7 @@
 """The largest ratio of two SLAM weights, which the paper's bound of Algorithm 2 depends on."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -21,6 +23,17 @@ def weight_ratio(measure: MeasureLike, stream: Blocks) -> float:
         "ndcg", "ndcg@k" or "ap".
     stream : QueryStream or iterable of blocks
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
     >>> from perceptrank import QueryStream
     >>> weight_ratio("ndcg", QueryStream.from_arrays([[0.0]] * 3, [2, 1, 0]))  # (2^2 - 1) / 1 against 1 / log2(3)
     4.754887502163468

@@ -1,5 +1,7 @@
 """Piecewise constant and piecewise linear functions of features, between their quantiles."""
 
+from __future__ import annotations
+
 import copy
 import math
 from collections.abc import Iterator
@@ -60,7 +62,7 @@ class Bins(WritingTransform):
     ----------
     n_bins : int
         Number of bins, at least 2.
-    kind : "hat", "one-hot" or "thermometer"
+    kind : "hat", "one-hot", or "thermometer"
         What a feature becomes.
     after : int
         Number of documents from which on edges stay as they are.
@@ -75,6 +77,8 @@ class Bins(WritingTransform):
     frozen : bool
         True if edges stay as they are.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.QueryStream.from_arrays([[0.0], [1.0], [2.0], [7.0], [20.0]], [0, 1, 0, 0, 1])
     >>> bins = Bins(3).learn(stream)
@@ -128,19 +132,45 @@ class Bins(WritingTransform):
         return self.n_bins - 1 if self.kind == "thermometer" else self.n_bins
 
     def learn(self, stream: Blocks) -> Self:
-        """Learn edges from the features of a stream, or of an iterable of blocks."""
+        """Learn edges from the features of a stream.
+
+        Parameters
+        ----------
+        stream : QueryStream or iterable of blocks
+
+        Returns
+        -------
+        Bins
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a feature is not finite, or the number of features is not the one that was learned.
+        """
         for part in as_blocks(stream):
             for block in part.blocks():
                 self.learn_and_apply(dense(block.X), block.offsets)
         return self
 
     def freeze(self) -> Self:
-        """Make edges the quantiles of all documents so far, and keep them."""
+        """Make edges the quantiles of all documents so far, and keep them.
+
+        Returns
+        -------
+        Bins
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If no document was seen.
+        """
         self._check_seen()
         self._take(self._sketch, freeze=True)
         return self
 
-    def merge(self, other: "Bins") -> Self:
+    def merge(self, other: Bins) -> Self:
         """Add the documents of another one with the same settings, whose edges still move, to this one's."""
         self._check_kind(other)
         if (self.n_bins, self.kind, self.after) != (other.n_bins, other.kind, other.after):
@@ -193,7 +223,7 @@ class Bins(WritingTransform):
         for bins, start, stop in self._spans(X, offsets, learning=learning):
             bins._write(X, start, stop, outputs, first)
 
-    def _spans(self, X: Features, offsets: Ints, *, learning: bool) -> Iterator[tuple["Bins", int, int]]:
+    def _spans(self, X: Features, offsets: Ints, *, learning: bool) -> Iterator[tuple[Bins, int, int]]:
         """Iterate over rows from start to stop with the bins to write them by; learn, once all were written."""
         if self.count:
             self._check_width(X.shape[1])
@@ -269,7 +299,7 @@ class Bins(WritingTransform):
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Return the names of the features that features of these names become: with the edges, if those are final.
 
-        They are "x = 3.5" for hats, "x > 3.5" for thermometers and "x <= 3.5", "3.5 < x <= 8", "x > 8" for bins; "x bin
+        They are "x = 3.5" for hats, "x > 3.5" for thermometers and "x ≤ 3.5", "3.5 < x ≤ 8", "x > 8" for bins; "x bin
         0", "x bin 1", ... as long as edges move. A name that would be there twice has the number of its bin.
         """
         if names is None:

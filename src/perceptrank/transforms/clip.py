@@ -1,5 +1,7 @@
 """Clipping features."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 
@@ -14,9 +16,11 @@ class Clip(ElementwiseTransform):
 
     Parameters
     ----------
-    limit : float, positive
+    limit : float > 0
         Largest absolute value.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> Clip(2).transform(pr.QueryStream.from_arrays([[1.0, -5.0], [30.0, 0.5]], [0, 1])).X
     array([[ 1. , -2. ],

@@ -1,5 +1,7 @@
 """Transforms that work on LANES columns at once."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 
 import numpy as np
@@ -26,4 +28,14 @@ class ColumnTransform(WritingTransform):
 
     @abstractmethod
     def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
-        """Write what at least LANES columns become into columns of an array, from column `first` on."""
+        """Write the outputs of at least LANES columns into columns of an array.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+        offsets : array of int of shape (queries + 1,)
+        outputs : array of shape (documents, columns)
+            Written to.
+        first : int
+            The first column to write to.
+        """

@@ -1,5 +1,7 @@
 """Transforms made of others: one after the other, or side by side."""
 
+from __future__ import annotations
+
 import copy
 import math
 from collections.abc import Iterator
@@ -90,6 +92,8 @@ class Chain(Composition):
     *transforms : str or Transform
         Names or transforms; a list of them is a chain as well.
 
+    Examples
+    --------
     >>> Chain("running", "clip")
     Chain(RunningStandardizer(), Clip(3))
     """
@@ -109,7 +113,7 @@ class Chain(Composition):
         """True if the first part goes by the names of columns."""
         return self.parts[0].accepts_any_columns
 
-    def for_columns(self, names: tuple[str, ...] | None) -> "Chain":
+    def for_columns(self, names: tuple[str, ...] | None) -> Chain:
         """Return a chain with the same parts, the first of which knows the names of its columns."""
         return self._with_parts([self.parts[0].for_columns(names), *self.parts[1:]])
 
@@ -181,6 +185,8 @@ class Join(Composition, WritingTransform):
     *transforms : str or Transform
         Names or transforms; a list of them is a chain.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.QueryStream.from_arrays([[1.0], [30.0], [2.0]], [0, 1, 0], feature_names=["bm25"])
     >>> joined = Join("query-minmax", "query-rank").transform(stream)
@@ -212,7 +218,7 @@ class Join(Composition, WritingTransform):
         """True if all parts go by the names of columns."""
         return all(part.accepts_any_columns for part in self.parts)
 
-    def for_columns(self, names: tuple[str, ...] | None) -> "Join":
+    def for_columns(self, names: tuple[str, ...] | None) -> Join:
         """Return a join with the same parts, all of which know the names of their columns."""
         return self._with_parts([part.for_columns(names) for part in self.parts])
 

@@ -49,7 +49,7 @@ def draw_order(seed: int, purpose: int, first: int, n: int) -> Ints:
 def draw_normal(seed: int, purpose: int, first: int, n: int) -> Floats:
     """Return standard normal numbers; `first` must be even.
 
-    Numbers 2i and 2i + 1 are sqrt(-2 log u) times cosine and sine of v turns, for u and v of words 2i and 2i + 1.
+    Numbers 2i and 2i + 1 are √(-2 log u) times cosine and sine of v turns, for u and v of words 2i and 2i + 1.
     """
     pairs = draw_uniform(seed, purpose, first, n + n % 2).reshape(-1, 2)
     length = np.sqrt(-2.0 * _log(pairs[:, 0]))
@@ -61,9 +61,9 @@ def draw_normal(seed: int, purpose: int, first: int, n: int) -> Floats:
 def draw_lengths(seed: int, purpose: int, first: int, n: int, dimension: int) -> Floats:
     """Return the lengths of standard normal vectors of at least 2 dimensions; `first` must be even.
 
-    The square of a length is twice a gamma variable with shape dimension / 2. G. Marsaglia and W. W. Tsang, "A Simple
-    Method for Generating Gamma Variables": with c = shape - 1/3, the number c (1 + x / (3 sqrt(c)))^3 for a normal x is
-    taken if it is positive and a uniform u satisfies log u < x^2 / 2 + c - cv + c log v; else x and u are drawn again.
+    The square of a length is twice a γ variable with shape dimension / 2. G. Marsaglia and W. W. Tsang, "A Simple
+    Method for Generating Gamma Variables": with c = shape - 1/3, the number c (1 + x / (3 √(c)))^3 for a normal x is
+    taken if it is positive and a uniform u satisfies log u < x² / 2 + c - cv + c log v; else x and u are drawn again.
     """
     c = dimension / 2.0 - 1.0 / 3.0
     lengths = np.zeros(n)

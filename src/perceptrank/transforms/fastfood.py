@@ -1,5 +1,7 @@
 """Random Fourier features by Walsh-Hadamard transforms, in time D log d in place of D d."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,14 +52,18 @@ class Fastfood(FourierFeatures):
     beside : bool
         Keep the features themselves, in front of the random ones.
     norm : float, optional
-        Norm of the random features: by default sqrt(d) / 2 beside d features, else 1.
+        Norm of the random features: by default √(d) / 2 beside d features, else 1.
     after : int
         Number of documents from which on the width stays as it is.
     seed : int
         Seed of what is drawn.
 
-    Reference: Q. Le, T. Sarlos and A. Smola, "Fastfood: Approximating Kernel Expansions in Loglinear Time".
+    References
+    ----------
+    Q. Le, T. Sarlos and A. Smola, "Fastfood: Approximating Kernel Expansions in Loglinear Time".
 
+    Examples
+    --------
     >>> import numpy as np
     >>> x, y = [0.0, 0.0], [1.0, 0.0]
     >>> made = Fastfood(4096, width=1.0, beside=False).apply([x, y], [0, 2])

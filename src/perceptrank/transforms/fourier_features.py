@@ -1,5 +1,7 @@
 """Sines and cosines of random projections, which approximate the Gaussian kernel; the projections are up to others."""
 
+from __future__ import annotations
+
 import copy
 import math
 from abc import abstractmethod
@@ -48,7 +50,22 @@ class FourierFeatures(RandomFeatures):
         return self.width is None
 
     def learn(self, stream: Blocks) -> Self:
-        """Learn the width from the features of a stream, or of an iterable of blocks."""
+        """Learn the width from the features of a stream.
+
+        Parameters
+        ----------
+        stream : QueryStream or iterable of blocks
+
+        Returns
+        -------
+        Transform
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a feature is not finite, or the number of features is not the one that was learned.
+        """
         for part in as_blocks(stream):
             for block in part.blocks():
                 for _ in self._spans(dense(block.X), block.offsets, learning=True):
@@ -56,7 +73,18 @@ class FourierFeatures(RandomFeatures):
         return self
 
     def freeze(self) -> Self:
-        """Keep the width as it is."""
+        """Keep the width as it is.
+
+        Returns
+        -------
+        Transform
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If it has to be learned, and no document was seen.
+        """
         self._check_seen()
         self.frozen, self._median = True, None
         return self
@@ -109,7 +137,17 @@ class FourierFeatures(RandomFeatures):
 
     @abstractmethod
     def directions(self, n_features: int) -> Floats:
-        """Return the directions w of so many features, one in each row: half as many as there are random features."""
+        """Return the directions w, one in each row: half as many as there are random features.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transform.
+
+        Returns
+        -------
+        array of float of shape (directions, features)
+        """
 
     def _spans(self, X: Features, offsets: Ints, *, learning: bool) -> Iterator[tuple[float, int, int]]:
         """Iterate over rows from start to stop with the width to write them by; learn, once all were written."""

@@ -1,5 +1,7 @@
 """Feature hashing: columns by name, in a fixed number of places."""
 
+from __future__ import annotations
+
 import copy
 from functools import lru_cache
 from hashlib import blake2b
@@ -38,9 +40,13 @@ class Hash(WritingTransform):
     seed : int
         Seed of the hash function.
 
-    Reference: K. Weinberger, A. Dasgupta, J. Langford, A. Smola and J. Attenberg, "Feature Hashing for Large Scale
-    Multitask Learning".
+    References
+    ----------
+    K. Weinberger, A. Dasgupta, J. Langford, A. Smola and J. Attenberg, "Feature Hashing for Large Scale Multitask
+    Learning".
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> one = pr.QueryStream.from_arrays([[1.0, 2.0]], [0], feature_names=["age", "price"])
     >>> other = pr.QueryStream.from_arrays([[2.0, 0.0, 1.0]], [0], feature_names=["price", "new", "age"])

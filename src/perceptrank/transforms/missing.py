@@ -1,5 +1,7 @@
 """Filling in missing values."""
 
+from __future__ import annotations
+
 import copy
 import math
 from typing import Any, Literal, Self
@@ -29,6 +31,8 @@ class Missing(WritingTransform):
     indicator : bool
         Append a feature for each, that is 1 where the value is missing and 0 elsewhere.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> nan = float("nan")
     >>> stream = pr.QueryStream.from_arrays([[1.0, nan], [nan, nan], [5.0, 2.0]], [0, 1, 0], missing="keep")
@@ -70,7 +74,7 @@ class Missing(WritingTransform):
         """Mean of each feature, if means are learned."""
         return self._means.copy()
 
-    def merge(self, other: "Missing") -> Self:
+    def merge(self, other: Missing) -> Self:
         """Add the counts and means of another one, with the same settings, to this one's."""
         self._check_kind(other)
         if (self.fill, self.indicator) != (other.fill, other.indicator):

@@ -50,6 +50,8 @@ def make_transforms(transform: TransformLike) -> list[Transform]:
     A name may be several joined by "+", and "auto" is "query-zscore+query-normal". Settings follow a name: what is
     after a colon, with commas between them. Those after one that makes sparse features are in their sparse form.
 
+    Examples
+    --------
     >>> make_transforms(["running", "clip:limit=2"]), make_transforms("auto")
     ([RunningStandardizer(), Clip(2)], [Join(QueryZScore(), QueryNormal())])
     """
@@ -65,6 +67,8 @@ def make_transforms(transform: TransformLike) -> list[Transform]:
 def sparse_transforms(transform: TransformLike) -> list[Transform]:
     """Return new transforms for sparse features; raise `TypeError` if one has no sparse form. "auto" is "running".
 
+    Examples
+    --------
     >>> sparse_transforms("auto")
     [RunningSpread()]
     """

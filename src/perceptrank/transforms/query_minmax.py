@@ -1,5 +1,7 @@
 """Scaling each query's features to the range from 0 to 1."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -17,6 +19,8 @@ SMALLEST_SPREAD = 1e-307
 class QueryMinMax(WritingTransform):
     """Scale each feature to the range from 0 to 1 within a query; constant features become 0.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.QueryStream.from_arrays([[1.0, 5.0], [3.0, 5.0], [2.0, 5.0]], [0, 1, 0])
     >>> QueryMinMax().transform(stream).X[:, 0]

@@ -1,5 +1,7 @@
 """Replacing each query's features by the normal scores of their ranks within the query."""
 
+from __future__ import annotations
+
 import math
 from statistics import NormalDist
 
@@ -17,6 +19,8 @@ class QueryNormal(ColumnTransform):
     of their ranks; constant features and single documents become 0. It depends on the order of values alone, whatever
     their scale, and says more of the best and the worst documents than the rank itself.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.QueryStream.from_arrays([[1.0, 5.0], [30.0, 5.0], [2.0, 5.0]], [0, 1, 0])
     >>> QueryNormal().transform(stream).X[:, 0].round(3)

@@ -1,5 +1,7 @@
 """Replacing each query's features by their ranks within the query."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -14,6 +16,8 @@ class QueryRank(ColumnTransform):
 
     Equal values have the mean of their ranks; constant features and single documents become 0.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.QueryStream.from_arrays([[1.0, 5.0], [30.0, 5.0], [2.0, 5.0], [2.0, 5.0]], [0, 1, 0, 0])
     >>> QueryRank().transform(stream).X[:, 0]

@@ -1,5 +1,7 @@
 """Standardising each query's features by the mean and deviation of the query."""
 
+from __future__ import annotations
+
 import math
 
 from perceptrank.kernels.arrays import Features, Ints
@@ -14,6 +16,8 @@ from perceptrank.transforms.standardizing import check_overflow
 class QueryZScore(ColumnTransform):
     """Standardise each feature to mean 0 and standard deviation 1 within a query; constant features become 0.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.QueryStream.from_arrays([[1.0, 5.0], [3.0, 5.0]], [0, 1])
     >>> QueryZScore().transform(stream).X

@@ -1,5 +1,7 @@
 """The base of transforms to random features."""
 
+from __future__ import annotations
+
 import copy
 import math
 from abc import abstractmethod
@@ -34,13 +36,39 @@ class RandomFeatures(WritingTransform):
         self.seed = int(seed)
 
     def norm_for(self, n_features: int) -> float:
-        """Return what random features of so many features are multiplied by."""
+        """Return the number that random features are multiplied by.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transform.
+
+        Returns
+        -------
+        float
+        """
         if self.norm is not None:
             return self.norm
         return _SHARE * math.sqrt(n_features) if self.beside else 1.0
 
     def factor_in(self, dtype: Any, factor: float) -> Any:
-        """Return what random features are multiplied by, in the precision of features; raise if it cannot hold that."""
+        """Return a factor of random features in the precision of features.
+
+        Parameters
+        ----------
+        dtype : dtype
+            That of the features.
+        factor : float
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If this precision cannot hold it.
+        """
         with np.errstate(over="ignore"):
             held = np.dtype(dtype).type(factor)
         if not np.finfo(dtype).tiny <= held < math.inf:

@@ -1,5 +1,7 @@
 """Random Fourier features: sines and cosines of projections on random directions."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from perceptrank.kernels.alignment import aligned
@@ -19,11 +21,11 @@ class RandomFourier(FourierFeatures):
 
     With P = n_features / 2 directions w, of which each is standard normal, x becomes
 
-        sqrt(1 / P) sin(w . x / width),  sqrt(1 / P) cos(w . x / width)
+        √(1 / P) sin(w . x / width),  √(1 / P) cos(w . x / width)
 
     for all w, times `norm`. Without that, they have norm 1, and the product of those of two documents is the mean of
-    cos(w . (x - y) / width), which is exp(-|x - y|^2 / (2 width^2)), the Gaussian kernel, in expectation; it differs
-    from that by about 1 / sqrt(P). Directions are orthogonal to each other in blocks of as many as there are features,
+    cos(w . (x - y) / width), which is exp(-|x - y|² / (2 width²)), the Gaussian kernel, in expectation; it differs
+    from that by about 1 / √(P). Directions are orthogonal to each other in blocks of as many as there are features,
     which leaves each standard normal and makes the error smaller.
 
     Features should be on one scale: `transforms=["auto", "random-fourier"]`. The width is `relative_width` times the
@@ -39,19 +41,23 @@ class RandomFourier(FourierFeatures):
     relative_width : float
         Width in units of the median distance.
     orthogonal : bool
-        Make directions orthogonal. It takes time n_features d^2 for d features, once.
+        Make directions orthogonal. It takes time n_features d² for d features, once.
     beside : bool
         Keep the features themselves, in front of the random ones.
     norm : float, optional
-        Norm of the random features: by default sqrt(d) / 2 beside d features, else 1.
+        Norm of the random features: by default √(d) / 2 beside d features, else 1.
     after : int
         Number of documents from which on the width stays as it is.
     seed : int
         Seed of the directions.
 
-    Reference: A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines"; F. X. Yu, A. T. Suresh,
-    K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal Random Features".
+    References
+    ----------
+    - A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines".
+    - F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal Random Features".
 
+    Examples
+    --------
     >>> import numpy as np
     >>> x, y = [0.0, 0.0], [1.0, 0.0]
     >>> made = RandomFourier(4096, width=1.0, beside=False).apply([x, y], [0, 2])

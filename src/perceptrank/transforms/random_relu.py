@@ -1,5 +1,7 @@
 """Random projections, cut off below 0: the first layer of a neural network that is not trained."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 
@@ -19,9 +21,9 @@ class RandomRelu(RandomFeatures):
 
     With P = n_features directions w and numbers b, all of them standard normal, d features x become
 
-        sqrt(2 / P) max(0, w . x / sqrt(d) + bias b)
+        √(2 / P) max(0, w . x / √(d) + bias b)
 
-    for all w and b, times `norm`. For z = (x / sqrt(d), bias), the product of those of two documents is |z| |z'| (sin a
+    for all w and b, times `norm`. For z = (x / √(d), bias), the product of those of two documents is |z| |z'| (sin a
     + (pi - a) cos a) / pi in expectation, a being the angle between z and z': the arc-cosine kernel. Features should be
     on one scale: `transforms=["auto", "random-relu"]`. Nothing is learned.
 
@@ -29,19 +31,23 @@ class RandomRelu(RandomFeatures):
     ----------
     n_features : int
         Number of random features.
-    bias : float, not negative
+    bias : float ≥ 0
         Spread of the thresholds; 0 for none.
     orthogonal : bool
-        Make (w, b) orthogonal in blocks of d + 1. It takes time n_features d^2, once.
+        Make (w, b) orthogonal in blocks of d + 1. It takes time n_features d², once.
     beside : bool
         Keep the features themselves, in front of the random ones.
     norm : float, optional
-        Norm of the random features where |z| = 1, in the mean: by default sqrt(d) / 2 beside d features, else 1.
+        Norm of the random features where |z| = 1, in the mean: by default √(d) / 2 beside d features, else 1.
     seed : int
         Seed of the directions.
 
-    Reference: Y. Cho and L. K. Saul, "Kernel Methods for Deep Learning".
+    References
+    ----------
+    Y. Cho and L. K. Saul, "Kernel Methods for Deep Learning".
 
+    Examples
+    --------
     >>> made = RandomRelu(4096, bias=0.0, beside=False).apply([[1.0, 0.0], [0.0, 1.0]], [0, 2])
     >>> (2 * made @ made.T).round(1), round(1 / 3.14159, 1)
     (array([[1. , 0.3],
@@ -69,7 +75,18 @@ class RandomRelu(RandomFeatures):
         self._drawn: Directions | None = None
 
     def directions(self, n_features: int) -> Directions:
-        """Return w and b of so many features, one in each row."""
+        """Return w and b of the projections, one in each row.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transform.
+
+        Returns
+        -------
+        Directions
+            Its `rows` have one column more than there are features, for b.
+        """
         found = self._drawn
         if found is None or found.rows.shape[1] != n_features + 1:
             found = draw_directions(self.seed, self.n_features, n_features + 1, orthogonal=self.orthogonal)
@@ -77,7 +94,17 @@ class RandomRelu(RandomFeatures):
         return found
 
     def factor_for(self, n_features: int) -> float:
-        """Return what a projection is multiplied by in the end."""
+        """Return the number that a projection is multiplied by in the end.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transform.
+
+        Returns
+        -------
+        float
+        """
         return self.norm_for(n_features) * math.sqrt(2.0 / self.n_features)
 
     def _write_random(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:

@@ -1,5 +1,7 @@
 """Standardising features by all documents seen so far."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +36,8 @@ class RunningStandardizer(WritingTransform):
     frozen : bool
         Scale without learning.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> scaler = RunningStandardizer().learn(pr.QueryStream.from_arrays([[1.0], [3.0]], [0, 1]))
     >>> scaler.mean, scaler.deviation
@@ -79,18 +83,39 @@ class RunningStandardizer(WritingTransform):
         return np.divide(1.0, deviation, out=np.zeros(n_features), where=deviation > 0)
 
     def freeze(self) -> Self:
-        """Stop learning: from now on, scale by the current statistics."""
+        """Stop learning: from now on, scale by the current statistics.
+
+        Returns
+        -------
+        RunningStandardizer
+            Itself.
+        """
         self.frozen = True
         return self
 
     def learn(self, stream: Blocks) -> Self:
-        """Update the statistics with the features of a stream, or of an iterable of blocks."""
+        """Update the statistics with the features of a stream.
+
+        Parameters
+        ----------
+        stream : QueryStream or iterable of blocks
+
+        Returns
+        -------
+        RunningStandardizer
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a feature is not finite, or the number of features is not the one that was learned.
+        """
         for part in as_blocks(stream):
             for block in part.blocks():
                 self.learn_and_apply(dense(block.X), block.offsets)
         return self
 
-    def merge(self, other: "RunningStandardizer") -> Self:
+    def merge(self, other: RunningStandardizer) -> Self:
         """Add the statistics of another standardiser to this one's."""
         self._check_kind(other)
         if other.count > 0:

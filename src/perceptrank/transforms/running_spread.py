@@ -1,5 +1,7 @@
 """Dividing features by their spread over all documents seen so far, without centring: zeros stay zeros."""
 
+from __future__ import annotations
+
 import math
 from typing import Any, Self
 
@@ -34,6 +36,8 @@ class RunningSpread(Transform):
     frozen : bool
         Scale without learning.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.QueryStream.from_arrays([[2.0, 0.0], [0.0, 0.0], [4.0, 5.0]], [0, 1, 0])
     >>> RunningSpread().learn(stream).deviation
@@ -69,12 +73,33 @@ class RunningSpread(Transform):
         return np.divide(1.0, deviation, out=np.zeros(n_features), where=deviation > 0)
 
     def freeze(self) -> Self:
-        """Stop learning: from now on, scale by the current statistics."""
+        """Stop learning: from now on, scale by the current statistics.
+
+        Returns
+        -------
+        RunningSpread
+            Itself.
+        """
         self.frozen = True
         return self
 
     def learn(self, stream: Blocks) -> Self:
-        """Update the statistics with the features of a stream, or of an iterable of blocks."""
+        """Update the statistics with the features of a stream.
+
+        Parameters
+        ----------
+        stream : QueryStream or iterable of blocks
+
+        Returns
+        -------
+        RunningSpread
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a feature is not finite, or the number of features is not the one that was learned.
+        """
         for part in as_blocks(stream):
             for block in part.blocks():
                 self.learn_and_apply(block.X, block.offsets)
@@ -106,7 +131,7 @@ class RunningSpread(Transform):
         scaled = rows.with_values(values)
         return scaled if isinstance(X, SparseFeatures) else scaled.toarray()
 
-    def merge(self, other: "RunningSpread") -> Self:
+    def merge(self, other: RunningSpread) -> Self:
         """Add the statistics of another one to this one's."""
         self._check_kind(other)
         if other.count > 0:

@@ -1,5 +1,7 @@
 """Logarithms of features of any sign."""
 
+from __future__ import annotations
+
 import math
 
 from perceptrank.kernels.arrays import Features, Ints
@@ -11,6 +13,8 @@ from perceptrank.transforms.transform import ElementwiseTransform
 class SignedLog(ElementwiseTransform):
     """Replace each feature x by sign(x) log(1 + |x|), for counts and others that are spread over orders of magnitude.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> SignedLog().transform(pr.QueryStream.from_arrays([[0.0, 1e6], [-9.0, 1.0]], [0, 1])).X.round(2)
     array([[ 0.  , 13.82],

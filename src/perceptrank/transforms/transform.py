@@ -1,5 +1,7 @@
 """The interface of transforms."""
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -33,6 +35,19 @@ class Transform(ABC):
         True if it returns `SparseFeatures` for dense features.
     rises : bool
         True if it makes one feature of each, in their order, which within a query never falls where the feature rises.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> class Halves(Transform):
+    ...     name = "halves"
+    ...     def apply(self, X, offsets):
+    ...         return X / 2
+    >>> ranker = pr.ListwisePerceptron(measure="ap", transforms=Halves())
+    >>> ranker.learn_one([[4.0, 0.0], [0.0, 2.0]], [0, 1])
+    True
+    >>> ranker.coef_
+    array([-2.,  1.])
     """
 
     name: ClassVar[str]
@@ -42,10 +57,19 @@ class Transform(ABC):
     makes_sparse: ClassVar[bool] = False
     rises: ClassVar[bool] = False
 
-    def sparse_form(self) -> "Transform":
-        """Return the transform that takes its place where features are sparse; raise `TypeError` if there is none.
+    def sparse_form(self) -> Transform:
+        """Return the transform that takes its place where features are sparse.
 
         What it returns has an `apply`, and a `learn_and_apply` if it learns, that take and return `SparseFeatures`.
+
+        Returns
+        -------
+        Transform
+
+        Raises
+        ------
+        TypeError
+            If there is none, as zeros would not stay zeros.
         """
         raise TypeError(
             f"{self.name} would make sparse features dense, as zeros do not stay zeros; transforms='running' divides "
@@ -53,7 +77,24 @@ class Transform(ABC):
         )
 
     def transform(self, stream: QueryStream) -> QueryStream:
-        """Return a copy of the stream with transformed features."""
+        """Transform the features of a stream, without learning.
+
+        Parameters
+        ----------
+        stream : QueryStream
+
+        Returns
+        -------
+        QueryStream
+            A copy, with the names of the new features.
+
+        Raises
+        ------
+        TypeError
+            If the stream is sparse, and the transform would make it dense.
+        ValueError
+            If a feature is invalid, or the features are not those that were learned.
+        """
         if stream.is_sparse:
             form: Any = self.sparse_form().for_columns(stream.feature_names)
             made = form.apply(stream.X, stream.offsets)
@@ -62,8 +103,18 @@ class Transform(ABC):
         X = checked(self, self.for_columns(stream.feature_names).apply(given, stream.offsets), given)
         return stream.with_features(X, feature_names=self.output_names(stream.feature_names))
 
-    def for_columns(self, names: tuple[str, ...] | None) -> "Transform":
-        """Return this transform for columns of these names: itself, or one that shares what it learns."""
+    def for_columns(self, names: tuple[str, ...] | None) -> Transform:
+        """Return this transform for columns of these names.
+
+        Parameters
+        ----------
+        names : tuple of str or None
+
+        Returns
+        -------
+        Transform
+            Itself, or one that shares what it learns.
+        """
         return self
 
     @abstractmethod
@@ -74,53 +125,144 @@ class Transform(ABC):
         ----------
         X : array of shape (documents, features)
             Features, float32 or float64.
-        offsets : array of shape (queries + 1,)
+        offsets : array of int of shape (queries + 1,)
             Where each query begins, and the number of documents.
+
+        Returns
+        -------
+        array of shape (documents, outputs)
+            Features of the same dtype; `SparseFeatures` if it makes such.
         """
 
     def learn_and_apply(self, X: Features, offsets: Ints) -> Features:
-        """Learn from each query of a block, if this transform learns, and return its transformed features."""
+        """Learn from each query of a block, if this transform learns, and return its transformed features.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+            Features, float32 or float64.
+        offsets : array of int of shape (queries + 1,)
+            Where each query begins, and the number of documents.
+
+        Returns
+        -------
+        array of shape (documents, outputs)
+        """
         return self.apply(X, offsets)
 
     def n_outputs(self, n_features: int) -> int:
-        """Return the number of features that so many become."""
-        return n_features
-
-    def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the names of the features that features of these names become."""
-        return names
-
-    def sources(self, n_features: int) -> Ints | None:
-        """Return which feature j each output is made of, None if an output may be made of several.
-
-        It is j if the output, within a query, never falls where the feature rises, and -1 - j if that is not so.
-        """
-        return np.arange(n_features) if self.rises else None
-
-    def slopes(self, n_features: int) -> Floats | None:
-        """Return a number for each feature if outputs are features times these plus constants, from now on; or None."""
-        return None
-
-    def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document, infinity if there is none.
+        """Return the number of features that so many become.
 
         Parameters
         ----------
         n_features : int
+
+        Returns
+        -------
+        int
+        """
+        return n_features
+
+    def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Return the names of the features that features of these names become.
+
+        Parameters
+        ----------
+        names : tuple of str or None
+
+        Returns
+        -------
+        tuple of str or None
+            None if the features have no names.
+        """
+        return names
+
+    def sources(self, n_features: int) -> Ints | None:
+        """Return the feature that each output is made of.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        array of int of shape (outputs,), or None
+            For an output of feature j, j if the output, within a query, never falls where the feature rises, else -1 -
+            j. None if an output may be made of several features.
+        """
+        return np.arange(n_features) if self.rises else None
+
+    def slopes(self, n_features: int) -> Floats | None:
+        """Return the factors of features, if outputs are features times these plus constants, from now on.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        array of float of shape (features,), or None
+            None if the transform is not of that form, or still learns.
+        """
+        return None
+
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transform.
         longest : int
             Largest number of documents of a query.
+
+        Returns
+        -------
+        float
+            Infinity if there is none.
         """
         return math.inf
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document whose norm was at most this before.
+        """Return an upper bound on the norm of a transformed document, given one on its norm before.
 
         It is `largest_norm`, unless the transform says more: one that keeps features beside new ones does.
+
+        Parameters
+        ----------
+        norm : float
+            Upper bound on the norm of a document before the transform; may be infinite.
+        n_features : int
+            Number of features, before the transform.
+        longest : int
+            Largest number of documents of a query.
+
+        Returns
+        -------
+        float
+            Infinity if there is none.
         """
         return self.largest_norm(n_features, longest)
 
     def merge(self, other: Self) -> Self:
-        """Add the statistics of another transform of the same kind, learned on other queries, to this one's."""
+        """Add the statistics of another transform of the same kind, learned on other queries, to this one's.
+
+        Parameters
+        ----------
+        other : Transform
+
+        Returns
+        -------
+        Transform
+            Itself.
+
+        Raises
+        ------
+        TypeError
+            If the other one is of another kind, or statistics of this kind cannot be merged.
+        ValueError
+            If their settings differ, or what they have learned does not fit together.
+        """
         self._check_kind(other)
         if self.learns:
             raise TypeError(f"statistics of {type(self).__name__} cannot be merged")
@@ -133,24 +275,72 @@ class Transform(ABC):
             raise TypeError(f"{self!r} can only be merged with another {type(self).__name__}, got {other!r}")
 
     def state(self) -> dict[str, Any]:
-        """Return settings and learned statistics as numbers and lists."""
+        """Return settings and learned statistics as numbers and lists.
+
+        Returns
+        -------
+        dict
+        """
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise if it is inconsistent."""
+        """Restore settings and statistics.
+
+        Parameters
+        ----------
+        state : dict
+            As `state` returned it.
+
+        Raises
+        ------
+        ValueError, KeyError or TypeError
+            If it is inconsistent or incomplete.
+        """
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Transform validated features into columns of an array, from column `first` on."""
+        """Transform validated features into columns of an array.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+        offsets : array of int of shape (queries + 1,)
+        outputs : array of shape (documents, columns)
+            Written to.
+        first : int
+            The first column to write to.
+        learning : bool
+            Learn from each query as well.
+        """
         made = checked(self, self.learn_and_apply(X, offsets) if learning else self.apply(X, offsets), X)
         outputs[:, first : first + made.shape[1]] = made
 
     def scale(self, X: Features, offsets: Ints) -> Features:
-        """Return what `apply` does; the former name of it."""
+        """Return what `apply` does; the former name of it.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+        offsets : array of int of shape (queries + 1,)
+
+        Returns
+        -------
+        array of shape (documents, outputs)
+        """
         warn_renamed("scale", "apply")
         return self.apply(X, offsets)
 
     def learn_and_scale(self, X: Features, offsets: Ints) -> Features:
-        """Return what `learn_and_apply` does; the former name of it."""
+        """Return what `learn_and_apply` does; the former name of it.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+        offsets : array of int of shape (queries + 1,)
+
+        Returns
+        -------
+        array of shape (documents, outputs)
+        """
         warn_renamed("learn_and_scale", "learn_and_apply")
         return self.learn_and_apply(X, offsets)
 

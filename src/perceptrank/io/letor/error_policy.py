@@ -18,7 +18,7 @@ class ErrorPolicy:
 
     Parameters
     ----------
-    on_error : {"raise", "skip"} or callable
+    on_error : "raise", "skip", or callable
         A callable is called with each `FormatError`.
     """
 

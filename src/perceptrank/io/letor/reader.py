@@ -1,5 +1,7 @@
 """Read LETOR text into memory."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -63,7 +65,7 @@ def read_letor(
         more than 1024 times the memory of their text, and more than 128 MiB, are an error then.
     zero_based : bool
         Count feature ids from 0. By default they count from 1, and an id 0 is an error.
-    qid : {"auto", "field", "comment"}
+    qid : "auto", "field", or "comment"
         Location of the query id: in a field ``qid:ID`` after the grade, or in the comment at the end of the line.
         "auto" decides by the first document of each file.
     group : sequence of int, or path, optional
@@ -78,7 +80,7 @@ def read_letor(
     sparse : bool, optional
         Keep only the non-zeros, as `SparseFeatures`, of up to 2**31 - 1 features. By default the first documents
         decide: features are sparse if there are more than 1000 and less than an eighth of the values is not zero.
-    on_error : {"raise", "skip"} or callable
+    on_error : "raise", "skip", or callable
         Treatment of invalid lines: raise a `FormatError`; skip them and warn at the end; or call a function with each
         error, then skip the line. Corrupt compression, a line of more than 64 MiB, and a feature with two names are
         always errors.
@@ -102,7 +104,7 @@ def read_letor(
         If a path does not exist or matches no file.
     MemoryError
         If the features exceed the available memory.
-    TypeError, ValueError
+    TypeError or ValueError
         If an argument is invalid, or there are no documents.
 
     Examples

@@ -1,5 +1,7 @@
 """Write LETOR text."""
 
+from __future__ import annotations
+
 import io
 import os
 import re

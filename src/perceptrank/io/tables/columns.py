@@ -1,5 +1,7 @@
 """Columns of tables: which one has the queries, the documents, the grades, and which are features."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,7 +61,7 @@ class TableColumns:
     ----------
     path : str
         The file.
-    format : {"csv", "tsv", "jsonl", "qrels", "run"}
+    format : "csv", "tsv", "jsonl", "qrels", or "run"
         Its format.
     qid, docid, relevance : str or None
         Columns of the queries, documents and grades; None for one that the table lacks or that is not needed.
@@ -106,6 +108,8 @@ def _listed(names: Sequence[str]) -> str:
 def normalized(name: str) -> str:
     """Return a name without case, with one "_" for each run of other characters than letters and digits.
 
+    Examples
+    --------
     >>> normalized("Query Text"), normalized(" docId"), normalized("_id")
     ('query_text', 'docid', '_id')
     """

@@ -23,6 +23,8 @@ _FORMATS: dict[str, Format] = {
 def format_of_name(name: str) -> Format | None:
     """Return the format that a file's name tells, compressed or not; None if it tells none.
 
+    Examples
+    --------
     >>> format_of_name("Judgements.CSV.gz"), format_of_name("train.txt")
     ('csv', None)
     """

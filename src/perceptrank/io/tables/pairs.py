@@ -19,6 +19,8 @@ _SEPARATORS = re.compile(r"[,;\t]")
 def parse_pairs(text: str) -> dict[str, float]:
     """Parse a vector as Solr logs it: ``name=value,name=value``, or ``name:value;name:value`` as it once did.
 
+    Examples
+    --------
     >>> parse_pairs("title=1.5,body=0.0")
     {'title': 1.5, 'body': 0.0}
     """

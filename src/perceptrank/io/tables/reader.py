@@ -1,5 +1,7 @@
 """Read tables into memory, or scan them block by block."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -60,7 +62,7 @@ def read_table(
     features : str or sequence of str, optional
         Columns of features; default all columns of numbers that are no ids or grades. The names are the union over
         all rows.
-    missing : {"error", "keep", "zero"}
+    missing : "error", "keep", or "zero"
         What to do with features that a row does not have: refuse them, keep them as NaN, or take them for 0, as
         search engines do.
     dtype : float32 or float64
@@ -131,7 +133,7 @@ def scan_table(
     progress: Callable[[int, int], object] | None = None,
     max_bytes: int = BLOCK_BYTES,
 ) -> Scan:
-    """Read tables lazily, in re-iterable blocks of whole queries.
+    r"""Read tables lazily, in re-iterable blocks of whole queries.
 
     The rows of a query must be adjacent in the table with the features. Judgements in a table of their own are held in
     memory. Where rows name their features, as in logs of search engines, and `features` does not, the tables are read
@@ -139,8 +141,29 @@ def scan_table(
 
     Parameters
     ----------
-    paths, feature_paths, qid, docid, relevance, weight, features, missing, dtype, report, progress
-        As for `read_table`.
+    paths : path or several of them
+        Tables with the grades, plain or compressed. Their format is told by the suffix, ``.csv``, ``.tsv``, ``.jsonl``
+        (``.ndjson``), ``.qrels`` or ``.run``, else by the first line. CSV and TSV need the extra ``tables``.
+    feature_paths : path or several of them, optional
+        Tables with the features, if they are not in the first ones. JSON lines may be feature logs of Elasticsearch,
+        OpenSearch or Solr, as hits or as whole responses, with the query beside them.
+    qid, docid, relevance : str, optional
+        Columns of queries, documents and grades. By default they are found by their usual names: query, qid,
+        search_term; docid, document_id, id; grade, rating, label and the like.
+    weight : str, optional
+        Column of the queries' weights, numbers >= 0 that are the same in all rows of a query; default ``query_weight``,
+        if there is such a column.
+    features : str or sequence of str, optional
+        Columns of features; default all columns of numbers that are no ids or grades.
+    missing : "error", "keep", or "zero"
+        What to do with features that a row does not have: refuse them, keep them as NaN, or take them for 0, as
+        search engines do.
+    dtype : float32 or float64
+        Type of the features.
+    report : callable, optional
+        Called with a `TableColumns` for every table: what its columns were taken for. ``print`` will do.
+    progress : callable, optional
+        Called with the number of bytes read so far and in total.
     max_bytes : int
         Approximate size of a block's features.
 
@@ -150,13 +173,29 @@ def scan_table(
 
     Raises
     ------
-    FormatError, FileNotFoundError, ImportError, ValueError
-        As for `read_table`; a query that comes back after another one is an error too.
+    FormatError
+        For a wrong cell or line, with its file, line and column; for columns that are missing; for a query that comes
+        back after another one.
+    FileNotFoundError
+        If a path does not exist or matches no file.
+    ImportError
+        If polars (extra ``tables``) is needed and not installed.
+    ValueError
+        If no judgement has features, or an argument is invalid.
 
     Warns
     -----
     UserWarning
-        As for `read_table`, at the end of each pass.
+        At the end of each pass, if judgements have no features, features no judgement, or rows no grade: how many are
+        left out.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "judgements.csv")
+    >>> _ = path.write_text("query,docid,rating,bm25\nshoes,a,2,1.5\nshoes,b,0,0.5\nhats,c,1,3\n")
+    >>> sum(len(block) for block in scan_table(path))
+    2
     """
     check_positive_whole("max_bytes", max_bytes)
     tables = _open(paths, feature_paths, qid, docid, relevance, weight, features, missing, dtype, report, progress)

@@ -75,7 +75,7 @@ class Tables:
         Tables with features, to join; without them the tables with grades have the features too.
     wanted : Wanted
     dtype : numpy.dtype
-    missing : {"error", "keep", "zero"}
+    missing : "error", "keep", or "zero"
     report : callable, optional
     progress : callable, optional
     """

@@ -73,6 +73,8 @@ class Rows:
 def parse_number(text: str) -> float:
     """Return the number that a text is, NaN for one that says there is none; raise `ValueError` for anything else.
 
+    Examples
+    --------
     >>> parse_number(" 0.5"), parse_number("TRUE"), parse_number("N/A"), parse_number("1e3")
     (0.5, 1.0, nan, 1000.0)
     """

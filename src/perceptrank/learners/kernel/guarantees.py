@@ -1,5 +1,7 @@
 """The theorems of kernel perceptrons; docs/theory.md has the proofs."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +51,7 @@ class KernelGuarantees(Guaranteed):
         return None if self.linear or self.kernel == "polynomial" else DIAMETER
 
     def _constant_of(self, state: KernelState) -> float:
-        """Return C = (1 + 2 rho) D^2, D the largest distance of images; beside a linear part, of those so far."""
+        """Return C = (1 + 2 ρ) D², D the largest distance of images; beside a linear part, of those so far."""
         seen = float(state.tally[LARGEST_REACH]) if self.linear else 0.0
         return (1 + 2 * self._margin) * max(DIAMETER**2, seen)
 
@@ -102,6 +104,15 @@ class KernelGuarantees(Guaranteed):
             1, as a kernel perceptron takes no weights of queries.
         n_documents : int, optional
             Most documents of a query, if known: the bound is then smaller.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If these settings have no bound that is known beforehand, or an argument is invalid.
         """
         if largest_weight != 1.0:
             raise ParameterError("largest_weight", "must be 1: kernel takes no weights of queries", largest_weight)
@@ -146,8 +157,8 @@ class KernelGuarantees(Guaranteed):
         """Return the bounds on the loss so far, beside its observed value.
 
         Without a budget they are those of the linear learner, in the space of the kernel. With the Forgetron,
-        S <= 2 L + C U² (1 + s / 2) + Q, with Q what it spent on removals and s the logarithm of how far it shrank. With
-        merging, and with the Forgetron beside a linear part, S <= L + U (|f| + E), E the lengths that were lost. Of a
+        S ≤ 2 L + C U² (1 + s / 2) + Q, with Q what it spent on removals and s the logarithm of how far it shrank. With
+        merging, and with the Forgetron beside a linear part, S ≤ L + U (|f| + E), E the lengths that were lost. Of a
         budget that removes by chance, only the expected loss is bounded, and there is no certificate of one run.
 
         Parameters
@@ -160,6 +171,17 @@ class KernelGuarantees(Guaranteed):
             Those of the images of documents.
         n_documents : int, optional
             Most documents of a query, if known, for `loss_bound`.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        AttributeError
+            If nothing was learned.
+        ValueError
+            If an argument is invalid, or these settings have no theorem of this kind.
         """
         self.theorem.check_comparator(comparator, None)
         state = self._learned()

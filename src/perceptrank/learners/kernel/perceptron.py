@@ -1,5 +1,7 @@
 """The kernel perceptron: the rules of the linear learners with a function of a kernel, on a memory budget."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -84,11 +86,11 @@ class KernelPerceptron(KernelGuarantees, Learner):
 
     Each query that the rule updates on adds its documents with a non-zero coefficient as supports, with their
     coefficients: f moves as the weights of the linear learner of that rule do, in the space of the kernel, and the
-    theorems about those hold there. The kernel is K(x, y) + linear x . y / width^2, where K is one of
+    theorems about those hold there. The kernel is K(x, y) + linear x . y / width², where K is one of
 
-    - "gaussian": exp(-|x - y|^2 / (2 width^2));
+    - "gaussian": exp(-|x - y|² / (2 width²));
     - "laplacian": exp(-|x - y| / width), with the Euclidean distance;
-    - "polynomial": (1 + x . y / width^2)^degree.
+    - "polynomial": (1 + x . y / width²)^degree.
 
     The linear part of f is a vector w of weights. It needs no supports, and nothing of it is ever removed.
 
@@ -111,28 +113,28 @@ class KernelPerceptron(KernelGuarantees, Learner):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that is learned. While learning, tied documents count as ranked in the worst order.
-    rule : "listwise", "slam" or "minimax"
+    rule : "listwise", "slam", or "minimax"
         The rule of `ListwisePerceptron`, of `SlamPerceptron` with a relative margin, or of `MinimaxPerceptron`, which
         has no margin and adds two supports an update.
-    kernel : "gaussian", "laplacian" or "polynomial"
+    kernel : "gaussian", "laplacian", or "polynomial"
         The kernel.
     width : float or None
         Width of the kernel. By default `relative_width` times the median of the distances, other than 0, between the
         transformed documents of the first query with an update (up to 100 of them); it stays as it is from then on.
-    relative_width : float, positive
+    relative_width : float > 0
         The width in units of that median.
-    linear : float, not negative
+    linear : float ≥ 0
         Weight of the linear part; 0 for none, so that a function is made of supports alone.
     degree : int
         Degree of the polynomial kernel.
     budget : int or None
         Largest number of supports; None with the policy "exact".
-    policy : "merge", "forgetron", "random", "bogd" or "exact"
+    policy : "merge", "forgetron", "random", "bogd", or "exact"
         What happens when there are too many. "merge" ranks best where documents of later queries are like those of the
         first ones; the others forget old ones.
-    decay : float, at least 1
+    decay : float ≥ 1
         Of "bogd": how much is forgotten when a unit goes, in shares of a unit.
     relative_margin : float or None
         The margin in units of the mean squared step per weight moved, in the space of the kernel; 0 or None for none.
@@ -145,11 +147,15 @@ class KernelPerceptron(KernelGuarantees, Learner):
     transforms : str, Transform or list of them, or None
         Transforms that features go through first; see `ListwisePerceptron`.
 
-    References: G. Cavallanti, N. Cesa-Bianchi and C. Gentile, "Tracking the Best Hyperplane with a Simple Budget
-    Perceptron"; O. Dekel, S. Shalev-Shwartz and Y. Singer, "The Forgetron: A Kernel-Based Perceptron on a Budget";
-    P. Zhao, J. Wang, P. Wu, R. Jin and S. C. H. Hoi, "Fast Bounded Online Gradient Descent Algorithms for Scalable
-    Kernel-Based Online Learning".
+    References
+    ----------
+    - G. Cavallanti, N. Cesa-Bianchi and C. Gentile, "Tracking the Best Hyperplane with a Simple Budget Perceptron".
+    - O. Dekel, S. Shalev-Shwartz and Y. Singer, "The Forgetron: A Kernel-Based Perceptron on a Budget".
+    - P. Zhao, J. Wang, P. Wu, R. Jin and S. C. H. Hoi, "Fast Bounded Online Gradient Descent Algorithms for Scalable
+      Kernel-Based Online Learning".
 
+    Examples
+    --------
     >>> ranker = KernelPerceptron(rule="minimax", linear=0, relative_width=1, transforms=None)
     >>> for x in ([[1.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [0.0, 0.0]]):
     ...     ranker.learn_one(x, [1, 0])  # the first feature should be far from 0

@@ -77,7 +77,7 @@ def forget_oldest(state: KernelState, needed: int, beside: Floats, own: float, b
     This is the self-tuned Forgetron, called after the new unit was counted in the mass; it needs so many supports, and
     has the inner products `beside` with the others and `own` with itself. With f the ranking function, new unit
     included, r the sum of the units that go, V their masses and s their factors, the factor is the largest p in (0, 1]
-    with p^2 (|r|^2 - 2 <f, r>) / constant + 2 p sum(s V) at most 15/32 of the weight moved so far, minus what was
+    with p² (|r|² - 2 <f, r>) / constant + 2 p sum(s V) at most 15/32 of the weight moved so far, minus what was
     spent.
     Returns the factor, which the new unit shrinks by as well.
     """

@@ -25,7 +25,7 @@ _P0, _P1, _P2, _P3, _P4, _P5, _P6, _P7, _P8, _P9, _P10, _P11, _P12, _P13 = _FACT
 
 @helper_fused
 def exponential(t: float) -> float:
-    """Return exp(t) for t <= 0, to about the last bit; 0 below -708."""
+    """Return exp(t) for t ≤ 0, to about the last bit; 0 below -708."""
     clamped = t if t > _LEAST else _LEAST
     shifted = clamped * _LOG2_E + _ROUND
     n = shifted - _ROUND
@@ -49,7 +49,7 @@ def exponential(t: float) -> float:
 
 @compiled_fused
 def gaussian_values(scale: float, norms: Floats, support_norms: Floats, products: FloatRows) -> None:
-    """Replace inner products by exp(-scale |x - y|^2)."""
+    """Replace inner products by exp(-scale |x - y|²)."""
     for i in range(products.shape[0]):
         row, norm = products[i], norms[i]
         for j in range(len(row)):

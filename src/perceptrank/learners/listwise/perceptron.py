@@ -1,5 +1,7 @@
 """The listwise perceptron."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +13,7 @@ from perceptrank.learners import slam
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.listwise import places, uniform
 from perceptrank.learners.listwise.safe_averaging import ROWS, is_mean_safe, safe_pass
-from perceptrank.learners.starting import STARTS, Features, InitialWeights
+from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
 from perceptrank.learners.state import State
 from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS
 from perceptrank.measures import MeasureLike
@@ -34,7 +36,7 @@ _PASSES: dict[str, tuple[Callable[..., int], tuple[int, int, int]]] = {
 class ListwisePerceptron(CompiledLearner):
     """Move outranked documents against those that outrank them, by their total weight in the measure.
 
-    A pair of grades R_i > R_j is violated, and i active, if s_j >= s_i - margin * (the number of grades in the query
+    A pair of grades R_i > R_j is violated, and i active, if s_j ≥ s_i - margin * (the number of grades in the query
     from R_j up to R_i, without R_j). w += learning_rate * V * a weighted mean of x_i - x_j over violated pairs, where V
     is the sum of the weights v_i, those of `perceptrank.Slam`, of the active documents. There are no parameters to
     tune: the margin is relative, relative_margin times learning_rate times the mean of past squared step lengths, each
@@ -47,8 +49,8 @@ class ListwisePerceptron(CompiledLearner):
     scaled by V over the sum of the positive moves. With a measure cut off at k, places after k count as place k + 1,
     and only grades of the k best documents are considered; if nothing moves then, there is no update.
 
-    Cumulative loss on a stream that a unit vector ranks with margin gamma: at most (1 + 2 relative_margin) D^2 /
-    gamma^2 (with violators="top", D^2 / gamma^2 up to a relative margin of 1/2, and 9/8 of it at 1), with D the largest
+    Cumulative loss on a stream that a unit vector ranks with margin γ: at most (1 + 2 relative_margin) D² /
+    γ² (with violators="top", D² / γ² up to a relative margin of 1/2, and 9/8 of it at 1), with D the largest
     distance between two differently graded documents of a query, independent of the number of documents, of grades and
     the cut-off, for rankings by the current weights (`average=False`). The mean of all iterates, which the default
     ranks with, is better on noisy data, and at times far worse: the default ranks by the current weights instead as
@@ -57,20 +59,20 @@ class ListwisePerceptron(CompiledLearner):
 
     Parameters
     ----------
-    measure : "ndcg", "ndcg@k" or "ap", or a Measure
+    measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that is learned. While learning, tied documents count as ranked in the worst order.
-    violators : "places", "uniform" or "top"
+    violators : "places", "uniform", or "top"
         By places, as above; or each active document, by its own weight, against all its violators in equal parts, or
         against the best-scored one of them. With these two the margin is the same for all grades (s_j > s_i - margin
-        violates, and s_j >= s_i).
+        violates, and s_j ≥ s_i).
     relative_margin : float or None
         The margin in units of the mean squared step per weight moved; 0 or None for no margin.
     margin : float or None
         An absolute margin instead of the default relative one (giving both is an error); rankings then depend on
         margin / learning_rate.
-    learning_rate : float, positive
+    learning_rate : float > 0
         Factor of every step; rankings do not depend on it unless there is an absolute margin.
-    class_order : "score", "mean" or "index"
+    class_order : "score", "mean", or "index"
         Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
     average : bool
         Rank with the mean of all iterates, while it is safe, instead of the last one.
@@ -83,9 +85,11 @@ class ListwisePerceptron(CompiledLearner):
         Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
         vector with one for each feature after the transforms. Rankings then depend on the learning rate.
     positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay >= 0, <= 0 or 0; after the transforms, those of
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
         everything that is made of them.
 
+    Examples
+    --------
     >>> ranker = ListwisePerceptron(measure="ap", transforms=None)
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 1.0]], [0, 1])
     True
@@ -112,9 +116,9 @@ class ListwisePerceptron(CompiledLearner):
         average: bool = True,
         transforms: TransformLike = "auto",
         initial_weights: InitialWeights = None,
-        positive: Features = None,
-        negative: Features = None,
-        zero: Features = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
     ) -> None:
         self.measure = measure
         self.violators = violators

@@ -1,7 +1,7 @@
 """Safe averaging: rank with the mean of all iterates, unless it has lost much more than the current ones.
 
 Two cumulative losses of the measure that is learned are kept: of ranking by the mean of all iterates, L_mean, and by
-the current weights, L_current. The next query is ranked by the mean while L_mean <= 2 L_current + 1, else by the
+the current weights, L_current. The next query is ranked by the mean while L_mean ≤ 2 L_current + 1, else by the
 current weights. Whatever the stream, the loss of the rankings that were used is then at most the smaller of
 3 L_current + 2 and (3 L_mean + 1) / 2: Theorem H of docs/theory.md. With weights of queries, losses are weighted, and
 the largest weight so far takes the place of 1 in the condition.

@@ -1,5 +1,7 @@
 """AdaGrad for any learner with a learning rate."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
@@ -13,7 +15,7 @@ STEPS = ("diagonal", "norm")
 class AdaGrad(StepWrapper):
     """Adapt the steps of a learner to the sum of squares of all steps so far, per feature or of the whole step.
 
-    A step w += learning_rate * z of the learner becomes w += learning_rate * z / (sqrt(Z) + 1e-10), with Z the sum of
+    A step w += learning_rate * z of the learner becomes w += learning_rate * z / (√(Z) + 1e-10), with Z the sum of
     squares of all steps so far, z included: of each feature ("diagonal"), or of the step's norm ("norm"). With the
     first, rare features learn faster. A relative margin uses the inner product of z and the adapted step in place of
     the square of z. The theorem of the learner, which is for a constant rate, does not apply.
@@ -26,9 +28,12 @@ class AdaGrad(StepWrapper):
     steps : "diagonal" or "norm"
         Adapt each feature, or the step as a whole.
 
-    Reference: J. Duchi, E. Hazan and Y. Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic
-    Optimization".
+    References
+    ----------
+    J. Duchi, E. Hazan and Y. Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization".
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> ranker = AdaGrad(pr.RankNet(learning_rate=0.5))
     >>> ranker.learn_one([[1.0, 0.0], [0.0, 8.0]], [1, 0])  # the first step has the same length in every feature

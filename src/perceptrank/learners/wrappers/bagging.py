@@ -1,5 +1,7 @@
 """Online bagging of any learner without transforms of its own."""
 
+from __future__ import annotations
+
 import math
 from typing import Any, Self
 
@@ -60,8 +62,12 @@ class Bagging(Wrapper, Ensemble):
     transforms : str, Transform or list of them, optional
         Transforms that features go through first, once for all members; by default those of the learner.
 
-    Reference: N. C. Oza and S. Russell, "Online Bagging and Boosting".
+    References
+    ----------
+    N. C. Oza and S. Russell, "Online Bagging and Boosting".
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> ranker = Bagging(pr.MinimaxPerceptron(), n_members=5)
     >>> trace = ranker.learn(pr.separable(200).stream)

@@ -1,5 +1,7 @@
 """Exponential forgetting for learners that move by steps."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -38,12 +40,16 @@ class Fading(StepWrapper):
     learner : learner
         Settings of the learner, one that takes sparse features (docs/learners.md); its `average` and `transforms`
         apply. Statistics of its transforms do not fade.
-    half_life : float, positive
+    half_life : float > 0
         Weight moved after which a step counts half; on noisy streams, about so many queries. Rankings depend on it.
 
-    References: J. Kivinen, A. J. Smola and R. C. Williamson, "Online Learning with Kernels"; G. Cavallanti,
-    N. Cesa-Bianchi and C. Gentile, "Tracking the best hyperplane with a simple budget Perceptron".
+    References
+    ----------
+    - J. Kivinen, A. J. Smola and R. C. Williamson, "Online Learning with Kernels".
+    - G. Cavallanti, N. Cesa-Bianchi and C. Gentile, "Tracking the best hyperplane with a simple budget Perceptron".
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> ranker = Fading(pr.MinimaxPerceptron(), half_life=1)
     >>> ranker.learn_one([[8.0], [0.0]], [1, 0]), ranker.learn_one([[0.0], [1.0]], [1, 0])

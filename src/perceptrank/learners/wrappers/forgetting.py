@@ -1,5 +1,7 @@
 """Forgetting at the rate that a stream needs."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -68,15 +70,18 @@ class Forgetting(Wrapper, Tournament):
         once for all copies unless it has constraints or weights to start from.
     half_lives : list of float
         Weight moved after which a step counts half, for each copy that forgets.
-    lag : float, at least 1
+    lag : float ≥ 1
         How far, in sums of the measure, a copy is counted as behind at most. Small ones follow changes sooner, large
         ones are fooled by chance less often.
     measure : str or Measure, optional
         The measure that copies are compared by; default that of the learner, or NDCG@10.
 
-    Reference, for the idea of following the best of several that share: M. Herbster and M. K. Warmuth, "Tracking the
-    Best Expert".
+    References
+    ----------
+    For the idea of following the best of several that share: M. Herbster and M. K. Warmuth, "Tracking the Best Expert".
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> stream = pr.drifting(3000, drift="abrupt", seed=1)
     >>> steady, moving = (one.learn(stream, "ndcg@10").mean("ndcg@10") for one in (

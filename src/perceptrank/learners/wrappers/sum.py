@@ -1,5 +1,7 @@
 """Several learners at once, ranking with the sum of their scores."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -85,9 +87,13 @@ class Sum(Ensemble):
         Transforms that features go through first, shared by all learners, before their own; of the default learners,
         which have none, "auto".
 
-    References: E. A. Fox and J. A. Shaw, "Combination of Multiple Searches", for the sum; M. Montague and J. A. Aslam,
-    "Relevance Score Normalization for Metasearch", for the units.
+    References
+    ----------
+    E. A. Fox and J. A. Shaw, "Combination of Multiple Searches", for the sum; M. Montague and J. A. Aslam, "Relevance
+    Score Normalization for Metasearch", for the units.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> ranker = Sum([pr.ListwisePerceptron(), pr.OnlineRidge(transforms="running")])
     >>> trace = ranker.learn(pr.separable(200).stream)

@@ -1,5 +1,7 @@
 """Online model selection: several learners at once, ranking with the best so far."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any, ClassVar, Self
@@ -30,8 +32,8 @@ class Tournament(Ensemble):
     All learners rank and learn every query. The best has the largest sum of a measure over all queries so far, the
     first in case of ties (`strategy="leader"`): the loss is at most N times that of the best of N learners, plus N - 1,
     for every stream (`perceptrank.theory.bounds.leader`). With `"hedge"` the learner to rank with is drawn by
-    exponential weights, with the rate sqrt(8 ln N / t) in round t: the expected loss after T queries is at most that of
-    the best of N learners plus sqrt(2 T ln N) + sqrt(ln N / 8), for every stream. With a fixed `rate` it is at most
+    exponential weights, with the rate √(8 ln N / t) in round t: the expected loss after T queries is at most that of
+    the best of N learners plus √(2 T ln N) + √(ln N / 8), for every stream. With a fixed `rate` it is at most
     (rate L* + ln N) / (1 - exp(-rate)), L* being the best learner's loss, which does not grow once that learner has
     stopped losing (`perceptrank.theory.bounds.hedge`).
 
@@ -54,11 +56,15 @@ class Tournament(Ensemble):
         which have none, "auto".
     seed : int
         Seed of the draws of "hedge".
-    rate : float, positive, optional
+    rate : float > 0, optional
         A fixed rate of "hedge": the larger, the more it prefers whoever is ahead.
 
-    Reference, for "hedge": N. Cesa-Bianchi and G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3.
+    References
+    ----------
+    For "hedge": N. Cesa-Bianchi and G. Lugosi, "Prediction, Learning, and Games", Theorem 2.3.
 
+    Examples
+    --------
     >>> import perceptrank as pr
     >>> ranker = Tournament.over(pr.SlamPerceptron, learning_rate=[0.01, 0.1, 1.0])
     >>> trace = ranker.learn(pr.separable(200).stream)
@@ -112,6 +118,17 @@ class Tournament(Ensemble):
         **settings : list
             Values of each setting of the learners.
 
+        Returns
+        -------
+        Tournament
+
+        Raises
+        ------
+        ValueError or TypeError
+            If a setting is none of this class, or its values are invalid.
+
+        Examples
+        --------
         >>> len(Tournament.over(ListwisePerceptron, relative_margin=[0, 1], measure=["ndcg", "ap"]).learners)
         4
         """

@@ -1,5 +1,7 @@
 """Base classes of learners that contain other learners."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Self

@@ -1,0 +1,11 @@
+from .agreement import Parity as Parity
+from .agreement import parity as parity
+from .changes import Change as Change
+from .contributions import Contributions as Contributions
+from .explanation import Explanation as Explanation
+from .explanation import explain as explain
+from .exports import Export as Export
+from .exports import export as export
+from .exports import targets as targets
+from .folding import Folded as Folded
+from .folding import fold as fold

@@ -1,0 +1,12 @@
+from .comparing import compare as compare
+from .dask_executor import local_cluster as local_cluster
+from .errors import ClusterError as ClusterError
+from .errors import ShardError as ShardError
+from .executors import Executor as Executor
+from .executors import InProcess as InProcess
+from .learning import Learned as Learned
+from .learning import learn as learn
+from .mixing import mix as mix
+from .partitions import evaluate as evaluate
+from .partitions import predict as predict
+from .partitions import rank as rank

@@ -1,0 +1,14 @@
+from .errors import FormatError as FormatError
+from .letor.reader import read_letor as read_letor
+from .letor.scan import scan_letor as scan_letor
+from .letor.writer import write_letor as write_letor
+from .parquet import read_parquet as read_parquet
+from .parquet import scan_parquet as scan_parquet
+from .parquet import write_parquet as write_parquet
+from .query_labels import read_labels as read_labels
+from .store import Store as Store
+from .store import open_store as open_store
+from .store import write_store as write_store
+from .tables.columns import TableColumns as TableColumns
+from .tables.reader import read_table as read_table
+from .tables.reader import scan_table as scan_table
