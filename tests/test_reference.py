@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.surface import public, public_functions
+from support.surface import documented, public, public_functions
 from typer.main import get_command
 
 from perceptrank.cli.app import app
+from perceptrank.deploy.exports import _TARGETS
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((DOCS / "reference").glob("*.md"))}
@@ -50,6 +51,14 @@ def test_every_public_name_is_described_once():
     assert not twice, twice
     missing = [name for name, value in public().items() if id(value) not in shown]
     assert not missing, missing
+
+
+def test_every_target_is_described_with_its_options():
+    for target, (module, kind) in _TARGETS.items():
+        path = f"perceptrank.deploy.{module}.{kind}"
+        assert f"::: {path}\n    options:\n      heading: {target}\n" in PAGES["deploy.md"]
+        described = documented(inspect.getdoc(find(path)), "Parameters")
+        assert set(described) == set(find(path).options()), target
 
 
 def test_members_that_pages_name_exist():
