@@ -33,9 +33,9 @@ class ElasticsearchModel(FloatModel):
     normalizers : bool
         Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
         the constant that remains is left out.
-    part : "model" or "features"
+    part : either "model" or "features"
         The model, or a draft of its features.
-    shift : float, "auto", path or stream
+    shift : float, "auto", path, or stream
         What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
         documents positive whose features are not negative, and a file or stream those of its own documents.
     url : str, optional
@@ -134,9 +134,9 @@ class OpenSearchModel(ElasticsearchModel):
     normalizers : bool
         Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
         the constant that remains is left out.
-    part : "model" or "features"
+    part : either "model" or "features"
         The model, or a draft of its features.
-    shift : float, "auto", path or stream
+    shift : float, "auto", path, or stream
         What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
         documents positive whose features are not negative, and a file or stream those of its own documents.
     url : str, optional

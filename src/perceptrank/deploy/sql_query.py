@@ -29,7 +29,7 @@ class SqlQuery(SumTarget):
 
     Parameters
     ----------
-    dialect : "duckdb" or "postgresql"
+    dialect : either "duckdb" or "postgresql"
         What takes the query.
     table : str
         Name of the table of documents, perhaps with its schema.
