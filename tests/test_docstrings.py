@@ -6,7 +6,7 @@ import pkgutil
 import re
 
 import pytest
-from support.surface import is_record, public_callables, public_functions, public_methods
+from support.surface import documented, is_record, public_callables, public_functions, public_methods, section
 
 import perceptrank as pr
 
@@ -17,17 +17,6 @@ _WORDS = {  # of the type in a docstring, for annotations that are a single type
     "float": r"float|int|number",
     "str": r'str|path|"|name',
 }
-
-
-def section(docstring, title):
-    match = re.search(rf"^{title}\n-+\n(.*?)(?=\n\n\S|\Z)", docstring, re.M | re.S)
-    return match.group(1) if match else ""
-
-
-def documented(docstring, title):
-    """Types by names in a section of a NumPy-style docstring, `a, b : type` being two of them."""
-    heads = re.findall(r"^(\S[^:\n]*?)(?: : (.*))?$", section(docstring, title), re.M)
-    return {name.strip().lstrip("*"): kind for names, kind in heads for name in names.split(",")}
 
 
 def own_parameters(value):

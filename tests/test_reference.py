@@ -1,34 +1,33 @@
 """The pages of the API reference: every public name once, every type explained, every option of every command."""
 
+import builtins
+import collections.abc
+import concurrent.futures
 import importlib
 import importlib.util
 import inspect
+import os
+import pathlib
 import re
+import typing
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
-from support.surface import public, public_functions
+from support.surface import documented, public, public_functions
 from typer.main import get_command
 
 from perceptrank.cli.app import app
+from perceptrank.deploy.exports import _TARGETS
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((DOCS / "reference").glob("*.md"))}
 OBJECTS = [path for text in PAGES.values() for path in re.findall(r"^::: (\S+)$", text, re.M)]
-STANDARD = set(
-    re.findall(
-        r"\w+",
-        "Any Callable Collection ForwardRef Future Hashable IO Iterable Iterator Literal Mapping None Path Self "
-        "Sequence; of NumPy and os: ArrayLike DTypeLike NDArray Generator PathLike",
-    )
-)
-# Variables of types, and what users hand on, or have nothing to do with.
-INNER = set(
-    re.findall(
-        r"\w+",
-        "Kind Result; Answer Directions Measured Name Part Scanned Setting Work; Effects Format Terms WorstQueries",
-    )
-)
+STANDARD = (builtins, collections.abc, concurrent.futures, np.random, npt, os, pathlib, typing)
+# Variables of types, and what users only hand on, or have nothing to do with.
+INNER = {"Directions", "Effects", "Format", "Kind", "Measured", "Name", "Part", "Result", "Scanned", "Setting"}
+INNER |= {"Terms", "Work", "WorstQueries"}
 ANCHORS = re.findall(r"\{ #(perceptrank\S+) \}", PAGES["index.md"])
 
 
@@ -52,6 +51,14 @@ def test_every_public_name_is_described_once():
     assert not twice, twice
     missing = [name for name, value in public().items() if id(value) not in shown]
     assert not missing, missing
+
+
+def test_every_target_is_described_with_its_options():
+    for target, (module, kind) in _TARGETS.items():
+        path = f"perceptrank.deploy.{module}.{kind}"
+        assert f"::: {path}\n    options:\n      heading: {target}\n" in PAGES["deploy.md"]
+        described = documented(inspect.getdoc(find(path)), "Parameters")
+        assert set(described) == set(find(path).options()), target
 
 
 def test_members_that_pages_name_exist():
@@ -88,7 +95,7 @@ def test_every_name_of_a_type_is_explained():
         for kind in kinds:
             text = re.sub(r"'[^']*'|\"[^\"]*\"", "", kind) if isinstance(kind, str) else inspect.formatannotation(kind)
             for word in re.findall(r"\b[A-Z]\w+", text):
-                if word not in explained | STANDARD | INNER:
+                if word not in explained | INNER and not any(hasattr(room, word) for room in STANDARD):
                     unknown.setdefault(word, name)
     assert not unknown, unknown
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import re
 from functools import cache
 from types import ModuleType
 
@@ -69,3 +70,15 @@ def is_record(value):
         or hasattr(value, "_fields")
         or (inspect.isclass(value) and issubclass(value, BaseException))
     )
+
+
+def section(docstring, title):
+    """Return the text of a section of a NumPy-style docstring."""
+    match = re.search(rf"^{title}\n-+\n(.*?)(?=\n\n\S|\Z)", docstring, re.M | re.S)
+    return match.group(1) if match else ""
+
+
+def documented(docstring, title):
+    """Types by names in a section of a NumPy-style docstring, `a, b : type` being two of them."""
+    heads = re.findall(r"^(\S[^:\n]*?)(?: : (.*))?$", section(docstring, title), re.M)
+    return {name.strip().lstrip("*"): kind for names, kind in heads for name in names.split(",")}

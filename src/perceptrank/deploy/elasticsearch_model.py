@@ -25,6 +25,23 @@ class ElasticsearchModel(FloatModel):
     The model is a linear one, or of bins one of trees.
 
     Or, as the other part, a draft of the feature set.
+
+    Parameters
+    ----------
+    model_name : str
+        Name of the model in the engine.
+    normalizers : bool
+        Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
+        the constant that remains is left out.
+    part : either "model" or "features"
+        The model, or a draft of its features.
+    shift : float, "auto", path, or stream
+        What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
+        documents positive whose features are not negative, and a file or stream those of its own documents.
+    url : str, optional
+        For parity: where the engine is; without, an emulation computes the scores.
+    timeout : float
+        For parity: seconds to wait for an answer of the engine.
     """
 
     name = "elasticsearch"
@@ -108,7 +125,25 @@ class ElasticsearchModel(FloatModel):
 
 @dataclass(frozen=True, kw_only=True)
 class OpenSearchModel(ElasticsearchModel):
-    """The same of OpenSearch."""
+    """The body of a request that makes a model of a feature set of OpenSearch.
+
+    Parameters
+    ----------
+    model_name : str
+        Name of the model in the engine.
+    normalizers : bool
+        Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
+        the constant that remains is left out.
+    part : either "model" or "features"
+        The model, or a draft of its features.
+    shift : float, "auto", path, or stream
+        What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
+        documents positive whose features are not negative, and a file or stream those of its own documents.
+    url : str, optional
+        For parity: where the engine is; without, an emulation computes the scores.
+    timeout : float
+        For parity: seconds to wait for an answer of the engine.
+    """
 
     name = "opensearch"
 

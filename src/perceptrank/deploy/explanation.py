@@ -227,12 +227,12 @@ class Explanation:
 
         Parameters
         ----------
-        library : "pandas" or "polars"
+        library : either "pandas" or "polars"
             Library of the frame; it must be installed.
 
         Returns
         -------
-        pandas.DataFrame or polars.DataFrame
+        data frame of pandas or polars
 
         Raises
         ------

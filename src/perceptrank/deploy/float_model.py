@@ -53,9 +53,9 @@ class FloatModel(SumTarget):
     normalizers : bool
         Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
         the constant that remains is left out.
-    part : "model" or "features"
+    part : either "model" or "features"
         The model, or a draft of its features.
-    shift : float, "auto", path, stream or Shift
+    shift : float, "auto", path, stream, or Shift
         What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
         documents positive whose features are not negative, and a file or stream those of its own documents.
     url : str, optional

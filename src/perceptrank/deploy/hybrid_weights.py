@@ -29,9 +29,9 @@ class HybridWeights(Target):
 
     Parameters
     ----------
-    server : "opensearch" or "elasticsearch"
+    server : either "opensearch" or "elasticsearch"
         What ranks.
-    part : "pipeline", "query" or None
+    part : "pipeline", "query", or None
         Of OpenSearch: the search pipeline with the weights, the default, or a draft of a search request with a clause
         per feature. Elasticsearch has the weights in the request, which is all there is.
     window : int

@@ -27,6 +27,8 @@ class PmmlModel(FillingTarget):
 
     Parameters
     ----------
+    harness : str, optional
+        For parity: the folder of a harness that runs the engine. Without, what the file means is computed here.
     model_name : str
         Name of the model.
     score : str

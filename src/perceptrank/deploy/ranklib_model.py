@@ -41,7 +41,13 @@ _TREES_HEAD = """\
 
 @dataclass(frozen=True, kw_only=True)
 class RankLibModel(SumTarget):
-    """A file that RankLib loads; not its linear regression, whose files it does not read back as it wrote them."""
+    """A file that RankLib loads; not its linear regression, whose files it does not read back as it wrote them.
+
+    Parameters
+    ----------
+    jar : str, optional
+        For parity: the file of RankLib, or of a fork such as RankyMcRankFace.
+    """
 
     name = "ranklib"
 

@@ -26,6 +26,17 @@ class SqlQuery(SumTarget):
     """A query that adds a column of scores to a table of documents with a column per feature.
 
     Numbers are cast from text to double precision, since a decimal number would be computed with as a decimal.
+
+    Parameters
+    ----------
+    dialect : either "duckdb" or "postgresql"
+        What takes the query.
+    table : str
+        Name of the table of documents, perhaps with its schema.
+    score : str
+        Name of the column of scores.
+    url : str, optional
+        For parity: where PostgreSQL is, as psql takes it.
     """
 
     name = "sql"

@@ -53,15 +53,17 @@ class VespaProfile(FillingTarget):
 
     Parameters
     ----------
+    harness : str, optional
+        For parity: the folder of a harness that runs the engine. Without, what the file means is computed here.
     profile_name : str
         Its name.
     inherits : str
         The profile that it inherits.
-    phase : "first" or "second"
+    phase : either "first" or "second"
         Which phase has the score.
-    rerank_count : int or None
+    rerank_count : int, optional
         For the second phase: number of documents per content node that it ranks.
-    source : "attribute" or "feature"
+    source : either "attribute" or "feature"
         What draft the functions are: the attribute of the feature's name, or that name itself, which is one of Vespa's
         rank features, such as `bm25(title)`, or a function of the inherited profile.
     """

@@ -87,9 +87,9 @@ def compare(
         learner: write it to a store that workers can read if it is large.
     measures : str, Measure, or several
         Measures to record for every ranking, before it is learned from.
-    client : distributed.Client, Executor or None
+    client : distributed.Client, Executor, or None
         Where to learn. None is this process.
-    on_error : "raise" or "drop"
+    on_error : either "raise" or "drop"
         What to do if a learner fails: raise its error, or go on without it.
     timeout : float, optional
         Seconds after which to give up if no learner was done meanwhile.
@@ -108,7 +108,7 @@ def compare(
         If something among the learners is no learner of this package.
     ValueError
         If an argument is invalid, or all learners fail.
-    ArithmeticError, MemoryError or ValueError
+    ArithmeticError, MemoryError, or ValueError
         If a learner fails and `on_error` is "raise"; the message names the learner.
     ShardError
         If the stream cannot be read, with the learner, the worker and its message.

@@ -103,7 +103,7 @@ def learn(
         is a shard, and no query may be in two of them. A list of `QueryStream`s, each a shard; they are sent to workers
         in every epoch. A Dask DataFrame with the columns `qid` and `relevance`, partitioned in any way. Dask arrays
         (X, relevance, qid). A Dask bag of `QueryStream`s, or a list of delayed ones, each partition a shard.
-    client : distributed.Client, Executor or None
+    client : distributed.Client, Executor, or None
         Where to learn. None is this process.
     epochs : int
         Number of passes. One pass of a ranker that has learned nothing is the mean of independent ones, which is weak:

@@ -218,7 +218,7 @@ def compare(
         Number of threads; default one per available processor.
     on_block : callable, optional
         Called after each block with the traces of that block, by name.
-    on_error : "raise" or "drop"
+    on_error : either "raise" or "drop"
         Treatment of a learner that fails, for example because its weights overflow: raise the error, or continue
         without that learner and report it in `Comparison.dropped`.
 
@@ -230,7 +230,7 @@ def compare(
     ------
     TypeError or ValueError
         If an argument is invalid, there are no queries, or all learners fail.
-    ArithmeticError, MemoryError or ValueError
+    ArithmeticError, MemoryError, or ValueError
         If a learner fails and `on_error` is "raise"; the message names the learner.
 
     Examples

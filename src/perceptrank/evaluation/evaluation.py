@@ -171,7 +171,7 @@ class Evaluation:
 
         Parameters
         ----------
-        by : array, mapping or "length"
+        by : array, mapping, or "length"
             One label per query, or a mapping from query ids to labels; numbers of more than ten different values are
             grouped by quarters. "length" stands for the number of documents.
         measure : str or Measure, optional
@@ -248,12 +248,12 @@ class Evaluation:
 
         Parameters
         ----------
-        library : "pandas" or "polars"
+        library : either "pandas" or "polars"
             Library of the frame; it must be installed.
 
         Returns
         -------
-        pandas.DataFrame or polars.DataFrame
+        data frame of pandas or polars
 
         Raises
         ------

@@ -67,7 +67,7 @@ def evaluate(
     stream : QueryStream or iterable of QueryStream
     measures : str, Measure, or several
         Of several rankers, the first measure decides.
-    by : array, mapping or str, optional
+    by : array, mapping, or str, optional
         Slices of the queries, for several rankers: one label per query, a mapping from query ids to labels, "length"
         for the number of documents, or "feature:NAME" for the mean of a feature over a query's documents. Numbers of
         more than ten different values are grouped by quarters.

@@ -187,7 +187,7 @@ class OrderComparison:
         ----------
         measure : str or Measure, optional
             Default the first.
-        on : "test" or "progressive", optional
+        on : either "test" or "progressive", optional
             Which queries; default held-out queries if there are any.
         confidence : float
             Confidence level, between 0 and 1.
@@ -243,7 +243,7 @@ class OrderComparison:
         ----------
         measure : str or Measure, optional
             Default the first.
-        on : "test" or "progressive", optional
+        on : either "test" or "progressive", optional
             Which queries; default held-out queries if there are any.
         confidence : float
             Confidence level, between 0 and 1.

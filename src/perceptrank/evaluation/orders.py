@@ -62,7 +62,7 @@ def compare_orders(
         First seed.
     n_threads : int, optional
         Number of threads; default one per available processor.
-    on_error : "raise" or "drop"
+    on_error : either "raise" or "drop"
         Treatment of a learner that fails in an order: raise the error, or leave out the learner in all orders and
         report it in `OrderComparison.dropped`.
     progress : callable, optional

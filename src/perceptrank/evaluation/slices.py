@@ -24,7 +24,7 @@ class LabelCollector:
 
     Parameters
     ----------
-    by : str, array or mapping
+    by : str, array, or mapping
         "length", the number of documents; "feature:NAME", the mean of a feature over a query's documents; an array with
         one label per query; or a mapping from query ids to labels.
     """

@@ -351,12 +351,12 @@ class Trace:
 
         Parameters
         ----------
-        library : "pandas" or "polars"
+        library : either "pandas" or "polars"
             Library of the frame; it must be installed.
 
         Returns
         -------
-        pandas.DataFrame or polars.DataFrame
+        data frame of pandas or polars
 
         Raises
         ------

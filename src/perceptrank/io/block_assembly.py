@@ -36,7 +36,7 @@ class RepeatedQueryError(ValueError):
 
     Parameters
     ----------
-    qid : int, float or str
+    qid : int, float, or str
     start : int
         Row of the current piece where the query begins again.
     """

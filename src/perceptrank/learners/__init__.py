@@ -1,4 +1,4 @@
-"""The learners, one file or folder each: docstring, class and compiled pass."""
+"""The learners: one interface, and a class for each algorithm, in a file or folder of its own."""
 
 import lazy_loader
 

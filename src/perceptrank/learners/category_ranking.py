@@ -98,7 +98,7 @@ class CategoryRanking(CompiledLearner):
 
     Parameters
     ----------
-    pairs : "uniform" or "max"
+    pairs : either "uniform" or "max"
         All misordered pairs in equal parts, or the most misordered one.
     measure : "ndcg" or "ap", or a Measure
         "ap" makes grades binary, relevant or not; otherwise it is only the measure recorded by default.

@@ -270,7 +270,7 @@ class Estimator(Parameterized):
 
         Parameters
         ----------
-        **asked : bool, str or None
+        **asked : bool, str, or None
             `qid` and `sample_weight`: True to be given it, a string to be given what has that name, False or None not
             to be given it.
 
@@ -291,7 +291,7 @@ class Estimator(Parameterized):
 
         Parameters
         ----------
-        **asked : bool, str or None
+        **asked : bool, str, or None
             `qid` and `sample_weight`: True to be given it, a string to be given what has that name, False or None not
             to be given it.
 
@@ -312,7 +312,7 @@ class Estimator(Parameterized):
 
         Parameters
         ----------
-        qid : bool, str or None
+        qid : bool, str, or None
             True to be given it, a string to be given what has that name, False or None not to be.
 
         Returns
@@ -327,7 +327,7 @@ class Estimator(Parameterized):
 
         Parameters
         ----------
-        **asked : bool, str or None
+        **asked : bool, str, or None
             `qid` and `sample_weight`: True to be given it, a string to be given what has that name, False or None not
             to be given it.
 

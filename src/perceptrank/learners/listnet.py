@@ -76,7 +76,7 @@ class OnlineListNet(CompiledLearner):
     ----------
     learning_rate : float > 0
         Factor of every step.
-    target : "grades" or "gains"
+    target : either "grades" or "gains"
         Argument of the target's softmax: grades R, or gains 2^R - 1.
     average : bool
         Rank with the mean of all iterates instead of the last one.

@@ -27,7 +27,7 @@ class NumpyLearner(Learner):
 
     Attributes
     ----------
-    returns : "coefficients" or "step"
+    returns : either "coefficients" or "step"
         What `update` returns: a coefficient per document, or a step per feature.
     accepts_weights : bool
         True, unless a subclass says otherwise: steps are multiplied by the weights of their queries.

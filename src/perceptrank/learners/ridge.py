@@ -164,7 +164,7 @@ class OnlineRidge(CompiledLearner):
     ----------
     penalty : float > 0
         Weight of the penalty, in documents whose features all deviate by one unit.
-    target : "grades" or "gains"
+    target : either "grades" or "gains"
         What is regressed: grades R, or gains 2^R - 1.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.

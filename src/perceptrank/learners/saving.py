@@ -117,7 +117,7 @@ class SavedRanker(LinearRanker):
 
         Raises
         ------
-        ValueError, KeyError or TypeError
+        ValueError, KeyError, or TypeError
             If the document is inconsistent or incomplete.
         """
         parameters = {**document["parameters"]}  # raises for anything but a mapping

@@ -93,7 +93,7 @@ class SolarII(CompiledLearner):
     ----------
     regularization : float > 0
         The parameter γ; larger values make steps smaller.
-    covariance : "diagonal" or "full"
+    covariance : either "diagonal" or "full"
         "full" takes time for every pair, and memory, quadratic in the number of features.
     average : bool
         Rank with the mean of all iterates instead of the last one.

@@ -163,7 +163,7 @@ class StructuredNdcg(CompiledLearner):
 
     Parameters
     ----------
-    measure : "ndcg" or "ndcg@k"
+    measure : either "ndcg" or "ndcg@k"
         The measure that is learned.
     learning_rate : float > 0
         Factor of every step.

@@ -75,7 +75,7 @@ class TopPush(CompiledLearner):
     ----------
     learning_rate : float > 0
         Factor of every step.
-    loss : "squared" or "hinge"
+    loss : either "squared" or "hinge"
         Half the square of each hinge, or the hinge itself.
     average : bool
         Rank with the mean of all iterates instead of the last one.

@@ -1,4 +1,4 @@
-"""Ranking measures as values, one file each with its kernel; names and presets."""
+"""Ranking measures as values, with names, and presets by the conventions of other tools."""
 
 from perceptrank.measures.ap import AP
 from perceptrank.measures.err import ERR

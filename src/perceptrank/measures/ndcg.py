@@ -69,7 +69,7 @@ class NDCG(Measure):
         Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
     seed : int
         Seed of random ties.
-    gain : "exp2" or "linear"
+    gain : either "exp2" or "linear"
         Gain of grade R: 2^R - 1 or R.
 
     Examples

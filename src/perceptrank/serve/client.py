@@ -265,7 +265,7 @@ class Client:
         ----------
         name : str
             Name of the challenger.
-        model : str, int or learner
+        model : str, int, or learner
             What it starts from: the name of an algorithm, a version of this ranker, or a model.
         measure : str
             What it is compared with the model that ranks by.

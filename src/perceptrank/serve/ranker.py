@@ -125,7 +125,7 @@ class Ranker(Shadowed):
         What was found, and done about it, at the start.
     problem : str
         Why nothing is learned now; empty if all is well.
-    watch : callable, optional
+    watch : callable or None
         Called by the log's thread with the model before, the model after, and the entries that were learned between.
 
     Raises

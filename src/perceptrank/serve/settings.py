@@ -21,13 +21,15 @@ class Settings:
         How many answers wait at most to be logged.
     group_answers : int
         How many answers are logged at most with one flush to disk.
-    snapshot_seconds, snapshot_answers : float, int
-        A snapshot is written once there is something new and so much time has passed, or so many answers have come.
+    snapshot_seconds : float
+        Time after which a snapshot is written, if there is something new.
+    snapshot_answers : int
+        Number of answers after which one is written before that.
     snapshots : int
         How many snapshots are kept.
     shadow_error : float
         Error rate of what is said about challengers.
-    promote_at : float, optional
+    promote_at : float or None
         Error rate at which a challenger that is shown to be better is promoted without asking; by default none is.
 
     Raises

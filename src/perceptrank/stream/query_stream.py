@@ -331,7 +331,7 @@ class QueryStream:
 
         Parameters
         ----------
-        frame : pandas.DataFrame or polars.DataFrame
+        frame : data frame of pandas or polars
         qid, relevance : str
             Columns of the query identifiers and the grades.
         features : sequence of str, optional
@@ -368,12 +368,12 @@ class QueryStream:
 
         Parameters
         ----------
-        library : "pandas" or "polars"
+        library : either "pandas" or "polars"
             Library of the frame; it must be installed.
 
         Returns
         -------
-        pandas.DataFrame or polars.DataFrame
+        data frame of pandas or polars
 
         Raises
         ------

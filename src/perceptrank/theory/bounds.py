@@ -782,7 +782,7 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
         Margin γ of the stream.
     measure : str or Measure
         "ndcg", "ndcg@k" or "ap".
-    version : "sharp" or "paper"
+    version : either "sharp" or "paper"
         Number of rounds, see `perceptrank.theory.n_rounds`.
 
     Returns

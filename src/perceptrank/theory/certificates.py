@@ -63,7 +63,7 @@ class Certificate:
         The inequalities.
     is_averaged : bool
         True if the learner ranks with the mean of its weights, to which the inequalities about S do not apply.
-    ranks_with : "mean" or "current"
+    ranks_with : either "mean" or "current"
         The weights that rank the next query.
     mean_loss, current_loss, used_loss : float
         Cumulative losses, by the learner's measure, of rankings by the mean of all iterates, by the current weights,

@@ -27,13 +27,13 @@ class Comparator(NamedTuple):
         Its norm U.
     loss : float
         Its cumulative surrogate L.
-    ranker : array, optional
+    ranker : array or None
         Its weights.
-    excess : float, optional
+    excess : float or None
         Upper bound of the distance of its objective from the minimum.
-    surrogate : str, optional
+    surrogate : str or None
         The surrogate that L is the sum of.
-    measure : Measure, optional
+    measure : Measure or None
         The measure that defines grades and weights in L.
     """
 
@@ -68,7 +68,7 @@ class Theorem:
     multiple, extra : float
         The loss is at most multiple * the bound above + extra; other than 1 and 0 for safe averaging only. With weights
         of queries, the largest of them multiplies factor and extra.
-    size : "diameter" or "radius"
+    size : either "diameter" or "radius"
         D, the largest distance of two differently graded documents of a query (or the bound 2R if D is unknown), or R,
         the largest norm of a document.
     surrogate : str or None
@@ -250,7 +250,7 @@ class Theorem:
 
         Parameters
         ----------
-        comparator : Comparator, (norm, loss) or None
+        comparator : Comparator, (norm, loss), or None
             A pair is taken as it is.
         measure : Measure or None
             The measure that is learned.

@@ -26,7 +26,7 @@ class Missing(WritingTransform):
 
     Parameters
     ----------
-    fill : "mean", "zero" or float
+    fill : "mean", "zero", or float
         What missing values become.
     indicator : bool
         Append a feature for each, that is 1 where the value is missing and 0 elsewhere.

@@ -293,7 +293,7 @@ class Transform(ABC):
 
         Raises
         ------
-        ValueError, KeyError or TypeError
+        ValueError, KeyError, or TypeError
             If it is inconsistent or incomplete.
         """
 

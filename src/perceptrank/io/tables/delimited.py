@@ -51,7 +51,7 @@ class DelimitedTable:
     Parameters
     ----------
     path : str
-    format : "csv" or "tsv"
+    format : either "csv" or "tsv"
         TSV has no quotes; the delimiter of CSV is a comma, a semicolon, a tab or ``|``, as the header has it.
     wanted : Wanted
     required : set of str

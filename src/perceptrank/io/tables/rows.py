@@ -34,17 +34,17 @@ class Rows:
     ----------
     qids : array of object
         Text, or None where there is none.
-    docids : array of object, or Texts, optional
+    docids : array of object, or Texts or None
         Text, and None or "" where there is none; None if the table has no documents' ids.
-    grades : array of float64, optional
+    grades : array of float64 or None
         NaN where there is none.
-    X : matrix, optional
+    X : matrix or None
         Features, NaN where there is none.
     names : tuple of str
         Names of the features.
     place : callable
         Finds a cell by row and column; the name of the column is that of a feature or a role's.
-    weights : array of float64, optional
+    weights : array of float64 or None
         Weights of the rows' queries, NaN where there is none.
     """
 

@@ -25,7 +25,7 @@ class AdaGrad(StepWrapper):
     learner : learner
         Settings of the learner, which must have a `learning_rate`: SOLAR and PRank determine the length of their steps
         themselves; bagging and tournaments wrap AdaGrad, not the reverse. Its `average` and `transforms` apply.
-    steps : "diagonal" or "norm"
+    steps : either "diagonal" or "norm"
         Adapt each feature, or the step as a whole.
 
     References

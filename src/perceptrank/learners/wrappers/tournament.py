@@ -49,7 +49,7 @@ class Tournament(Ensemble):
         settings.
     measure : str or Measure
         The measure that learners are compared by.
-    strategy : "leader" or "hedge"
+    strategy : either "leader" or "hedge"
         Rank with the best learner, or with a random one by exponential weights.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first, shared by all learners, before their own; of the default learners,
