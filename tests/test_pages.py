@@ -32,6 +32,10 @@ def in_the_shop(shop, tmp_path, monkeypatch):
     shutil.copytree(shop, tmp_path / "shop")
     monkeypatch.chdir(tmp_path / "shop")
     monkeypatch.setenv("MPLBACKEND", "agg")
+    known = set(pr.algorithms())
+    yield
+    for name in set(pr.algorithms()) - known:  # of --plugin
+        pr.unregister(name)
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in ELSEWHERE])

@@ -197,7 +197,10 @@ def test_parquet_of_others(run, tmp_path):
     message = run("convert", str(tmp_path / "a.parquet"), "-").stderr
     assert "--column qid=…, --column relevance=… and --column feature=… name the columns" in message
     named = ["--column=qid=query", "--column=relevance=label"]
-    message = run("convert", str(tmp_path / "a.parquet"), "-", *named).stderr
+    left_out = run("convert", str(tmp_path / "a.parquet"), "-", *named)
+    assert "a.parquet: columns of text are no features: note" in left_out.stderr
+    assert left_out.stdout == "#1:a\n#2:b\n1 qid:1 1:1.5 2:0\n0 qid:1 1:2 2:3\n"
+    message = run("convert", str(tmp_path / "a.parquet"), "-", *named, "--column=feature=note").stderr
     assert "feature column 'note' must hold numbers, got " in message
     assert "; choose columns with --column feature=…" in message
     names = [f"--column={one}" for one in ("qid=query", "relevance=label", "feature=a", "feature=b")]

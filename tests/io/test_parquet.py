@@ -70,8 +70,10 @@ def test_files_of_others(tmp_path, monkeypatch):
     )
     assert_same(scanned, expected)
     assert_same(pr.read_parquet(folder, **columns), expected)
+    plain = pr.read_parquet(folder, qid="query", relevance="grade")
+    assert "words" not in plain.feature_names  # text is no feature, unless it is said to be one
     with pytest.raises(ValueError, match="'words' must hold numbers"):
-        pr.read_parquet(folder, qid="query", relevance="grade")
+        pr.read_parquet(folder, qid="query", relevance="grade", features=np.array(["one", "words"]))
     with pytest.raises(ValueError, match="no column 'qid', 'relevance'"):
         pr.scan_parquet(folder)
 

@@ -49,10 +49,9 @@ def make_shop(folder: Path) -> None:
     pr.write_store(train, folder / "train.store")
     days = [judged(40, 10 + day, first=1000 * day) for day in (1, 2, 3)]
     for day, stream in enumerate(days, start=1):
-        pr.write_parquet(stream, folder / f"day{day}.parquet")
-    last_day = pr.read_parquet(folder / "day3.parquet").to_frame("polars")
-    categories = [CATEGORIES[qid % len(CATEGORIES)] for qid in last_day["qid"]]
-    last_day.with_columns(category=np.array(categories)).write_parquet(folder / "day3.parquet")
+        frame = stream.to_frame("polars")
+        categories = [CATEGORIES[qid % len(CATEGORIES)] for qid in frame["qid"]]
+        frame.with_columns(category=np.array(categories)).write_parquet(folder / f"day{day}.parquet")
     with (folder / "judgements.csv").open("w") as grades, (folder / "features.jsonl").open("w") as features:
         grades.write("qid,docid,relevance\n")
         for query in days[0]:

@@ -94,7 +94,8 @@ def evaluate(
 
 def _labels(by: str | None, rankers: "dict[str, Learner]", reading: Reading) -> tuple[Any, Reading]:
     """Return what to slice by; a column of Parquet files that is not a feature of the models is not read as one."""
-    from perceptrank.io.query_labels import features_without, read_labels
+    from perceptrank.io.parquet_columns import default_columns
+    from perceptrank.io.query_labels import read_labels
     from perceptrank.io.sources import format_of
 
     if by is None or by == "length" or by.startswith("feature:"):
@@ -109,8 +110,9 @@ def _labels(by: str | None, rankers: "dict[str, Learner]", reading: Reading) -> 
     labels = read_labels(list(reading.files), column, reading.feature_paths or None, qid=names.get("qid"))
     known = {name for one in rankers.values() for name in getattr(one, "feature_names_in_", ())}
     if kinds == {"parquet"} and "features" not in names and column not in known:
-        features = features_without(list(reading.files), column, **names)
-        reading = replace(reading, column=[*(reading.column or []), *(f"feature={name}" for name in features)])
+        features, _ = default_columns(str(reading.files[0]), **names)
+        chosen = [f"feature={name}" for name in features if name != column]
+        reading = replace(reading, column=[*(reading.column or []), *chosen])
     return labels, reading
 
 

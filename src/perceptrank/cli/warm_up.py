@@ -27,7 +27,7 @@ def warm_up(
     """Compile ahead what learning, measuring and reading need, so that the first use does not have to.
 
     For images of containers, and for continuous integration: machine code is kept in the cache, which the folder
-    that NUMBA_CACHE_DIR names holds.
+    that PERCEPTRANK_CACHE_DIR names holds.
 
     Example: perceptrank warm-up --algorithm listwise --algorithm slam
     """

@@ -163,7 +163,7 @@ def scan_parquet(
         Columns of the documents' ids, and of the weights of queries, the same for all documents of a query; default
         ``docid`` and ``query_weight`` if there are such columns.
     features : str or sequence of str, optional
-        Feature columns, or the one column of lists; default all columns but these and ``comment``.
+        Feature columns, or the one column of lists; default all columns of numbers but these.
     comments : bool
         Keep the column ``comment``, if there is one.
     missing : "error", "keep", or "zero"
@@ -242,7 +242,7 @@ def read_parquet(
         Columns of the documents' ids, and of the weights of queries, the same for all documents of a query; default
         ``docid`` and ``query_weight`` if there are such columns.
     features : str or sequence of str, optional
-        Feature columns, or the one column of lists; default all columns but these and ``comment``.
+        Feature columns, or the one column of lists; default all columns of numbers but these.
     comments : bool
         Keep the column ``comment``, if there is one.
     missing : "error", "keep", or "zero"

@@ -53,7 +53,7 @@ def read_columns(
             raise TypeError(f"Parquet files are given by their paths, got {type(one).__name__}")
         files.append(os.fspath(one))
     check_choice("missing", missing, MISSING)
-    chosen = [features] if isinstance(features, str) else features
+    chosen = [features] if isinstance(features, str) else None if features is None else [*map(str, features)]
     each = [Columns(file, qid, relevance, docid, weight, chosen, comments) for file in files]
     for file, columns in zip(files[1:], each[1:], strict=True):
         columns.check_like(each[0], file)
@@ -78,7 +78,7 @@ class Columns:
         Columns of the documents' ids and of the queries' weights; default ``docid`` and ``query_weight``, if there are
         such columns.
     features : sequence of str, optional
-        Feature columns, or the one column of lists; default all other columns.
+        Feature columns, or the one column of lists; default all other columns but those of text.
     comments : bool
         Also read the column ``comment``, if there is one.
 
@@ -86,8 +86,12 @@ class Columns:
     ----------
     dtype : numpy.dtype
         float32 if it holds all feature columns exactly, else float64.
+    features : list of str
+        Feature columns, or the one or two columns of lists.
     names : tuple of str or None
         Feature names.
+    texts : list of str
+        Columns of text, which are no features unless they are chosen, and then an error.
     keep_missing : bool
         Take missing features for NaN.
     zero_missing : bool
@@ -117,7 +121,9 @@ class Columns:
         self._weight = weight or (WEIGHT if WEIGHT in free else None)
         apart = (qid, relevance, COMMENT, self._docid, self._weight, *index)
         others = [name for name in schema.names if name not in apart]
-        self._features = others if features is None else list(features)
+        self.texts = [name for name in others if features is None and _is_text(pa, schema.field(name).type)]
+        numbers = [name for name in others if name not in self.texts]
+        self.features = numbers or others if features is None else list(features)
         needed = self._needed
         known = set(schema.names)
         missing = [name for name in needed if name not in known]
@@ -130,7 +136,7 @@ class Columns:
             )
         if len(known) < len(schema.names):
             raise FileFormatError(path, " has two columns of the same name")
-        if not self._features:
+        if not self.features:
             raise FileFormatError(path, f" has no feature columns, only {', '.join(schema.names)}")
         if pa.types.is_nested(schema.field(qid).type):
             raise FileFormatError(path, f": column {qid!r} must hold numbers or text, got {schema.field(qid).type}")
@@ -139,11 +145,11 @@ class Columns:
             raise FileFormatError(path, f": column {self._docid!r} must hold text or whole numbers, got {kind}")
         if self._comments and not _is_text(pa, schema.field(COMMENT).type):
             raise FileFormatError(path, f": column {COMMENT!r} must hold text, got {schema.field(COMMENT).type}")
-        types = [schema.field(name).type for name in self._features]
-        if self._sparse_width and sorted(self._features) != [INDICES, VALUES]:
+        types = [schema.field(name).type for name in self.features]
+        if self._sparse_width and sorted(self.features) != [INDICES, VALUES]:
             self._sparse_width = 0  # the caller has chosen others
         if self._sparse_width:
-            self._features, types = [INDICES, VALUES], [schema.field(name).type for name in (INDICES, VALUES)]
+            self.features, types = [INDICES, VALUES], [schema.field(name).type for name in (INDICES, VALUES)]
             if not all(_is_list(pa, kind) for kind in types) or not pa.types.is_integer(types[0].value_type):
                 problem = (
                     f": sparse features must be lists of whole numbers and of values, got {types[0]} and {types[1]}"
@@ -154,7 +160,7 @@ class Columns:
         self._list_size = int(getattr(types[0], "list_size", 0)) if self._is_list else 0
         if self._is_list:
             types = [types[0].value_type]
-        for name, kind in zip(self._features, types, strict=True):
+        for name, kind in zip(self.features, types, strict=True):
             if not any(getattr(pa.types, f"is_{one}")(kind) for one in ("integer", "floating", "boolean", "decimal")):
                 problem = f": feature column {name!r} must hold numbers, got {kind}; choose columns with "
                 raise FileFormatError(path, problem, ColumnSetting("features"))
@@ -164,8 +170,8 @@ class Columns:
         )
         self.dtype: np.dtype[Any] = np.dtype(np.float32 if singles else np.float64)
         # Columns name the features; metadata only tells that there are no names, or names the elements of a list.
-        self.names: tuple[str, ...] | None = None if self._is_list or self._sparse_width else tuple(self._features)
-        numbered = tuple(f"f{j + 1}" for j in range(len(self._features)))
+        self.names: tuple[str, ...] | None = None if self._is_list or self._sparse_width else tuple(self.features)
+        numbered = tuple(f"f{j + 1}" for j in range(len(self.features)))
         if self.names == numbered and written is None:
             self.names = None
         if written and len(written) == (self._sparse_width or (self._is_list and self._list_size)):
@@ -175,12 +181,12 @@ class Columns:
     def _needed(self) -> list[str]:
         """Names of the columns to read."""
         optional = (self._docid, self._weight, COMMENT if self._comments else None)
-        return [self._qid, self._relevance, *self._features, *(name for name in optional if name is not None)]
+        return [self._qid, self._relevance, *self.features, *(name for name in optional if name is not None)]
 
     def check_like(self, other: "Columns", path: str) -> None:
         """Raise `ValueError` if the features differ from those of another file."""
-        if self._features != other._features or self._is_list != other._is_list:
-            odd = set(self._features) ^ set(other._features)
+        if self.features != other.features or self._is_list != other._is_list:
+            odd = set(self.features) ^ set(other.features)
             difference = f"{', '.join(sorted(odd)[:3])} in one only" if odd else "the same in a different order"
             raise FileFormatError(path, f" has different feature columns from the files before it: {difference}")
         for mine, theirs, what in (
@@ -196,7 +202,7 @@ class Columns:
         if self._sparse_width and self.names != other.names:
             raise FileFormatError(path, " has different feature names from the files before it")
         if self.names != other.names:
-            self.names = other.names = tuple(self._features)
+            self.names = other.names = tuple(self.features)
 
     def pieces(self, path: str, max_bytes: int) -> Iterator[tuple[int, Piece]]:
         """Read a file in pieces with at most so many bytes of features, or one row; yield (its first row, rows)."""
@@ -213,11 +219,11 @@ class Columns:
                 if batch is None:
                     return
                 columns = dict(zip(names, batch.select(names).columns, strict=True))
-                needed = set(names) - set(self._features if self.keep_missing and not self._is_list else ())
+                needed = set(names) - set(self.features if self.keep_missing and not self._is_list else ())
                 for name, column in columns.items():
                     if column.null_count and name in needed:
                         row = first_row + column.is_null().to_pylist().index(True)
-                        kept = ("; ", Setting("missing", "keep"), " takes it for NaN") if name in self._features else ()
+                        kept = ("; ", Setting("missing", "keep"), " takes it for NaN") if name in self.features else ()
                         raise FileFormatError(path, f", row {row}: column {name!r} must not be missing", *kept)
                 piece = self._piece(columns) if len(batch) else None
             if piece is not None:
@@ -229,7 +235,7 @@ class Columns:
         if self._sparse_width:
             X = self._sparse_rows(columns[INDICES], columns[VALUES])
         else:
-            X = self._matrix([columns[name] for name in self._features])
+            X = self._matrix([columns[name] for name in self.features])
         self._width = self._width or X.shape[1]
         if self._width != X.shape[1]:
             raise ValueError(f"feature lists must have one length, got {self._width} and {X.shape[1]}")
@@ -258,11 +264,11 @@ class Columns:
         """Return (rows, values) of every row group if there are lists of any length, else nothing."""
         if self._sparse_width:
             return count_values(path, VALUES)
-        return count_values(path, self._features[0]) if self._is_list and not self._list_size else []
+        return count_values(path, self.features[0]) if self._is_list and not self._list_size else []
 
     def _row_bytes(self, listed: list[tuple[int, int]]) -> int:
         """Return the size of a row's features; of lists of any length, the largest mean of a row group."""
-        width = self._list_size if self._is_list else len(self._features)
+        width = self._list_size if self._is_list else len(self.features)
         means = [-(-n_values // max(1, n_rows)) for n_rows, n_values in listed]
         index_bytes = np.dtype(np.int32).itemsize if self._sparse_width else 0
         return max([1, width, *means]) * (self.dtype.itemsize + index_bytes)
@@ -343,6 +349,14 @@ def column_names(path: str) -> list[str]:
     """Return the names of the columns of a Parquet file, or of the first one in a folder or pattern."""
     first = find_files(path)[0]
     return [str(name) for name in open_parquet(str(first)).schema_arrow.names]
+
+
+def default_columns(
+    path: str, qid: str = "qid", relevance: str = "relevance", docid: str | None = None, weight: str | None = None
+) -> tuple[list[str], list[str]]:
+    """Return the columns of a Parquet file, or of the first in a folder or pattern, that are features, and texts."""
+    found = Columns(str(find_files(path)[0]), qid, relevance, docid, weight, None, False)
+    return found.features, found.texts
 
 
 def open_parquet(path: str, **options: Any) -> Any:

@@ -9,12 +9,8 @@ import numpy as np
 
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.parquet_columns import (
-    COMMENT,
-    DOCID,
-    WEIGHT,
     content_of,
     import_pyarrow,
-    index_columns,
     open_parquet,
 )
 from perceptrank.io.paths import PathLike, Source, find_files
@@ -141,16 +137,3 @@ def _numbers_if_all_are(found: dict[Any, Any]) -> dict[Any, Any]:
         return int(one) if whole and isinstance(value, str) else one
 
     return {query: number(value) for query, value in found.items()}
-
-
-def features_without(paths: PathLike | Iterable[PathLike], column: str, **roles: str) -> list[str]:
-    """Return the columns of Parquet files that are features if one, which is given, is none.
-
-    `roles` are the names that are given for `qid`, `relevance`, `docid` and `weight`.
-    """
-    path = str(find_files(paths)[0])
-    with content_of(path):
-        schema = open_parquet(path).schema_arrow
-    usual = {"qid": "qid", "relevance": "relevance", "docid": DOCID, "weight": WEIGHT} | roles
-    apart = {*usual.values(), COMMENT, column, *index_columns(schema)}
-    return [name for name in schema.names if name not in apart]

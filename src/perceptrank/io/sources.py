@@ -9,7 +9,7 @@ from perceptrank.io.compression import SUFFIXES
 from perceptrank.io.letor.reader import read_letor
 from perceptrank.io.letor.scan import scan_letor
 from perceptrank.io.parquet import read_parquet, scan_parquet
-from perceptrank.io.parquet_columns import column_names
+from perceptrank.io.parquet_columns import column_names, default_columns
 from perceptrank.io.paths import Source, find_files, is_rereadable
 from perceptrank.io.store import open_store
 from perceptrank.io.store_manifest import is_store
@@ -78,7 +78,7 @@ def open_sources(
     missing: Literal["error", "keep", "zero"] = "error",
     sparse: bool | None = None,
     feature_paths: list[str] | None = None,
-    report: Report | None = None,
+    report: Callable[[Any], object] | None = None,
     names: tuple[str, ...] | None = None,
     **letor: Any,
 ) -> Blocks:
@@ -103,7 +103,7 @@ def open_sources(
     feature_paths : list of path, optional
         Tables with the features, if `sources` are tables without them, as for `read_table`.
     report : callable, optional
-        As for `read_table`.
+        As for `read_table`; for Parquet files, called with a text if columns were left out.
     names : tuple of str, optional
         Features to read of Parquet files that have them all, whatever other columns there are.
     **letor
@@ -139,7 +139,12 @@ def open_sources(
         read_columns = read_parquet if whole else scan_parquet
         if names and "features" not in (columns or {}) and set(names) <= set(column_names(paths[0])):
             columns = (columns or {}) | {"features": list(names)}
-        return read_columns(paths, comments=comments, missing=missing, **columns or {})
+        found = read_columns(paths, comments=comments, missing=missing, **columns or {})
+        if report is not None and "features" not in (columns or {}):
+            _, texts = default_columns(paths[0], **columns or {})
+            if texts:
+                report(f"{paths[0]}: columns of text are no features: {', '.join(texts)}")
+        return found
     if missing == "zero":
         raise AdvisingValueError(Setting("missing", missing), ": a store has what was written to it")
     stores = [open_store(path, comments=comments) for path in paths]
