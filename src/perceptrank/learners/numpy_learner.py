@@ -25,13 +25,6 @@ _DEFAULTS: dict[str, Any] = {"learning_rate": 1.0, "average": False, "transforms
 class NumpyLearner(Learner):
     """A learner whose rule is a method: the scores and grades of one query to a coefficient per document, or a step.
 
-    Attributes
-    ----------
-    returns : either "coefficients" or "step"
-        What `update` returns: a coefficient per document, or a step per feature.
-    accepts_weights : bool
-        True, unless a subclass says otherwise: steps are multiplied by the weights of their queries.
-
     A subclass has an `algorithm` name and `update`. It has learning rate, averaging, transforms, AdaGrad, model files,
     traces, `learn_one` and scikit-learn's protocol from here; see docs/learners.md. A constructor of its own stores its
     arguments under their names and ends in `self._start()`; a method `check` raises if one is invalid. The parameters
@@ -45,6 +38,13 @@ class NumpyLearner(Learner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
+
+    Attributes
+    ----------
+    returns : either "coefficients" or "step"
+        What `update` returns: a coefficient per document, or a step per feature.
+    accepts_weights : bool
+        True, unless a subclass says otherwise: steps are multiplied by the weights of their queries.
 
     Examples
     --------
