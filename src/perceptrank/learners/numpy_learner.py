@@ -94,9 +94,9 @@ class NumpyLearner(Learner):
 
         Returns
         -------
-        array of shape (documents,) or (features,), as `returns` says, or None
-            A coefficient per document, so that weights += learning_rate * coefficients @ X; or the step itself, so that
-            weights += learning_rate * step; or None for no update.
+        array of shape (documents,) or (features,), or None
+            As the attribute `returns` says, a coefficient per document, so that weights += learning_rate *
+            coefficients @ X, or the step itself, so that weights += learning_rate * step; None for no update.
         """
 
     def check(self) -> None:
