@@ -38,8 +38,11 @@ def written(value):
 
 def check_parameters(name, value):
     docstring = written(value)
-    names = documented(docstring, "Parameters") | (documented(docstring, "Attributes") if is_record(value) else {})
-    missing = [parameter for parameter in own_parameters(value) if parameter not in names]
+    names = documented(docstring, "Parameters") | documented(docstring, "Attributes")
+    odd = [one for one in names if not one.isidentifier()]
+    assert not odd, f"{name} has something else among its parameters: {odd}"
+    known = names if is_record(value) else documented(docstring, "Parameters")
+    missing = [parameter for parameter in own_parameters(value) if parameter not in known]
     assert not missing, f"{name} does not document {', '.join(missing)}"
     extra = set(documented(docstring, "Parameters")) - set(own_parameters(value))
     assert not extra, f"{name} documents {', '.join(extra)}, which it does not take"

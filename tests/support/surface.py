@@ -74,7 +74,7 @@ def is_record(value):
 
 def section(docstring, title):
     """Return the text of a section of a NumPy-style docstring."""
-    match = re.search(rf"^{title}\n-+\n(.*?)(?=\n\n\S|\Z)", docstring, re.M | re.S)
+    match = re.search(rf"^{title}\n-+\n(.*?)(?=\n\n[^\n]+\n-{{4,}}$|\Z)", docstring, re.M | re.S)
     return match.group(1) if match else ""
 
 

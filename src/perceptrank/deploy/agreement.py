@@ -108,9 +108,9 @@ def parity(
     ValueError
         If the model cannot be expressed, there is no such target or option, or an argument is invalid.
     ImportError
-        If the engine is not installed.
+        If a package that runs the engine is not installed.
     OSError
-        If a server of an engine cannot be reached.
+        If the program of an engine is not there or fails, or a server cannot be reached.
 
     Examples
     --------

@@ -350,10 +350,8 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
 
     Raises
     ------
-    AttributeError or ValueError
-        If the model has learned nothing, or its features are not those of the stream.
-    TypeError
-        If what ranks is no sum over features.
+    ValueError
+        If the model has learned nothing, does not rank by weights of features, or has other features than the stream.
 
     Examples
     --------

@@ -94,6 +94,8 @@ def mix(start: Ranker, learned: Sequence[Ranker], by: MixedBy = "queries") -> Ra
     ------
     TypeError
         If the state of such a learner has no mean, or one has learned from other features.
+    ValueError
+        If none has learned anything.
 
     Examples
     --------

@@ -62,8 +62,9 @@ def evaluate(
 
     Parameters
     ----------
-    ranker : object with a method ``scores(stream)``, or a list or mapping from names of them
-        A learner, for example. Without names, several are named by their algorithms.
+    ranker : ranker, or list or mapping from names of them
+        A learner, or anything else with a method ``scores(stream)``. Without names, several are named by their
+        algorithms.
     stream : QueryStream or iterable of QueryStream
     measures : str, Measure, or several
         Of several rankers, the first measure decides.

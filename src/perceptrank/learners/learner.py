@@ -91,8 +91,8 @@ class Learner(SavedRanker):
     >>> train, test = pr.mslr_shaped(60, n_documents=8, n_features=5, seed=1).split(0.8)
     >>> ranker = pr.ListwisePerceptron()
     >>> trace = ranker.learn(train, measures=["ndcg@10", "ap"])
-    >>> len(trace), ranker.n_queries, ranker.rank(test[0].X).shape
-    (48, 48, (8,))
+    >>> len(trace), ranker.n_queries, len(ranker.rank(test[0].X)) == len(test[0].relevance)
+    (48, 48, True)
     """
 
     takes: ClassVar[str] = "lists"

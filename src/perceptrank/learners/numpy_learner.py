@@ -25,13 +25,6 @@ _DEFAULTS: dict[str, Any] = {"learning_rate": 1.0, "average": False, "transforms
 class NumpyLearner(Learner):
     """A learner whose rule is a method: the scores and grades of one query to a coefficient per document, or a step.
 
-    Attributes
-    ----------
-    returns : either "coefficients" or "step"
-        What `update` returns: a coefficient per document, or a step per feature.
-    accepts_weights : bool
-        True, unless a subclass says otherwise: steps are multiplied by the weights of their queries.
-
     A subclass has an `algorithm` name and `update`. It has learning rate, averaging, transforms, AdaGrad, model files,
     traces, `learn_one` and scikit-learn's protocol from here; see docs/learners/your-own.md. A constructor of its own
     stores its arguments under their names and ends in `self._start()`; a method `check` raises if one is invalid. The
@@ -45,6 +38,13 @@ class NumpyLearner(Learner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
+
+    Attributes
+    ----------
+    returns : either "coefficients" or "step"
+        What `update` returns: a coefficient per document, or a step per feature.
+    accepts_weights : bool
+        True, unless a subclass says otherwise: steps are multiplied by the weights of their queries.
 
     Examples
     --------
@@ -94,9 +94,9 @@ class NumpyLearner(Learner):
 
         Returns
         -------
-        array of shape (documents,) or (features,), as `returns` says, or None
-            A coefficient per document, so that weights += learning_rate * coefficients @ X; or the step itself, so that
-            weights += learning_rate * step; or None for no update.
+        array of shape (documents,) or (features,), or None
+            As the attribute `returns` says, a coefficient per document, so that weights += learning_rate *
+            coefficients @ X, or the step itself, so that weights += learning_rate * step; None for no update.
         """
 
     def check(self) -> None:
