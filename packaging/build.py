@@ -3,7 +3,8 @@
 python packaging/build.py [--only 3.12] [--without-extras]
 
 The Pythons are those that the metadata names. One is found as `python3.12` on the path, or among those of pyenv and uv;
-those that are not found are named at the end. Everything is made in `dist` and `.cache/package`.
+those that are not found are named at the end. With the oldest Python, the oldest versions of what the package needs are
+tried as well. Everything is made in `dist` and `.cache/package`.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -104,17 +106,24 @@ def build() -> list[Path]:
     return files
 
 
-def use(python: str, file: Path, *, extras: bool) -> None:
+def lowest() -> list[str]:
+    """Return the oldest versions that the metadata allow."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return [one.replace(">=", "==") for one in project["dependencies"]]
+
+
+def use(python: str, file: Path, *, extras: bool = False, pins: Sequence[str] = ()) -> None:
     """Install a file into an environment of its own, and use it from a folder that has no source in it."""
     folder = WORK / "use"
     inside = fresh_environment(python, folder)
     scratch = folder / "scratch"
     scratch.mkdir()
     for wanted, kind in [(str(file), "core")] + [(f"{file}[all]", "extras")] * extras:
-        run(inside, "-m", "pip", "install", "--quiet", wanted)
+        run(inside, "-m", "pip", "install", "--quiet", wanted, *pins)
         run(inside, "-m", "pip", "check")
         said = run(inside, "-I", ROOT / "packaging" / "smoke.py", kind, folder, cwd=scratch)
-        print(f"  {file.name}, {kind}: {said.strip().splitlines()[-1]}", flush=True)
+        oldest = f" with {', '.join(pins)}" if pins else ""
+        print(f"  {file.name}, {kind}{oldest}: {said.strip().splitlines()[-1]}", flush=True)
 
 
 def main() -> None:
@@ -131,6 +140,8 @@ def main() -> None:
         print(f"{run(python, '--version').strip()} ({python})", flush=True)
         for file in files:
             use(python, file, extras=file.suffix == ".whl" and not options.without_extras)
+    if python := pythons.get(named_versions()[0]):  # newer Pythons need newer packages
+        use(python, files[0], pins=lowest())
     shutil.rmtree(WORK / "use", ignore_errors=True)
     missing = [version for version, python in pythons.items() if python is None]
     print(f"used with Python {', '.join(one for one in versions if one not in missing)}")

@@ -1,5 +1,6 @@
 """What a release consists of: versions that agree, true metadata, files that are whole, a workflow that can run."""
 
+import json
 import re
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def test_the_metadata_are_true():
 
 
 PLACEHOLDER = re.compile(
-    r"example\.(com|org|net)|your[-_ ](name|org|user)|<(owner|user|org)>|/(owner|user|org)/|todo|fixme|changeme",
+    r"example\.(com|org|net)|your[-_](name|org|user)|<(owner|user|org)>|/(owner|user|org)/|todo|fixme|changeme",
     re.IGNORECASE,
 )
 
@@ -154,3 +155,14 @@ def test_hooks_are_commands_of_the_development_extra():
             for hook in repository["hooks"]:
                 command = hook["entry"].split()[0]
                 assert {"lint-imports": "import-linter"}.get(command, command) in wanted
+
+
+def test_the_history_of_figures_compares_those_of_one_machine_and_marks_missed_bars(tmp_path):
+    for day, (ratio, machine) in enumerate([(2.0, "a"), (1.0, "b"), (3.0, "a")]):
+        rows = [{"what": "a pass", "ratio": ratio, "unit": "x", "bar": "<= 2.5", "seconds": 1.0}]
+        record = {"script": "speed", "commit": f"c{day}", "date": "", "machine": machine, "rows": rows}
+        (tmp_path / f"2026010{day}-speed.json").write_text(json.dumps(record))
+    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / "history.py"), "--folder", str(tmp_path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert said[1].split() == ["a", "pass", "2", "2", "3", "!", "+50%", "<=", "2.5", "c2"]
+    assert (tmp_path / "history.png").stat().st_size > 0

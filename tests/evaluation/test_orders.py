@@ -169,15 +169,38 @@ def test_latex_has_the_best_bold_and_letters_of_the_beaten(result, tmp_path):
     columns = [(on, measure) for on in ("test", "progressive") for measure in MEASURES]
     for k, (on, measure) in enumerate(columns):
         standings = result.standings(measure, on)
-        for place, one in enumerate(standings):
+        for one in standings:
             (cell,) = [line[2 + k] for line in lines if line[0] == one.letter]
             mean = f"{one.mean:.4f}"
             marks = "".join(result.letters[name] for name in one.beats)
             raised = rf"$^{{\mathrm{{{marks}}}}}$" if marks else ""
-            start = rf"\textbf{{{mean}}}" if place == 0 else mean
+            start = rf"\textbf{{{mean}}}" if mean == f"{standings[0].mean:.4f}" else mean
             assert cell == rf"{start}{raised} {{\scriptsize$\pm$ {one.spread:.4f}}}"
     assert any("mathrm" in line[2] for line in lines)
     assert text.count(r"\textbf") == 4
+
+
+def test_latex_says_what_counts_and_fits(tmp_path):
+    X = np.arange(160.0).reshape(80, 2) % 7
+    grades = np.where(np.arange(80) < 60, np.arange(80) % 2, 0)  # the last ten queries have no relevant documents
+    stream = pr.QueryStream.from_arrays(X, grades, group=[2] * 40)
+    learners = {"a": pr.SlamPerceptron(), "same": pr.SlamPerceptron()}
+
+    def latex(measures, **settings):
+        pr.compare_orders(learners, stream, measures, orders=2, **settings).save_latex(tmp_path / "t.tex")
+        return (tmp_path / "t.tex").read_text()
+
+    text = latex(["ndcg@10", "ap"])
+    assert r"\begin{table}" in text
+    assert text.count("30 queries of the orders count") == 1
+    assert "NDCG@10 & AP" in text
+    assert text.count(r"\textbf") == 4  # means that are printed alike are both the best
+    text = latex(["ndcg@10", "trec_eval:ap", "ndcg@10:empty=one"], test=stream)
+    assert r"\begin{table*}" in text
+    assert r"\end{table*}" in text
+    assert "NDCG@10: 30 held-out queries and 30 queries of the orders count" in text
+    assert " & NDCG@10:empty=one & " in text  # two columns of one name say how they differ
+    assert "AP: " not in latex(["ndcg@10:empty=one", "ap:empty=zero"]).partition("AP: empty=zero.")[0]
 
 
 def test_the_figure_is_as_wide_as_a_column_and_names_nine(tmp_path):

@@ -153,6 +153,10 @@ class OrderComparison:
         """Number of held-out queries, 0 if there are none."""
         return self._sets["test"].n_queries if "test" in self._sets else 0
 
+    def n_counted(self, measure: MeasureLike, on: str) -> int:
+        """Return how many queries of a set a measure counts: most leave out those without relevant documents."""
+        return int(np.count_nonzero(self._weights(on, self._sets[on].values[parse(measure)])))
+
     @property
     def sets(self) -> list[str]:
         """Names of the sets of queries: "test" if some were held out, and "progressive"."""
@@ -432,8 +436,9 @@ class OrderComparison:
     def plot(self, path: str | os.PathLike[str], measure: MeasureLike | None = None) -> None:
         """Plot running means over the orders for print: as wide as a column, with fonts that can be edited.
 
-        Bands are one standard deviation over the orders wide on each side. The nine best learners have colours and
-        names, others are grey.
+        Bands are one standard deviation over the orders wide on each side. Of 100 queries or more, the first nine are
+        left out, and bands that are far wider at first than later leave the axes. The nine best learners have colours
+        and names, others are grey.
 
         Parameters
         ----------
@@ -451,13 +456,14 @@ class OrderComparison:
         OSError
             If the file cannot be written.
         """
+        from perceptrank.evaluation.order_tables import capitals
         from perceptrank.evaluation.print_plot import draw_for_print
 
         chosen = self.measures[0] if measure is None else parse(measure)
         if chosen not in self.measures:
             raise KeyError(f"{chosen} was not recorded; {', '.join(map(str, self.measures))} were")
         curves = {name: self.curves[chosen][name] for name in self.letters}
-        draw_for_print(path, self.points, curves, f"running mean of {chosen}")
+        draw_for_print(path, self.points, curves, f"running mean of {capitals(chosen)}")
 
 
 def _means(values: Floats, weights: Floats) -> Floats:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.order_comparison import OrderComparison, OrderStanding
+    from perceptrank.measures import Measure
 
+_MOST_IN_A_COLUMN = 2
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -41,7 +43,9 @@ def latex_table(result: "OrderComparison", confidence: float, seed: int) -> str:
         (on, measure): {one.name: one for one in result.standings(measure, on, confidence=confidence, seed=seed)}
         for on, measure in columns
     }
-    best = {key: max(one.mean for one in rows.values()) for key, rows in found.items()}
+    best = {key: f"{max(one.mean for one in rows.values()):.4f}" for key, rows in found.items()}
+    # More columns than two do not fit into a column of text.
+    table = "table" if len(columns) <= _MOST_IN_A_COLUMN else "table*"
     n_measures = len(result.measures)
     heads = {"test": "held-out queries", "progressive": "before learning from each query"}
     spans = " & ".join(rf"\multicolumn{{{n_measures}}}{{c}}{{{heads[on]}}}" for on in result.sets)
@@ -50,39 +54,75 @@ def latex_table(result: "OrderComparison", confidence: float, seed: int) -> str:
     )
     lines = [
         r"% needs \usepackage{booktabs}",
-        r"\begin{table}",
-        r"\centering",
+        rf"\begin{{{table}}}",
+        r"\centering\small\setlength{\tabcolsep}{4pt}",
         rf"\caption{{{_caption(result, confidence)}}}",
-        r"\label{tab:comparison}",
+        r"\label{tab:comparison}\smallskip",
         rf"\begin{{tabular}}{{ll{'l' * len(columns)}}}",
         r"\toprule",
         rf" & & {spans} \\",
         rules,
-        " & ".join([" ", "learner", *(escaped(str(measure)) for _, measure in columns)]) + r" \\",
+        " & ".join([" ", "learner", *(escaped(heads_of(result)[measure]) for _, measure in columns)]) + r" \\",
         r"\midrule",
     ]
     for name, letter in result.letters.items():
-        cells = [_cell(result, found[key][name], is_best=found[key][name].mean == best[key]) for key in columns]
+        cells = [_cell(result, found[key][name], best=best[key]) for key in columns]
         lines.append(" & ".join([letter, escaped(name), *cells]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\end{{{table}}}", ""])
+
+
+def capitals(measure: "Measure") -> str:
+    """Return the name of a measure as papers write it.
+
+    >>> from perceptrank.measures import parse
+    >>> capitals(parse("ndcg@10"))
+    'NDCG@10'
+    """
+    name, colon, options = str(measure).partition(":")
+    return name.upper() + colon + options
+
+
+def heads_of(result: "OrderComparison") -> dict["Measure", str]:
+    """Return the heads of columns: the names of measures, with what they leave open if it differs."""
+    names = {one: capitals(one).partition(":")[0] for one in result.measures}
+    return names if len(set(names.values())) == len(names) else {one: capitals(one) for one in result.measures}
 
 
 def _caption(result: "OrderComparison", confidence: float) -> str:
     n = len(result.seeds)
     orders = f"{n} random orders" if n > 1 else "one random order"
-    test = f" and {result.n_test:,} held-out queries".replace(",", "{,}") if result.n_test else ""
+    test = f" and {result.n_test:,} held-out queries" if result.n_test else ""
     spread = r" $\pm$ standard deviation over orders" if n > 1 else ""
-    return (
-        f"Mean{spread}: {orders} of {result.n_queries:,} queries".replace(",", "{,}")
-        + test
-        + ". Superscripts: learners that are significantly worse (paired bootstrap of queries and orders, simultaneous "
-        rf"for all pairs and measures, {100 * confidence:g}\%). Bold: the best mean."
+    resampled = r"queries and orders, Student's $t$ for orders" if n > 1 else "queries"
+    marks = (
+        f"Superscripts: learners that are significantly worse (paired bootstrap of {resampled}, simultaneous "
+        rf"for all pairs and measures, {100 * confidence:g}\%)."
     )
+    first = f"Mean{spread}: {orders} of {result.n_queries:,} queries{test}.".replace(",", "{,}")
+    return " ".join([first, *map(escaped, _conventions(result)), marks, "Bold: the best mean."])
 
 
-def _cell(result: "OrderComparison", one: "OrderStanding", *, is_best: bool) -> str:
+def _conventions(result: "OrderComparison") -> list[str]:
+    """Say which queries count if not all do, and what sets measures apart from their defaults."""
+    sizes = ({"held-out queries": ("test", result.n_test)} if result.n_test else {}) | {
+        "queries of the orders": ("progressive", result.n_queries)
+    }
+    said = {}
+    for measure, head in heads_of(result).items():
+        counts = {what: result.n_counted(measure, on) for what, (on, _) in sizes.items()}
+        if any(counts[what] < n for what, (_, n) in sizes.items()):
+            said[head] = " and ".join(f"{n} {what}" for what, n in counts.items())
+    if len(said) == len(result.measures) and len(set(said.values())) == 1:
+        sentences = [f"{next(iter(said.values()))} count, the others having nothing to rank."]
+    else:
+        sentences = [f"{head}: {counts} count, the others having nothing to rank." for head, counts in said.items()]
+    options = {head: str(one).partition(":")[2].replace(",", ", ") for one, head in heads_of(result).items()}
+    return sentences + [f"{head}: {text}." for head, text in options.items() if text and ":" not in head]
+
+
+def _cell(result: "OrderComparison", one: "OrderStanding", best: str) -> str:
     mean = f"{one.mean:.4f}"
-    mean = rf"\textbf{{{mean}}}" if is_best else mean
+    mean = rf"\textbf{{{mean}}}" if mean == best else mean
     beaten = marks(result, one)
     raised = rf"$^{{\mathrm{{{joined(beaten)}}}}}$" if beaten else ""
     return mean + raised + (rf" {{\scriptsize$\pm$ {one.spread:.4f}}}" if one.spread == one.spread else "")
