@@ -4,7 +4,6 @@ import builtins
 import collections.abc
 import concurrent.futures
 import importlib
-import importlib.util
 import inspect
 import os
 import pathlib
@@ -12,8 +11,10 @@ import re
 import typing
 from pathlib import Path
 
+import command_pages
 import numpy as np
 import numpy.typing as npt
+import public_names
 import pytest
 from support.surface import documented, public, public_functions
 from typer.main import get_command
@@ -29,14 +30,6 @@ STANDARD = (builtins, collections.abc, concurrent.futures, np.random, npt, os, p
 INNER = {"Directions", "Effects", "Format", "Kind", "Measured", "Name", "Part", "Result", "Scanned", "Setting"}
 INNER |= {"Terms", "Work", "WorstQueries"}
 ANCHORS = re.findall(r"\{ #(perceptrank\S+) \}", PAGES["index.md"])
-
-
-def hook(name):
-    """Load a hook of the site as mkdocs does."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / "hooks" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def find(path):
@@ -114,7 +107,7 @@ def test_types_that_are_explained_exist(path):
 
 
 def test_all_names_are_in_the_table():
-    text = hook("names").on_page_markdown(PAGES["index.md"])
+    text = public_names.on_page_markdown(PAGES["index.md"])
     rows = dict(re.findall(r"^\| \[`\S+`\]\[(\S+)\] \| (.*) \|$", text, re.M))
     assert set(OBJECTS) - set(rows) == {path for path in OBJECTS if inspect.ismodule(find(path))}
     assert rows["perceptrank.QueryStream"] == "A sequence of judged queries, stored as one ragged batch."
@@ -122,7 +115,7 @@ def test_all_names_are_in_the_table():
 
 
 def test_names_in_code_become_links():
-    linked = hook("names")._linked
+    linked = public_names._linked
     assert 'identifier="perceptrank.Slam"' in linked("perceptrank.Slam", is_name=False)
     assert linked("QueryStream or iterable of blocks", is_name=False).endswith("</autoref> or iterable of blocks")
     assert linked("margin", is_name=False) == "margin"
@@ -130,7 +123,7 @@ def test_names_in_code_become_links():
 
 
 def test_every_option_of_every_command_is_on_the_page():
-    text = hook("commands").on_page_markdown(PAGES["commands.md"])
+    text = command_pages.on_page_markdown(PAGES["commands.md"])
     group = get_command(app)
     for name, command in group.commands.items():
         part = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
@@ -140,4 +133,4 @@ def test_every_option_of_every_command_is_on_the_page():
             if one.param_type_name == "option" and not one.hidden:
                 assert all(f"`{flag}`" in part for flag in [*one.opts, *one.secondary_opts]), (name, one.name)
     assert "| `--queries` | `INTEGER` | How many queries to simulate. | `5000` |" in text
-    assert text == hook("commands").on_page_markdown(PAGES["commands.md"])
+    assert text == command_pages.on_page_markdown(PAGES["commands.md"])

@@ -154,7 +154,19 @@ class OrderComparison:
         return self._sets["test"].n_queries if "test" in self._sets else 0
 
     def n_counted(self, measure: MeasureLike, on: str) -> int:
-        """Return how many queries of a set a measure counts: most leave out those without relevant documents."""
+        """Return how many queries of a set a measure counts: most leave out those without relevant documents.
+
+        Parameters
+        ----------
+        measure : str or Measure
+            One of those that were recorded.
+        on : str
+            One of `sets`.
+
+        Returns
+        -------
+        int
+        """
         return int(np.count_nonzero(self._weights(on, self._sets[on].values[parse(measure)])))
 
     @property

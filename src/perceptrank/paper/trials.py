@@ -37,7 +37,7 @@ class Source:
 
     @property
     def title(self) -> str:
-        """What it is called in text."""
+        """Name in text."""
         return self.called or self.name
 
     @property

@@ -31,7 +31,7 @@ class Round:
 
     @property
     def step(self) -> Floats:
-        """What the update added to the weights."""
+        """Vector that the update added to the weights."""
         return self.after - self.before
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What the page opens with: a query that is ranked, judged and learned, one round after the other."""
+"""The opening of the page: a query that is ranked, judged and learned, one round after the other."""
 
 from html import escape
 from importlib.resources import files
