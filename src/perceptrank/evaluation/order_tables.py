@@ -47,7 +47,7 @@ def latex_table(result: "OrderComparison", confidence: float, seed: int) -> str:
     # More columns than two do not fit into a column of text.
     table = "table" if len(columns) <= _MOST_IN_A_COLUMN else "table*"
     n_measures = len(result.measures)
-    heads = {"test": "held-out queries", "progressive": "before learning from each query"}
+    heads = {"test": "held out", "progressive": "progressive"}
     spans = " & ".join(rf"\multicolumn{{{n_measures}}}{{c}}{{{heads[on]}}}" for on in result.sets)
     rules = " ".join(
         rf"\cmidrule(lr){{{3 + k * n_measures}-{2 + (k + 1) * n_measures}}}" for k in range(len(result.sets))
@@ -55,7 +55,7 @@ def latex_table(result: "OrderComparison", confidence: float, seed: int) -> str:
     lines = [
         r"% needs \usepackage{booktabs}",
         rf"\begin{{{table}}}",
-        r"\centering\small\setlength{\tabcolsep}{4pt}",
+        r"\centering\small\setlength{\tabcolsep}{3pt}",
         rf"\caption{{{_caption(result, confidence)}}}",
         r"\label{tab:comparison}\smallskip",
         rf"\begin{{tabular}}{{ll{'l' * len(columns)}}}",
@@ -99,7 +99,8 @@ def _caption(result: "OrderComparison", confidence: float) -> str:
         rf"for all pairs and measures, {100 * confidence:g}\%)."
     )
     first = f"Mean{spread}: {orders} of {result.n_queries:,} queries{test}.".replace(",", "{,}")
-    return " ".join([first, *map(escaped, _conventions(result)), marks, "Bold: the best mean."])
+    progressive = "Progressive: each query as it was ranked before it was learned from."
+    return " ".join([first, progressive, *map(escaped, _conventions(result)), marks, "Bold: the best mean."])
 
 
 def _conventions(result: "OrderComparison") -> list[str]:

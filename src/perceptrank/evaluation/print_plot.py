@@ -20,6 +20,7 @@ from perceptrank.evaluation.plots import (
 from perceptrank.io.atomic import replaced_file
 from perceptrank.kernels.arrays import Floats, Ints
 
+_COLORS = (*COLORS, "#882255", "#999933")[:MOST_NAMED]
 _WIDTH, _HEIGHT = 3.35, 2.4  # inches: a column of two
 _FIRST, _LATER = 10, 0.1  # where curves begin, and the share of queries after which all of a band is shown
 _FONT_SIZE, _LABEL_SIZE, _LABEL_GAP = 7, 6, 0.055
@@ -45,14 +46,13 @@ def draw_for_print(path: str | os.PathLike[str], points: Ints, curves: Mapping[s
         for k, (name, values) in reversed(list(enumerate(curves.items()))):  # the best are drawn last
             mean, is_named = values.mean(axis=0), k < MOST_NAMED
             edges += [np.nanmin(mean), np.nanmax(mean)] if np.isfinite(mean).any() else []
-            color = COLORS[k % len(COLORS)] if is_named else GREY
-            style = "--" if is_named and k >= len(COLORS) else "-"
+            color = _COLORS[k] if is_named else GREY
             if is_named and len(values) > 1:
                 spread = values.std(axis=0, ddof=1)
                 later = points >= _LATER * points[-1]
                 edges += [*(mean - spread)[later], *(mean + spread)[later]]
                 axes.fill_between(points, mean - spread, mean + spread, color=color, alpha=BAND, linewidth=0)
-            axes.plot(points, mean, color=color, linestyle=style, linewidth=1.0 if is_named else 0.6)
+            axes.plot(points, mean, color=color, linewidth=1.0 if is_named else 0.6)
             if is_named:
                 ends[name] = (color, float(mean[-1]))
         axes.set_xscale("log")
