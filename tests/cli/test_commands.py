@@ -737,7 +737,7 @@ def test_the_adversary_of_margins(run):
 
 def test_all_learners_are_compared_as_far_as_settings_suit_them(run, tmp_path):
     run("simulate", tmp_path / "a.txt", "--queries", 40)
-    printed = run("compare", tmp_path / "a.txt", "--measure", "ap", "--json")
+    printed = run("compare", tmp_path / "a.txt", "--float64", "--measure", "ap", "--json")
     names = {row["name"] for row in json.loads(printed.stdout)["rows"]}
     assert names == set(pr.algorithms()) - {"structured-ndcg"}
     assert "structured-ndcg is left out: --measure must be ndcg or ndcg@k, got 'ap'" in printed.stderr

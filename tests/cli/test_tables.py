@@ -64,7 +64,12 @@ def test_every_command_that_reads_takes_tables(run, folder):
     assert np.array_equal(pr.load("model.json").weights, expected.weights)
     run("learn", "one.csv", "--float64", "--save", "other.json")
     assert np.array_equal(pr.load("other.json").weights, expected.weights)
-    for command in (["evaluate", "model.json"], ["rank", "model.json"], ["compare"], ["bound"]):
+    for command in (
+        ["evaluate", "model.json"],
+        ["rank", "model.json"],
+        ["compare", "--algorithm", "listwise"],
+        ["bound"],
+    ):
         for table in (JOINED, ["one.csv"]):
             assert "Query Text" in run(*command, *table).stderr
 

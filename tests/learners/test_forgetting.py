@@ -128,7 +128,7 @@ def test_sparse_features_fade_lazily(stream, half_life, average, cut):
         assert factor > 0.5 ** (0.1 * trace.n_updates / half_life)  # it was folded
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.deep)])
 def test_weights_keep_their_signs_and_start_where_they_should(sparse):
     stream = pr.drifting(80, n_documents=5, n_features=4, seed=3)
     learner = pr.Fading(

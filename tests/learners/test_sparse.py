@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from support import twins
+from support.strategies import EITHER_PRECISION
 
 import perceptrank as pr
 
@@ -157,7 +158,7 @@ def rows_of(X):
     ]
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([np.float32, np.float64]), st.booleans())
+@given(st.integers(0, 2**32 - 1), st.sampled_from(EITHER_PRECISION), st.booleans())
 def test_weights_are_those_of_the_documented_order_bit_for_bit(seed, dtype, average):
     stream = make_stream(seed, 12, 9, dtype, 0.5)
     learner = pr.MinimaxPerceptron("ndcg", average=average, learning_rate=0.7)
