@@ -178,8 +178,8 @@ def test_there_is_no_certificate_and_no_mixture():
 
 
 def test_damaged_files_are_refused():
-    ranker = pr.Fading(pr.RankNet())
-    ranker.learn(pr.drifting(5).to_sparse())
+    ranker, stream = pr.Fading(pr.RankNet()), pr.drifting(5)
+    ranker.learn(stream.with_features(stream.X.astype(float)).to_sparse())
     for faded in ({"places": [0], "values": [-1.0]}, {"places": [0], "values": [2.0]}, {"places": [], "values": []}):
         document = json.loads(json.dumps(ranker.as_document()))
         document["state"]["faded"] = faded

@@ -40,8 +40,7 @@ def examples(times, suite=None):
     return settings(max_examples=max(1, round(times * settings.default.max_examples)))
 
 
-# Either precision compiles kernels anew, and which index they take does not depend on it: where indices are checked, one
-# is enough.
+# Each precision compiles kernels anew, and the indices that they take do not depend on it: one is enough to check them.
 EITHER_PRECISION = (np.float64,) if os.environ.get("PERCEPTRANK_PRECISION") == "double" else (np.float32, np.float64)
 
 
