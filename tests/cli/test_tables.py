@@ -70,7 +70,7 @@ def test_every_command_that_reads_takes_tables(run, folder):
         ["compare", "--algorithm", "listwise"],
         ["bound"],
     ):
-        for table in (JOINED, ["one.csv"]):
+        for table in (JOINED, ["one.csv", "--float64"]):
             assert "Query Text" in run(*command, *table).stderr
 
 

@@ -64,7 +64,7 @@ def test_iterates_are_projected_steps(sparse, steps):
     assert (np.array(iterates)[:, 1:3] == 0).any(axis=0).all()  # both were projected at times
 
 
-@pytest.mark.parametrize("violators", ["places", "uniform", "top"])
+@pytest.mark.parametrize("violators", ["places", pytest.param("uniform", marks=pytest.mark.deep), "top"])
 @pytest.mark.parametrize("average", [False, True])
 def test_the_listwise_perceptron_projects_its_own_steps(violators, average):
     """A step from w is that of a learner without constraints that starts from w."""
@@ -80,7 +80,7 @@ def test_the_listwise_perceptron_projects_its_own_steps(violators, average):
 
 
 # Each of these is compiled for itself.
-DEEP = {(pr.SlamPerceptron, True), (pr.MinimaxPerceptron, True)}
+DEEP = {(pr.ListwisePerceptron, True), (pr.SlamPerceptron, True), (pr.MinimaxPerceptron, True)}
 
 
 @pytest.mark.parametrize(

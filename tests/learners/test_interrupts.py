@@ -57,7 +57,7 @@ def ways_to_learn(stream):
 
 
 # What a call of many instructions costs grows with the square of their number, unless places are limited.
-@pytest.mark.parametrize("n_places", [80, pytest.param(None, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("n_places", [40, pytest.param(None, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("way", ["learn_one", "learn", "fit", "set_params"])
 @every_implementation
 def test_an_interrupt_before_any_instruction_changes_all_or_nothing(make, way, n_places, stream):

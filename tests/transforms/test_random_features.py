@@ -1,6 +1,7 @@
 """Random features against their definitions, the kernels that they approximate, and what learners make of them."""
 
 import copy
+import functools
 import json
 import math
 import pickle
@@ -25,6 +26,7 @@ FOURIER = [pr.RandomFourier, pr.Fastfood]
 KINDS = [*FOURIER, pr.RandomRelu]
 
 
+@functools.cache
 def hadamard(n):
     """H_ij = -1 to the number of bits that i and j have in common."""
     return np.array([[(-1.0) ** (i & j).bit_count() for j in range(n)] for i in range(n)])
