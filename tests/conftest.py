@@ -1,7 +1,6 @@
 """Profiles of Hypothesis, and the fixtures that many tests share."""
 
 import functools
-import gc
 import os
 import re
 
@@ -12,9 +11,6 @@ import perceptrank as pr
 from perceptrank.deploy import agreement
 
 pytest.register_assert_rewrite("support")
-
-# Compiling leaves many objects that stay: to look through them as often as usual takes a tenth of a run.
-gc.set_threshold(50_000, 20, 20)
 
 
 def add_profile(name, max_examples, **options):

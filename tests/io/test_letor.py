@@ -460,7 +460,7 @@ def test_settings_are_checked(settings, problem):
 @pytest.fixture(scope="module")
 def some_text():
     rng = np.random.default_rng(0)
-    lines = [f"{i % 5} qid:{i // 7} 1:{rng.normal():.6f} 2:{rng.integers(100)} # {i}\n" for i in range(250)]
+    lines = [f"{i % 5} qid:{i // 7} 1:{rng.normal():.6f} 2:{rng.integers(100)} # {i}\n" for i in range(400)]
     return "".join(lines).encode()
 
 
