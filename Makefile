@@ -25,14 +25,16 @@ types: $(VENV)/dev
 layers: $(VENV)/dev
 	$(BIN)/lint-imports
 
+# What asserts say of their values is prepared for those that failed alone: for all, that takes as long as many tests.
 tests: $(VENV)/dev
-	$(BIN)/pytest
+	$(BIN)/pytest --assert=plain || { $(BIN)/pytest --last-failed --last-failed-no-failures=none; exit 1; }
 
-# Kernels once more, compiled so that they check every index (at any level of optimization, so at the one that compiles
-# sooner). It runs beside the tests and speaks when it is done.
+# Kernels once more, compiled so that they check every index (at any level of optimization and in either precision, so at
+# the level that compiles soonest, and for one). It runs beside the tests and speaks when it is done.
 bounds: export NUMBA_BOUNDSCHECK := 1
-bounds: export NUMBA_OPT := 1
+bounds: export NUMBA_OPT := 0
 bounds: export PERCEPTRANK_EXAMPLES := 5
+bounds: export PERCEPTRANK_PRECISION := double
 bounds: $(VENV)/dev
 	@mkdir -p "$(NUMBA_CACHE_DIR)"
 	@echo "$(BIN)/pytest -m 'kernel and not deep', with checked indices"

@@ -31,7 +31,10 @@ add_profile("deep", 600)  # `make deep`: new ones in every run
 settings.load_profile("suite")
 
 
-@pytest.fixture(scope="session", params=["MSLR sample", "MQ2008 Fold1 train", "Yahoo sample", "Yandex IMAT2009 sample"])
+DEEP_STREAMS = [pytest.param(name, marks=pytest.mark.deep) for name in ("Yahoo sample", "Yandex IMAT2009 sample")]
+
+
+@pytest.fixture(scope="session", params=["MSLR sample", "MQ2008 Fold1 train", *DEEP_STREAMS])
 def real_stream(request):
     """A real stream; tests that need one skip where the data is not there."""
     from support import real_streams

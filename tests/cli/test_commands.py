@@ -487,7 +487,7 @@ def test_what_is_around_a_learner_is_named_before_it(run, files, stream, tmp_pat
     twice = ["--algorithm", "adagrad:listnet", "--learning-rate", 0.1, "--set", "learner__learning_rate=0.3"]
     assert "is set twice" in run("learn", files, *twice, code=1).stderr
     named = ["--algorithm", "bagging:committee", "--set", "n_members=2", "--set", "learner__n_members=3"]
-    run("learn", files, *named, "--save", tmp_path / "c.json")
+    run("learn", files, "--float64", *named, "--save", tmp_path / "c.json")
     assert [one.n_members for one in pr.load(tmp_path / "c.json").members] == [3, 3]
     other = run("learn", files, "--save", tmp_path / "c.json", "--resume", "--set", "learner__n_members=4", code=1)
     assert "learner__n_members 3, not 4" in other.stderr
@@ -737,7 +737,7 @@ def test_the_adversary_of_margins(run):
 
 def test_all_learners_are_compared_as_far_as_settings_suit_them(run, tmp_path):
     run("simulate", tmp_path / "a.txt", "--queries", 40)
-    printed = run("compare", tmp_path / "a.txt", "--measure", "ap", "--json")
+    printed = run("compare", tmp_path / "a.txt", "--float64", "--measure", "ap", "--json")
     names = {row["name"] for row in json.loads(printed.stdout)["rows"]}
     assert names == set(pr.algorithms()) - {"structured-ndcg"}
     assert "structured-ndcg is left out: --measure must be ndcg or ndcg@k, got 'ap'" in printed.stderr

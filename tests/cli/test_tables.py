@@ -64,8 +64,13 @@ def test_every_command_that_reads_takes_tables(run, folder):
     assert np.array_equal(pr.load("model.json").weights, expected.weights)
     run("learn", "one.csv", "--float64", "--save", "other.json")
     assert np.array_equal(pr.load("other.json").weights, expected.weights)
-    for command in (["evaluate", "model.json"], ["rank", "model.json"], ["compare"], ["bound"]):
-        for table in (JOINED, ["one.csv"]):
+    for command in (
+        ["evaluate", "model.json"],
+        ["rank", "model.json"],
+        ["compare", "--algorithm", "listwise"],
+        ["bound"],
+    ):
+        for table in (JOINED, ["one.csv", "--float64"]):
             assert "Query Text" in run(*command, *table).stderr
 
 

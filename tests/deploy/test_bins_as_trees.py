@@ -158,7 +158,7 @@ def test_postgresql_scores_as_the_model_does(postgresql):
         assert found.same == found.queries
 
 
-@pytest.mark.parametrize("name", ["MSLR sample", "MQ2008 Fold1 train"])
+@pytest.mark.parametrize("name", [pytest.param("MSLR sample", marks=pytest.mark.deep), "MQ2008 Fold1 train"])
 @pytest.mark.parametrize("transforms", [["bins:n_bins=16,kind=one-hot"], ["running", "bins:kind=thermometer"], "bins"])
 def test_real_streams_are_in_the_same_order(name, transforms):
     real = pr.read_letor(real_streams.find(name))

@@ -404,6 +404,7 @@ def test_what_workers_raise_reaches_the_client(client, stream):
     assert "in __iter__" in error.value.__notes__[0]
 
 
+@pytest.mark.deep
 def test_an_outcome_that_is_lost_before_it_is_fetched_is_made_again(processes, stream):
     """Its worker dies when the shard is done, and the client is busy with another one."""
     parts = shards_of(stream, 4)

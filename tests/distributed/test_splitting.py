@@ -134,7 +134,7 @@ def test_what_cannot_be_split_says_what_to_do(stream, tmp_path, suffix):
         )
 
 
-@examples(100)
+@examples(100, suite=15)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=30), st.integers(1, 40))
 def test_cuts(sizes, n):
     offsets = np.cumsum([0, *sizes])

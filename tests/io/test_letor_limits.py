@@ -193,12 +193,12 @@ def test_a_scan_does_not_add_up_the_features_of_blocks(monkeypatch):
 
 
 def test_skipping_wrong_lines_takes_time_in_proportion():
-    text = b"x\n" * 200_000 + b"1 qid:1 1:1\n"
+    text = b"x\n" * 60_000 + b"1 qid:1 1:1\n"
     for start in (read, scanned):
         begin = time.process_time()
-        with pytest.warns(UserWarning, match="skipped 200000 "):
+        with pytest.warns(UserWarning, match="skipped 60000 "):
             assert start(text, on_error="skip").n_documents == 1
-        assert time.process_time() - begin < 2  # it took a quadratic time, 50 s
+        assert time.process_time() - begin < 2  # it took a quadratic time, 5 s
 
 
 SKIPPING = """
@@ -245,9 +245,9 @@ def test_documents_of_scattered_queries_are_moved_in_place():
 
 @needs_linux
 def test_hostile_files_within_limits_of_memory_and_time():
-    command = [sys.executable, TESTS / "fuzz_letor.py", "--seed", "0", "--cases", "60", "--seconds", "600"]
+    command = [sys.executable, TESTS / "fuzz_letor.py", "--seed", "0", "--cases", "30", "--seconds", "600"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "60 cases, nothing wrong\n"), done.stdout + done.stderr
+    assert (done.returncode, done.stdout) == (0, "30 cases, nothing wrong\n"), done.stdout + done.stderr
 
 
 def test_zstd_frames_of_every_kind():

@@ -64,7 +64,7 @@ def test_iterates_are_projected_steps(sparse, steps):
     assert (np.array(iterates)[:, 1:3] == 0).any(axis=0).all()  # both were projected at times
 
 
-@pytest.mark.parametrize("violators", ["places", "uniform", "top"])
+@pytest.mark.parametrize("violators", ["places", pytest.param("uniform", marks=pytest.mark.deep), "top"])
 @pytest.mark.parametrize("average", [False, True])
 def test_the_listwise_perceptron_projects_its_own_steps(violators, average):
     """A step from w is that of a learner without constraints that starts from w."""
@@ -79,8 +79,20 @@ def test_the_listwise_perceptron_projects_its_own_steps(violators, average):
     np.testing.assert_allclose(learner.weights, weights, rtol=1e-12, atol=1e-14)
 
 
-@given(stream=streams(max_features=4), kind=st.sampled_from(KINDS), sparse=st.booleans(), average=st.booleans())
-def test_weights_and_their_mean_keep_their_signs(stream, kind, sparse, average):
+# Each of these is compiled for itself.
+DEEP = {(pr.ListwisePerceptron, True), (pr.SlamPerceptron, True), (pr.MinimaxPerceptron, True)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sparse"),
+    [
+        pytest.param(kind, sparse, marks=pytest.mark.deep if (kind, sparse) in DEEP else ())
+        for kind in KINDS
+        for sparse in (False, True)
+    ],
+)
+@given(stream=streams(max_features=4), average=st.booleans())
+def test_weights_and_their_mean_keep_their_signs(kind, sparse, stream, average):
     signs = {"positive": [0], "zero": list(range(2, stream.n_features))}
     signs |= {"negative": [1]} if stream.n_features > 1 else {}
     learner = kind(average=average, transforms=None, **signs)

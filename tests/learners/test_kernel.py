@@ -179,9 +179,19 @@ def separated(seed, n=25, m=6, d=3):
     return pr.QueryStream.from_arrays(X, rng.integers(0, 3, n * m), group=[m] * n)
 
 
+RULES, KERNELS = ("listwise", "slam", "minimax"), ("gaussian", "laplacian", "polynomial")
+
+
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("rule", ["listwise", "slam", "minimax"])
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "polynomial"])
+@pytest.mark.parametrize(
+    ("rule", "kernel"),
+    [
+        # a rule sees scores, whichever kernel they are from
+        pytest.param(rule, kernel, marks=() if rule == "listwise" or kernel == "gaussian" else pytest.mark.deep)
+        for rule in RULES
+        for kernel in KERNELS
+    ],
+)
 def test_rounds_are_those_of_the_definition(policy, rule, kernel):
     if policy == "forgetron" and kernel == "polynomial":
         pytest.skip("refused")
@@ -485,7 +495,9 @@ def damaged_entries(kept):
                 yield f"{name}[0]={junk}", kept | {name: [junk, *value[1:]]}
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "policy", [pytest.param(one, marks=() if one in ("random", "merge") else pytest.mark.deep) for one in POLICIES]
+)
 def test_damaged_states_are_refused_or_harmless(policy, tmp_path):
     """A file that is wrong somewhere is no model, or one that ranks and learns on within its budget."""
     learner = pr.KernelPerceptron(**({"budget": 14} | POLICIES[policy]))

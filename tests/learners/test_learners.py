@@ -46,7 +46,7 @@ def learn_in_pieces(make, stream, size):
 
 @pytest.mark.kernel
 @every_setting
-@examples(0.5)
+@examples(0.5, suite=0.3)
 @given(stream=streams(), size=st.integers(1, 300))
 def test_blocks_and_single_queries_give_the_same_bits(make, stream, size):
     learn_in_pieces(make, stream, size)

@@ -147,7 +147,15 @@ def test_all_that_is_fixed_is_tested():
     }
 
 
-@pytest.mark.parametrize(("learner", "name", "value"), FIXED)
+def in_suite(learner, name):
+    """Signs of weights compile a learner anew: two do so in every run."""
+    return name not in ("positive", "negative", "zero") or learner.algorithm in ("category-ranking", "listwise")
+
+
+@pytest.mark.parametrize(
+    ("learner", "name", "value"),
+    [pytest.param(*one, marks=() if in_suite(*one[:2]) else pytest.mark.deep) for one in FIXED],
+)
 def test_what_was_learned_depends_on_cannot_be_changed(learner, name, value, stream, tmp_path):
     before_learning = type(learner)(**learner.get_params(deep=False)).set_params(**{name: value})
     assert getattr(before_learning, name) == value

@@ -647,7 +647,8 @@ def test_a_model_that_could_not_be_read_again_is_not_logged(ranker, tmp_path):
 
 def test_ids_that_are_there_twice_are_found_soon(ranker):
     documents = [Document(f"{i:05d}", [1.0]) for i in range(9_999)]
-    start = time.process_time()
+    ranker.rank(documents[:2])  # compiled, if no other test has done so
+    start = time.thread_time()
     with pytest.raises(InvalidRequestError, match="'09998' twice"):
         ranker.rank([*documents, documents[-1]])
-    assert time.process_time() - start < 0.5  # comparing all with all takes seconds
+    assert time.thread_time() - start < 0.5  # comparing all with all takes seconds

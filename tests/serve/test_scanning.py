@@ -7,8 +7,9 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.strategies import examples
 
 import perceptrank as pr
 from perceptrank.serve import scanning
@@ -224,7 +225,7 @@ def bodies(draw):
 
 
 @pytest.mark.parametrize("takes_missing", [False, True])
-@settings(max_examples=300)
+@examples(5, suite=4)
 @given(body=bodies())
 def test_whatever_is_scanned_is_what_is_decoded(takes_missing, body):
     model = current(NAMES[:3], takes_missing=takes_missing)
@@ -232,7 +233,7 @@ def test_whatever_is_scanned_is_what_is_decoded(takes_missing, body):
     assert found is None or (expected is not None and same(found, expected))
 
 
-@settings(max_examples=300)
+@examples(5, suite=4)
 @given(value=st.floats(allow_nan=False, allow_infinity=False), digits=st.integers(1, 17))
 def test_numbers_are_read_to_the_nearest(value, digits):
     for text in (repr(value), f"{value:.{digits}e}", f"{value:.{digits}g}"):

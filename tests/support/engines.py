@@ -39,20 +39,25 @@ SOLR_SCHEMA = """\
 """
 
 
-@functools.cache
 def classpath(engine):
     """The class path of an engine's artefacts; skip if Maven does not have them."""
     if shutil.which("mvn") is None or shutil.which("java") is None:
         pytest.skip("there is no mvn or no java")
+    made = _ask_maven(engine)
+    if made is None:
+        pytest.skip(f"{engine} is not in Maven's local repository: set PERCEPTRANK_FETCH=1 to download it")
+    return made
+
+
+@functools.cache
+def _ask_maven(engine):
     fetch = [] if os.environ.get("PERCEPTRANK_FETCH") else ["--offline"]
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "classpath")
         command = ["mvn", "-q", "-B", *fetch, "-f", str(ENGINES / engine / "pom.xml")]
         command += [f"-Dmdep.outputFile={made}", "dependency:build-classpath"]
         done = subprocess.run(command, capture_output=True, check=False)
-        if done.returncode or not made.exists():
-            pytest.skip(f"{engine} is not in Maven's local repository: set PERCEPTRANK_FETCH=1 to download it")
-        return made.read_text().strip()
+        return None if done.returncode or not made.exists() else made.read_text().strip()
 
 
 def write_solr_core(folder, config=SOLR_CONFIG, schema=SOLR_SCHEMA):

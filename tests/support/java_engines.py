@@ -3,6 +3,7 @@
 PERCEPTRANK_FETCH=1 lets Maven download them.
 """
 
+import functools
 import os
 import shutil
 from pathlib import Path
@@ -19,9 +20,15 @@ def harness(engine: str) -> str:
     if shutil.which("mvn") is None or shutil.which("java") is None:
         pytest.skip("there is no mvn or no java")
     folder = str(ENGINES / engine)
+    if not (_is_here(folder) or os.environ.get("PERCEPTRANK_FETCH")):
+        pytest.skip(f"{engine} is not in Maven's local repository: set PERCEPTRANK_FETCH=1 to download it")
+    return folder
+
+
+@functools.cache
+def _is_here(folder):
     try:
         build_classpath(folder, offline=True)
     except OSError:
-        if not os.environ.get("PERCEPTRANK_FETCH"):
-            pytest.skip(f"{engine} is not in Maven's local repository: set PERCEPTRANK_FETCH=1 to download it")
-    return folder
+        return False
+    return True

@@ -74,8 +74,11 @@ SETTINGS |= {
     "slam ndcg mean": lambda: pr.SlamPerceptron("ndcg", class_order="mean"),
 }
 
-# Scaling happens before the learner sees the features: once for each implementation shows what can differ.
-EVERY_SETTING = set(SETTINGS) - {f"{name} scaled" for name in set(LEARNERS) - set(IMPLEMENTATIONS.values())}
+# Scaling happens before the learner sees the features, and averaging after its step, in code that all share: once for
+# each implementation shows what can differ.
+EVERY_SETTING = set(SETTINGS) - {
+    f"{name} {how}" for name in set(LEARNERS) - set(IMPLEMENTATIONS.values()) for how in ("scaled", "averaged")
+}
 
 
 def checks(suite, where=lambda learner: True, settings=SETTINGS):

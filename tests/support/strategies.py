@@ -1,5 +1,7 @@
 """Hypothesis strategies for queries and streams."""
 
+import os
+
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -28,12 +30,18 @@ def judged_scores(draw, min_size=1, max_size=8, relevant=True, grades=GRADES):
     return np.array(draw(st.lists(SCORES, min_size=m, max_size=m))), np.array(labels)
 
 
-def examples(times):
-    """Draw so many times the number of examples of the profile, for tests that are cheap or that see little in each."""
+def examples(times, suite=None):
+    """Draw so many times the number of examples of the profile, for tests that are cheap or that see little in each.
+
+    With `suite`, so many times that of the suite, and `times` in deep runs only.
+    """
+    if suite is not None and settings.default.derandomize:
+        times = suite
     return settings(max_examples=max(1, round(times * settings.default.max_examples)))
 
 
-EITHER_PRECISION = (np.float32, np.float64)
+# Each precision compiles kernels anew, and the indices that they take do not depend on it: one is enough to check them.
+EITHER_PRECISION = (np.float64,) if os.environ.get("PERCEPTRANK_PRECISION") == "double" else (np.float32, np.float64)
 
 
 @st.composite

@@ -116,8 +116,9 @@ def test_every_learner_of_the_package_is_in_the_span(algorithm):
         ("top", 1.0, 2, 0.98),
         ("top", 3.0, 2, 0.98),
         ("uniform", 1.0, 100, 0.96),
-        ("uniform", 3.0, 300, 0.96),
-        ("places", 1.0, 1000, 0.9),
+        pytest.param("uniform", 3.0, 300, 0.96, marks=pytest.mark.deep),
+        ("places", 1.0, 300, 0.9),
+        pytest.param("places", 1.0, 1000, 0.9, marks=pytest.mark.deep),
     ],
 )
 def test_the_price_of_a_margin_is_paid(violators, rho, m, least):

@@ -1,6 +1,7 @@
 """Random features against their definitions, the kernels that they approximate, and what learners make of them."""
 
 import copy
+import functools
 import json
 import math
 import pickle
@@ -25,6 +26,7 @@ FOURIER = [pr.RandomFourier, pr.Fastfood]
 KINDS = [*FOURIER, pr.RandomRelu]
 
 
+@functools.cache
 def hadamard(n):
     """H_ij = -1 to the number of bits that i and j have in common."""
     return np.array([[(-1.0) ** (i & j).bit_count() for j in range(n)] for i in range(n)])
@@ -33,10 +35,10 @@ def hadamard(n):
 def fastfood_directions(transform, n_features):
     """S H G P H B, written out."""
     n = block_size(n_features)
-    blocks = []
+    H, blocks = hadamard(n), []
     for signs, order, numbers, lengths in zip(*transform._draw(n_features, np.float64), strict=True):
         P = np.eye(n)[order]
-        blocks.append(np.diag(lengths) @ hadamard(n) @ np.diag(numbers) @ P @ hadamard(n) @ np.diag(signs))
+        blocks.append(np.diag(lengths) @ H @ np.diag(numbers) @ P @ H @ np.diag(signs))
     return np.concatenate(blocks)[: transform.n_features // 2, :n_features]
 
 
@@ -44,13 +46,15 @@ def by_definition(transform, X):
     """Random features of a document at a time, in double precision; the width must be known."""
     d = X.shape[1]
     made = []
+    if isinstance(transform, pr.RandomRelu):
+        rows = transform.directions(d).rows
+    else:
+        rows = fastfood_directions(transform, d) if transform.name == "fastfood" else transform.directions(d)
     for x in X.astype(float):
         if isinstance(transform, pr.RandomRelu):
-            rows = transform.directions(d).rows
             heights = [float(w[:-1] @ x) / math.sqrt(d) + transform.bias * w[-1] for w in rows]
             random = [math.sqrt(2 / len(rows)) * max(0.0, height) for height in heights]
         else:
-            rows = fastfood_directions(transform, d) if transform.name == "fastfood" else transform.directions(d)
             angles = [float(w @ x) / transform.width_ for w in rows]
             random = [function(angle) / math.sqrt(len(rows)) for function in (math.sin, math.cos) for angle in angles]
         made.append([*(x if transform.beside else ()), *(transform.norm_for(d) * one for one in random)])

@@ -70,7 +70,7 @@ KINDS = {
 @pytest.mark.kernel
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@examples(6)
+@examples(6, suite=1)
 @given(
     seed=st.integers(0, 10**6),
     sizes=st.lists(st.sampled_from([1, 2, 3, 4, 5, 8, 13, 16, 31, 33, 64, 65, 100]), min_size=1, max_size=3),
