@@ -64,7 +64,8 @@ def _on_bounds(stream: StreamResult) -> list[tuple[str, str]]:
 
 def _parts_of_bound(one: BoundCheck) -> Floats:
     """Return the part of its bound that was lost, for each seed."""
-    return one.losses / np.array(one.bounds)
+    parts: Floats = one.losses / np.array(one.bounds)
+    return parts
 
 
 def _on_rates(result: Reproduction) -> tuple[str, str]:
@@ -99,8 +100,8 @@ def _overview(result: Reproduction) -> str:
         best = max(float(values.mean()) for values in over.values())
         rows.append([f"{name}, mean of {len(streams)} folds", *(spread(over[learner], best) for learner in names)])
     headings: list[str | Cell] = ["stream", *(Cell(CONTENDERS[name].label, True) for name in names)]
-    over = {"seeds": len(result.streams[1].trials.seeds) > 1, "folds": bool(result.folds)}
-    spreads = "; of a mean of folds, over ".join(name for name, is_shown in over.items() if is_shown)
+    shown = {"seeds": len(result.streams[1].trials.seeds) > 1, "folds": bool(result.folds)}
+    spreads = "; of a mean of folds, over ".join(name for name, is_shown in shown.items() if is_shown)
     caption = "Mean NDCG@10 after the first tenth of each stream, rates tuned on that tenth"
     caption += f"; ± one standard deviation over {spreads}" if spreads else ""
     caption += ". Bold: the largest mean."
