@@ -18,7 +18,7 @@ from perceptrank.paper.curves import running_mean_chart, running_means
 from perceptrank.paper.finished import Finished
 from perceptrank.paper.losses import MEASURE
 from perceptrank.paper.real_sets import RealSet, find_sets, real_source
-from perceptrank.paper.report.findings import _on_bounds
+from perceptrank.paper.report.findings import _on_bounds, _on_losses
 from perceptrank.paper.report.page import make_page
 from perceptrank.paper.reproduction import reproduce
 from perceptrank.paper.results import as_plain
@@ -305,6 +305,12 @@ def test_equal_learners_have_no_first_and_no_last(tmp_path):
     page = make_page(result, "0")
     assert "<b>0 of 1</b> real streams" in page
     assert "±" not in page[page.index('class="findings"') : page.index('id="simulated"')]  # of one seed
+
+
+def test_one_query_may_be_enough():
+    check = SimpleNamespace(label="quick", has_stopped=True, last_losses=[1])
+    stream = SimpleNamespace(simulated=SimpleNamespace(bound_checks=[check]), trials=SimpleNamespace(seeds=[0]))
+    assert _on_losses(stream) == [("1", "query was enough for quick, which lost nothing later in its run.")]
 
 
 def test_the_part_of_a_bound_is_that_of_one_seed():

@@ -32,8 +32,10 @@ def _on_losses(stream: StreamResult) -> list[tuple[str, str]]:
     if stopped:
         others = [f"{one.label} after {max(one.last_losses):,}" for one in stopped[1:]]
         runs = f"in {len(stream.trials.seeds)} runs" if len(stream.trials.seeds) > 1 else "in its run"
-        text = f"queries were enough for {stopped[0].label}, which lost nothing after them {runs}"
-        items.append((f"{max(stopped[0].last_losses):,}", f"{text}; {join_names(others)}." if others else f"{text}."))
+        last = max(stopped[0].last_losses)
+        enough = "query was enough" if last == 1 else "queries were enough"
+        text = f"{enough} for {stopped[0].label}, which lost nothing later {runs}"
+        items.append((f"{last:,}", f"{text}; {join_names(others)}." if others else f"{text}."))
     if losing:
         others = [f"{three_digits(float(one.second_half.max()))} by {one.label}" for one in losing[1:]]
         text = f"was lost by {losing[0].label} in the second half of the stream alone"
