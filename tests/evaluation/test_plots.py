@@ -42,4 +42,4 @@ def test_long_names_leave_room_for_the_curves(tmp_path):
     draw_running_means(tmp_path / "d.svg", {name: np.linspace(0, 1, 9) for name in names}, "mean")
     for path in tmp_path.iterdir():
         drawing = path.read_text(encoding="utf-8")
-        assert all(f"…longlonglong {end}  1.00" in drawing for end in ("one", "two"))
+        assert all(f"…longlong {end}  1.00" in drawing for end in ("one", "two"))

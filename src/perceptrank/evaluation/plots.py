@@ -23,7 +23,7 @@ _STYLES = ["-", "--", ":", "-."]
 _MAX_POINTS = 2000
 _MAX_TITLE = 85
 _MAX_Y_LABEL = 45  # characters in a line as long as the axis
-_MAX_NAME = 32  # of curves: a longer one would leave no room for them
+_MAX_NAME = 24  # of curves: a longer one would leave no room for them
 _SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
 
 
