@@ -14,6 +14,7 @@ from pathlib import Path
 import ir_measures
 import numpy as np
 import pytest
+from support.shop import make_shop
 from typer.testing import CliRunner
 
 import perceptrank as pr
@@ -406,6 +407,7 @@ def test_errors_carry_what_they_name():
 def test_help_and_wrong_use_load_no_numbers():
     code = """
 import sys
+from support.shop import make_shop
 from typer.testing import CliRunner
 from perceptrank.cli.app import app
 runner = CliRunner()
@@ -812,6 +814,8 @@ def test_compare_over_orders_is_compare_orders(run, stream, tmp_path, monkeypatc
     ("options", "message"),
     [
         (["--seeds", "a"], "--seeds must be whole numbers like 3,5,8, got 'a'"),
+        (["--seeds", "1,1"], "--seeds must all be different, and from 0 to below 2**63, got '1,1'"),
+        (["--seeds", "-1"], "--seeds must all be different, and from 0 to below 2**63, got '-1'"),
         (["--seeds", "1,2", "--orders", 3], "--orders is 3, and --seeds names 2"),
         (["--orders", 2, "--dask"], "leave --dask out"),
         (["--test", "FILES", "--csv", "FILES"], "which is read"),
@@ -822,3 +826,22 @@ def test_orders_that_are_refused(run, files, tmp_path, monkeypatch, options, mes
     monkeypatch.chdir(tmp_path)
     words = [files if one == "FILES" else one for one in options]
     assert message in run("compare", files, "--algorithm", "slam", *words, code=1).stderr
+
+
+def test_held_out_queries_of_another_width_are_refused_before_anything_is_learned(run, stream, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pr.write_letor(stream[:20], "train.txt")
+    pr.write_letor(stream[20:].with_features(stream[20:].X[:, :3]), "test.txt")
+    monkeypatch.setattr(pr, "compare_orders", lambda *given, **settings: pytest.fail("it was run"))
+    refused = run("compare", "train.txt", "--test", "test.txt", "--algorithm", "slam", code=1).stderr
+    assert (
+        f"--test must have the {stream.n_features} features of the queries to learn from, got 3 in test.txt" in refused
+    )
+
+
+def test_columns_that_are_left_out_are_told_once(run, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    make_shop(tmp_path)
+    told = run("compare", "day3.parquet", "--algorithm", "slam", "--orders", 2).stderr
+    assert told.count("columns of text are no features: category") == 1

@@ -180,6 +180,12 @@ def test_latex_has_the_best_bold_and_letters_of_the_beaten(result, tmp_path):
     assert text.count(r"\textbf") == 4
 
 
+def test_names_mean_nothing_to_latex(tmp_path):
+    found = pr.compare_orders({"<a|b>\n & c": pr.SlamPerceptron()}, TRAIN[:20], orders=1)
+    found.save_latex(tmp_path / "t.tex")
+    assert r"a & \textless{}a\textbar{}b\textgreater{} \& c & " in (tmp_path / "t.tex").read_text()
+
+
 def test_latex_says_what_counts_and_fits(tmp_path):
     X = np.arange(160.0).reshape(80, 2) % 7
     grades = np.where(np.arange(80) < 60, np.arange(80) % 2, 0)  # the last ten queries have no relevant documents

@@ -4,6 +4,7 @@ import os
 from dataclasses import replace
 from html import escape
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ import pytest
 import perceptrank as pr
 from perceptrank.cli.reproduce import _rows
 from perceptrank.evaluation.comparison import compare
+from perceptrank.evaluation.digits import three_digits
 from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, MEASURES, RATES, Run
 from perceptrank.paper.curves import running_mean_chart, running_means
 from perceptrank.paper.finished import Finished
 from perceptrank.paper.losses import MEASURE
 from perceptrank.paper.real_sets import RealSet, find_sets, real_source
+from perceptrank.paper.report.findings import _on_bounds, _on_losses
 from perceptrank.paper.report.page import make_page
 from perceptrank.paper.reproduction import reproduce
 from perceptrank.paper.results import as_plain
@@ -283,6 +286,40 @@ def test_what_was_finished_is_not_run_again(tmp_path, monkeypatch):
     (tmp_path / "f" / ".perceptrank-abc").write_text("left by a kill")
     finished.clear()
     assert [path.name for path in (tmp_path / "f").iterdir()] == ["notes.txt"]
+
+
+def test_the_same_content_twice_was_not_finished_before(tmp_path):
+    finished = Finished(tmp_path / "f", "1")
+    for name in ("one", "copy"):
+        run_trials(small_source(name=name), [0], finished=finished)
+    assert finished.n_found == 0
+
+
+def test_equal_learners_have_no_first_and_no_last(tmp_path):
+    stream = pr.separable(30, n_documents=3, n_features=2, seed=1).stream
+    same = pr.QueryStream.from_arrays(np.ones_like(stream.X), stream.relevance, group=[3] * 30)
+    (tmp_path / "constant").mkdir()
+    pr.write_letor(same, tmp_path / "constant" / "train.txt")
+    result = reproduce(Settings(tmp_path, quick=True, n_seeds=1))
+    assert all("In the end all have" in chart.caption for chart in result.streams[1].charts[:2])
+    page = make_page(result, "0")
+    assert "<b>0 of 1</b> real streams" in page
+    assert "±" not in page[page.index('class="findings"') : page.index('id="simulated"')]  # of one seed
+
+
+def test_one_query_may_be_enough():
+    check = SimpleNamespace(label="quick", has_stopped=True, last_losses=[1])
+    stream = SimpleNamespace(simulated=SimpleNamespace(bound_checks=[check]), trials=SimpleNamespace(seeds=[0]))
+    assert _on_losses(stream) == [("1", "query was enough for quick, which lost nothing later in its run.")]
+
+
+def test_the_part_of_a_bound_is_that_of_one_seed():
+    simulated = run_simulated(simulated_source(60, 2), [0, 1, 2])
+    checks = [one for one in simulated.bound_checks if one.bounds is not None]
+    parts = [lost / bound for one in checks for lost, bound in zip(one.losses, one.bounds, strict=True)]
+    (kept, _), (part, _) = _on_bounds(SimpleNamespace(simulated=simulated))
+    assert kept == f"{len(checks)} of {len(checks)}"
+    assert part == f"{three_digits(100 * max(parts))} %"
 
 
 def test_finished_trials_of_other_settings_data_or_versions_are_not_used(tmp_path):

@@ -24,8 +24,9 @@ from perceptrank.paper.settings import Settings
 from perceptrank.paper.walkthrough import walk_through
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-NAME = "a $b<!--<script>&c\ufffd\ufffd"  # the last two stand for what is no text
-FOLDER = os.fsdecode(b"a $b<!--<script>&c\x1b\xff")
+LONG = "long" * 30  # a word wider than the page
+NAME = f"a $b<!--<script>&c\ufffd\ufffd{LONG}"  # the two before it stand for what is no text
+FOLDER = os.fsdecode(b"a $b<!--<script>&c\x1b\xff") + LONG
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 
 
@@ -343,7 +344,7 @@ def test_rounds_are_stepped_through_by_keys_buttons_and_marks(open_page):
     page.keyboard.press("Home")
     assert shown_rounds(page) == ["1"]
     assert "all documents are tied" in page.locator(".round.now").inner_text()
-    assert page.get_by_label("Previous round").is_disabled()
+    assert page.get_by_label("Previous round").get_attribute("aria-disabled") == "true"
     page.keyboard.press("ArrowRight")
     page.get_by_label("Next round").click()
     assert shown_rounds(page) == ["3"]
@@ -352,7 +353,35 @@ def test_rounds_are_stepped_through_by_keys_buttons_and_marks(open_page):
     page.locator(".kinds i").nth(15).click()
     assert shown_rounds(page) == ["16"]
     assert slider.input_value() == "16"
-    assert page.get_by_label("Next round").is_disabled()
+    assert page.get_by_label("Next round").get_attribute("aria-disabled") == "true"
+
+
+def test_the_last_round_leaves_the_focus_where_it_is(open_page):
+    page = open_page(1200)
+    page.get_by_label("Next round").focus()
+    for _ in range(20):
+        page.keyboard.press("Enter")
+    assert shown_rounds(page) == ["16"]
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Next round"
+
+
+def test_numbers_of_findings_do_not_run_into_their_sentences(open_page):
+    page = open_page(360)
+    for one in page.locator(".findings li").all():
+        number = one.locator("b")
+        assert number.evaluate("one => one.scrollWidth <= one.clientWidth + 1 || !one.clientWidth")
+        end, start = number.evaluate(
+            "one => { const words = document.createRange(); words.selectNodeContents(one);"
+            "const after = document.createRange(); after.selectNodeContents(one.nextSibling);"
+            "return [words.getBoundingClientRect().right, after.getBoundingClientRect().left]; }"
+        )
+        assert end < start
+
+
+def test_on_paper_no_table_leaves_the_page(open_page):
+    page = open_page(680)
+    page.emulate_media(media="print")
+    assert page.evaluate("[...document.querySelectorAll('table')].every(one => one.offsetWidth <= innerWidth)")
 
 
 def test_the_page_opens_with_a_query(open_page):

@@ -95,6 +95,14 @@ def test_rounds_are_told_as_they_are(walk):
         assert ("the query is in order" in told) == (left == 0) == (one.ndcg_again == 1)
 
 
+def test_no_score_is_a_negative_zero():
+    one = Round(
+        np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.0, 1.0]), np.array([-0.04, 1.0]), np.array([-0.04, 1.0])
+    )
+    assert "−0.0<" not in ranking_drawing(one, 1.0)
+    assert ">0.0<" in ranking_drawing(one, 1.0)
+
+
 def test_cards_stand_in_the_order_of_the_scores_and_mark_what_is_outranked(walk):
     for one in walk.rounds:
         drawn = ElementTree.fromstring(

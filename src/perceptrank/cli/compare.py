@@ -102,7 +102,7 @@ def compare(
         "dropped": result.dropped,
         "seed": seed,
     }
-    title = f"{len(rows)} learners on {n_queries:,} queries, best first"
+    title = f"{'one learner' if len(rows) == 1 else f'{len(rows)} learners'} on {n_queries:,} queries, best first"
     show(rows, title=title, as_json=as_json, extra=extra, shown=shown_rows)
     if not as_json:
         print("behind: the best mean minus this one; significant: all of its interval is above 0.")

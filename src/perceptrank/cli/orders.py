@@ -1,7 +1,9 @@
 """Learners over several orders of the queries: the part of `compare` that papers need."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,6 +54,8 @@ class Orders:
             seeds = [int(one) for one in self.seeds.split(",")]
         except ValueError:
             raise ValueError(f"--seeds must be whole numbers like 3,5,8, got {self.seeds!r}") from None
+        if min(seeds) < 0 or max(seeds) >= 2**63 or len(set(seeds)) < len(seeds):
+            raise ValueError(f"--seeds must all be different, and from 0 to below 2**63, got {self.seeds!r}")
         if self.orders not in (None, len(seeds)):
             raise ValueError(f"--orders is {self.orders}, and --seeds names {len(seeds)}: give one of them")
         return seeds
@@ -72,7 +76,7 @@ def compare_over_orders(
     seeds = orders.chosen_seeds()
     with ProgressBar("reading") as bar:
         stream = _whole(reading, bar)
-    test = replace(reading, files=list(orders.test)).blocks(_nothing) if orders.test else None
+    test = _held_out(reading, orders.test, stream) if orders.test else None
     with ProgressBar("comparing") as bar:
         result = pr.compare_orders(
             learners,
@@ -101,12 +105,27 @@ def compare_over_orders(
 def _whole(reading: Reading, bar: ProgressBar) -> "QueryStream":
     """Return all queries: a store as it is on disk, other files in memory."""
     from perceptrank.io.store import Store
+    from perceptrank.io.store_manifest import is_store
 
-    if len(reading.files) == 1 and reading.sparse is None:
+    if len(reading.files) == 1 and reading.sparse is None and is_store(Path(reading.files[0])):
         opened = reading.opened(bar)
         if isinstance(opened, Store):
             return opened
     return pr.QueryStream.concatenate(list(reading.blocks(bar)))
+
+
+def _held_out(reading: Reading, files: list[str], stream: "QueryStream") -> "Iterator[QueryStream]":
+    """Yield held-out queries; whether learners will be able to rank them is found out before they learn."""
+    blocks = replace(reading, files=list(files)).blocks(_nothing)
+    first = next(blocks, None)
+    if first is None:
+        return iter(())
+    if first.feature_names is None and stream.feature_names is None and first.n_features != stream.n_features:
+        raise ValueError(
+            f"--test must have the {stream.n_features} features of the queries to learn from, got {first.n_features} "
+            f"in {files[0]}; --n-features sets the number for both"
+        )
+    return chain([first], blocks)
 
 
 def _nothing(done: int, total: int) -> None:
@@ -131,6 +150,7 @@ def _show(result: "pr.OrderComparison", seed: int) -> None:
         rows = [dict(list(row.items())[:-1]) for row in rows]
     held_out = f", {result.n_test:,} held out" if result.n_test else ""
     orders = f"{len(result.seeds)} orders" if several else "one order"
-    print_rows(rows, f"{len(rows)} learners, {orders} of {result.n_queries:,} queries{held_out}, best first")
+    learners = "one learner" if len(rows) == 1 else f"{len(rows)} learners"
+    print_rows(rows, f"{learners}, {orders} of {result.n_queries:,} queries{held_out}, best first")
     spread = "±: standard deviation over orders; " if several else ""
     print(f"{spread}letters: learners that are significantly worse, all intervals holding at once with 95 %.")

@@ -74,13 +74,13 @@ def reproduce(
     try:
         with _Bars() as bars:
             result = run(settings, n_threads=n_threads, progress=bars, finished=finished)
+        if finished.n_found:
+            trials = "one trial" if finished.n_found == 1 else f"{finished.n_found} trials"
+            complain(f"{trials} had been finished before, and not run again")
+        page = write_report(result, out, __version__)
     except KeyboardInterrupt:
         complain(f"stopped; what was finished is kept in {out}, and the same command goes on from there")
         raise
-    if finished.n_found:
-        trials = "one trial" if finished.n_found == 1 else f"{finished.n_found} trials"
-        complain(f"{trials} had been finished before, and not run again")
-    page = write_report(result, out, __version__)
     finished.clear()
     for one in result.left_out:
         complain(f"not used: {one.name}: {one.reason}")

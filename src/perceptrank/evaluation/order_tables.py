@@ -13,6 +13,9 @@ _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
     **{one: f"\\{one}" for one in "&%$#_{}"},
 }
 
@@ -147,14 +150,14 @@ def joined(letters: list[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Return text in which no character means anything to LaTeX.
+    r"""Return text, in one line, in which no character means anything to LaTeX, or another one in its old fonts.
 
     Examples
     --------
-    >>> escaped("a_b 50% {c}")
-    'a\\_b 50\\% \\{c\\}'
+    >>> escaped("a_b 50% {c}"), escaped("<")
+    ('a\\_b 50\\% \\{c\\}', '\\textless{}')
     """
-    return "".join(_SPECIAL.get(one, one) for one in text)
+    return "".join(_SPECIAL.get(one, one) for one in " ".join(text.split()))
 
 
 def _number(value: float) -> str:

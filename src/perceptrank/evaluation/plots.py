@@ -23,6 +23,7 @@ _STYLES = ["-", "--", ":", "-."]
 _MAX_POINTS = 2000
 _MAX_TITLE = 85
 _MAX_Y_LABEL = 45  # characters in a line as long as the axis
+_MAX_NAME = 24  # of curves: a longer one would leave no room for them
 _SUFFIXES = (".png", ".svg", ".pdf", ".jpg", ".jpeg", ".webp")
 
 
@@ -130,7 +131,7 @@ def draw(chart: Chart, path: str | os.PathLike[str]) -> None:
             axes.axvline(alarm, color="#555555", linewidth=1, label="alarm" if number == 0 else None)
         n_muted = sum(one.muted for one in chart.series)
         if n_muted:
-            axes.plot([], [], color=GREY, linewidth=0.8, label=f"{n_muted} others")
+            axes.plot([], [], color=GREY, linewidth=0.8, label=others(n_muted))
         if chart.marks or n_muted:
             axes.legend(loc="lower right", frameon=False, fontsize=9)
         title = textwrap.shorten(chart.title, _MAX_TITLE, placeholder=" …")
@@ -166,7 +167,7 @@ def label_ends(
     names.sort(key=lambda name: heights[name])
     for name, height in zip(names, spread_apart([heights[name] for name in names], gap, 1.0), strict=True):
         axes.annotate(
-            literal(f"{name}  {three_digits(ends[name][1])}"),
+            literal(f"{_in_a_line(name)}  {three_digits(ends[name][1])}"),
             xy=(x, height),
             xycoords=axes.transAxes,
             color=ends[name][0],
@@ -174,6 +175,18 @@ def label_ends(
             fontsize=size,
             annotation_clip=False,
         )
+
+
+def others(n: int) -> str:
+    """Count the curves without a name."""
+    return "1 other" if n == 1 else f"{n} others"
+
+
+def _in_a_line(name: str) -> str:
+    """Return a name in one line, its middle left out if it is long: names often differ at their ends."""
+    name = " ".join(name.split())
+    half = _MAX_NAME // 2
+    return name if len(name) <= _MAX_NAME else f"{name[: half - 1].rstrip()}…{name[-half:].lstrip()}"
 
 
 def literal(text: str) -> str:

@@ -15,6 +15,7 @@ from perceptrank.evaluation.plots import (
     check_drawable,
     label_ends,
     literal,
+    others,
     plot_metadata,
 )
 from perceptrank.io.atomic import replaced_file
@@ -68,7 +69,7 @@ def draw_for_print(path: str | os.PathLike[str], points: Ints, curves: Mapping[s
         axes.grid(alpha=0.25, linewidth=0.4)
         axes.margins(x=0)
         if len(curves) > MOST_NAMED:
-            axes.plot([], [], color=GREY, linewidth=0.6, label=f"{len(curves) - MOST_NAMED} others")
+            axes.plot([], [], color=GREY, linewidth=0.6, label=others(len(curves) - MOST_NAMED))
             axes.legend(loc="lower right", frameon=False, fontsize=_LABEL_SIZE)
         figure.draw_without_rendering()  # so that heights of labels are those of the final axes
         label_ends(axes, dict(reversed(ends.items())), size=_LABEL_SIZE, gap=_LABEL_GAP)

@@ -55,8 +55,14 @@ def running_mean_chart(trials: Trials, tuned: list[Tuned], measure: str, name: s
         series,
         about=about,
         caption=(
-            f"As Figure {figure} of the paper. In the end {best.name} is first with {three_digits(best.y[-1])}, "
-            f"{worst.name} last with {three_digits(worst.y[-1])}. Rates are the best of {len(RATES)} in hindsight: "
-            f"{', '.join(rates)}."
+            f"As Figure {figure} of the paper. {_in_the_end(best, worst)} Rates are the best of {len(RATES)} in "
+            f"hindsight: {', '.join(rates)}."
         ),
     )
+
+
+def _in_the_end(best: Series, worst: Series) -> str:
+    first, last = three_digits(best.y[-1]), three_digits(worst.y[-1])
+    if first == last:
+        return f"In the end all have {first}, to three digits."
+    return f"In the end {best.name} is first with {first}, {worst.name} last with {last}."

@@ -36,6 +36,7 @@ class Finished:
     def __init__(self, folder: Path, version: str) -> None:
         self._folder, self._version = folder, version
         self._last: tuple[QueryStream, str] | None = None
+        self._kept: set[str] = set()  # in this run: of two files with the same content, the second is found too
         self.n_found = 0
 
     def key(self, source: "Source", seed: int, learners: Mapping[str, Learner]) -> str:
@@ -67,7 +68,7 @@ class Finished:
             return None
         if values.shape != (len(runs), n_rounds) or values.dtype != np.float64:
             return None
-        self.n_found += 1
+        self.n_found += key not in self._kept
         return dict(zip(runs, values, strict=True))
 
     def keep(self, key: str, values: Mapping[Run, Floats]) -> None:
@@ -79,6 +80,7 @@ class Finished:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
         except OSError:
             return
+        self._kept.add(key)
 
     def clear(self) -> None:
         """Remove what was kept, whatever its settings, and the folder unless it has something else."""

@@ -154,7 +154,8 @@ def real_source(
     n_teaching = int(np.count_nonzero(highest > lowest))
     if n_teaching < _MIN_QUERIES:
         raise ValueError(
-            f"only {n_teaching} of its queries have documents of different grades; {_MIN_QUERIES} are needed"
+            f"only {n_teaching} of its queries {'has' if n_teaching == 1 else 'have'} documents of different grades; "
+            f"{_MIN_QUERIES} are needed"
         )
     fold = f"one of several folds of {one.fold_of}: " if one.fold_of else ""
     features = "unscaled features" if chosen is None else f"features scaled by {chosen}"

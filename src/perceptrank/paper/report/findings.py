@@ -2,8 +2,11 @@
 
 from html import escape
 
+import numpy as np
+
 from perceptrank.evaluation.digits import three_digits
 from perceptrank.evaluation.html_tables import Cell, spread, table
+from perceptrank.kernels.arrays import Floats
 from perceptrank.paper.contenders import CONTENDERS, RATES
 from perceptrank.paper.curves import join_names
 from perceptrank.paper.losses import BoundCheck
@@ -29,8 +32,10 @@ def _on_losses(stream: StreamResult) -> list[tuple[str, str]]:
     if stopped:
         others = [f"{one.label} after {max(one.last_losses):,}" for one in stopped[1:]]
         runs = f"in {len(stream.trials.seeds)} runs" if len(stream.trials.seeds) > 1 else "in its run"
-        text = f"queries were enough for {stopped[0].label}, which lost nothing after them {runs}"
-        items.append((f"{max(stopped[0].last_losses):,}", f"{text}; {join_names(others)}." if others else f"{text}."))
+        last = max(stopped[0].last_losses)
+        enough = "query was enough" if last == 1 else "queries were enough"
+        text = f"{enough} for {stopped[0].label}, which lost nothing later {runs}"
+        items.append((f"{last:,}", f"{text}; {join_names(others)}." if others else f"{text}."))
     if losing:
         others = [f"{three_digits(float(one.second_half.max()))} by {one.label}" for one in losing[1:]]
         text = f"was lost by {losing[0].label} in the second half of the stream alone"
@@ -46,19 +51,23 @@ def _on_bounds(stream: StreamResult) -> list[tuple[str, str]]:
     text = "learners with a theorem stayed below their bound for every seed"
     if len(kept) < len(proved):
         text += "; a violated bound is a bug, please report it"
-    closest = max(proved, key=_part_of_bound)
+    closest = max(proved, key=lambda one: float(_parts_of_bound(one).max()))
+    seed = int(_parts_of_bound(closest).argmax())
+    lost, bound = float(closest.losses[seed]), (closest.bounds or [])[seed]
     return [
         (f"{len(kept)} of {len(proved)}", f"{text}."),
         (
-            f"{three_digits(100 * _part_of_bound(closest))} %",
-            f"of its bound is the most that any of them lost: {closest.label}, at most "
-            f"{three_digits(float(closest.losses.max()))} of {three_digits(min(closest.bounds or [0.0]))}.",
+            f"{three_digits(100 * lost / bound)} %",
+            f"of its bound is the most that any of them lost: {closest.label}, {three_digits(lost)} of "
+            f"{three_digits(bound)}.",
         ),
     ]
 
 
-def _part_of_bound(one: BoundCheck) -> float:
-    return float(one.losses.max()) / min(one.bounds or [float("inf")])
+def _parts_of_bound(one: BoundCheck) -> Floats:
+    """Return the part of its bound that was lost, for each seed."""
+    parts: Floats = one.losses / np.array(one.bounds)
+    return parts
 
 
 def _on_rates(result: Reproduction) -> tuple[str, str]:
@@ -72,8 +81,8 @@ def _on_rates(result: Reproduction) -> tuple[str, str]:
 def _on_real(streams: list[StreamResult]) -> tuple[str, str]:
     ahead = []
     for stream in streams:
-        honest = {one.contender.name: one.honest_rest.mean() for one in stream.tuned["ndcg@10"]}
-        if max(honest, key=lambda name: float(honest[name])) == "listwise":
+        honest = {one.contender.name: float(one.honest_rest.mean()) for one in stream.tuned["ndcg@10"]}
+        if honest.pop("listwise") > max(honest.values()):
             ahead.append(stream.trials.source.name)
     text = (
         "real streams have the untuned listwise perceptron first in NDCG@10, others with rates tuned on the first tenth"
@@ -93,9 +102,9 @@ def _overview(result: Reproduction) -> str:
         best = max(float(values.mean()) for values in over.values())
         rows.append([f"{name}, mean of {len(streams)} folds", *(spread(over[learner], best) for learner in names)])
     headings: list[str | Cell] = ["stream", *(Cell(CONTENDERS[name].label, True) for name in names)]
-    folds = "; of a mean of folds, over folds" if result.folds else ""
-    caption = (
-        "Mean NDCG@10 after the first tenth of each stream, rates tuned on that tenth; ± one standard deviation over "
-        f"seeds{folds}. Bold: the largest mean."
-    )
+    shown = {"seeds": len(result.streams[1].trials.seeds) > 1, "folds": bool(result.folds)}
+    spreads = "; of a mean of folds, over ".join(name for name, is_shown in shown.items() if is_shown)
+    caption = "Mean NDCG@10 after the first tenth of each stream, rates tuned on that tenth"
+    caption += f"; ± one standard deviation over {spreads}" if spreads else ""
+    caption += ". Bold: the largest mean."
     return table(headings, rows, caption)

@@ -32,7 +32,7 @@ def _bounds_table(simulated: Simulated) -> str:
         rows.append(
             [
                 one.label,
-                "no theorem" if one.bounds is None else one.formula,
+                "none for this loss" if one.bounds is None else one.formula,
                 number(bound),
                 number(three_digits(float(one.losses.max()))),
                 number(three_digits(float(one.second_half.max()))),

@@ -11,8 +11,9 @@
     slider.setAttribute("aria-valuetext", rounds[number - 1].querySelector("h3").textContent);
     rounds.forEach((one, k) => one.classList.toggle("now", k === number - 1));
     kinds.forEach((one, k) => one.classList.toggle("now", k === number - 1));
-    before.disabled = number === 1;
-    after.disabled = number === rounds.length;
+    // A button that is disabled would lose the focus.
+    before.setAttribute("aria-disabled", number === 1);
+    after.setAttribute("aria-disabled", number === rounds.length);
   }
 
   slider.addEventListener("input", () => show(Number(slider.value)));

@@ -71,7 +71,7 @@ def _card(one: Round, i: int, place: int, x: float, scores: Floats, *, is_wrong:
 
 
 def _score(value: float) -> str:
-    return f"{value:.1f}".replace("-", "−")
+    return f"{value:z.1f}".replace("-", "−")
 
 
 def _arc(upper: int, lower: int) -> str:
