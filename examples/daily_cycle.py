@@ -73,8 +73,12 @@ def main() -> None:
                 interval += f" ({found.low:+.3f} to {found.high:+.3f})"
             row = [f"{found.old:.3f}", f"{found.new:.3f}", interval, result.answer]
             if result.may_go_live:
-                exported = pr.deploy.export(candidate, options.engine)
-                if not pr.deploy.parity(candidate, today, options.engine).agrees:
+                try:
+                    exported = pr.deploy.export(candidate, options.engine)
+                    agrees = pr.deploy.parity(candidate, today, options.engine).agrees
+                except (ImportError, OSError, ValueError) as error:  # an engine that is not here, or takes other models
+                    raise SystemExit(f"--engine {options.engine}: {error}") from None
+                if not agrees:
                     raise SystemExit(f"{options.engine} does not rank as {model.name} does: nothing goes live")
                 exported.save(options.out / f"live.{options.engine}")  # the engine's file
                 live, live_is = pr.load(model), model.name
