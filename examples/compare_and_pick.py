@@ -49,6 +49,11 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    for name, least in {"queries": 1, "test": 1, "orders": 1, "seed": 0}.items():
+        if getattr(options, name) < least:
+            parser.error(f"--{name} must be a whole number >= {least}, got {getattr(options, name)}")
+    if not options.save.absolute().parent.is_dir():
+        parser.error(f"--save must be a file of a folder that exists, got {options.save}")
 
     stream = judged(options.queries + options.test, options.seed)
     train, test = stream[: options.queries], stream[options.queries :]
@@ -61,9 +66,10 @@ def main() -> None:
     standings = result.standings("ndcg@10", on="test")
     letters = {one.name: one.letter for one in standings}
     for one in standings:
-        interval = f"{one.low:.3f} to {one.high:.3f}"
+        interval = f"{one.low:.3f} to {one.high:.3f}" if np.isfinite(one.low) else "–"  # few queries have none
+        spread = f"± {one.spread:.3f}" if options.orders > 1 else "–"
         beaten = " ".join(sorted(letters[name] for name in one.beats)) or "–"
-        table.add_row(one.letter, one.name, f"{one.mean:.3f}", f"± {one.spread:.3f}", interval, beaten)
+        table.add_row(one.letter, one.name, f"{one.mean:.3f}", spread, interval, beaten)
     console.print(table)
 
     lost = {name for one in standings for name in one.beats}

@@ -40,16 +40,22 @@ def judged_day(day: int, n_queries: int, seed: int) -> pr.QueryStream:
 def main() -> None:
     """Run the days, and print what happened."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--days", type=int, default=7)
+    parser.add_argument("--days", type=int, default=7, help="days to run (default 7)")
     parser.add_argument("--queries", type=int, default=150, help="judged queries of a day (default 150)")
     parser.add_argument("--confidence", type=float, default=0.99, help="of a day's comparison (default 0.99)")
-    parser.add_argument("--engine", default="sql", help="what to export to (default sql)")
+    parser.add_argument("--engine", choices=pr.deploy.targets(), default="sql", help="what to export to (default sql)")
     parser.add_argument("--out", type=Path, default=Path("shop"), help="folder of the models (default shop)")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    for name, least in {"days": 1, "queries": 1, "seed": 0}.items():
+        if getattr(options, name) < least:
+            parser.error(f"--{name} must be a whole number >= {least}, got {getattr(options, name)}")
+    if not 0 < options.confidence < 1:
+        parser.error(f"--confidence must be between 0 and 1, got {options.confidence}")
     options.out.mkdir(parents=True, exist_ok=True)
 
-    live: pr.Learner = pr.FixedRanker(TODAY)
+    old_weights = pr.FixedRanker(TODAY)
+    live: pr.Learner = old_weights
     live_is = "the old weights"
     candidate = pr.Forgetting(pr.ListwisePerceptron("ndcg@10", transforms="running"))
     table = Table("day", "live", "learned", "difference", "may it go live?", "live from tomorrow on", title="NDCG@10")
@@ -62,12 +68,19 @@ def main() -> None:
             rankers = {"live": live, "learned": candidate}
             result = pr.evaluate(rankers, today, ["ndcg@10"], confidence=options.confidence)
             (found,) = result.differences
-            interval = f"{found.difference:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
+            interval = f"{found.difference:+.3f}"
+            if np.isfinite(found.low):  # few queries have none
+                interval += f" ({found.low:+.3f} to {found.high:+.3f})"
             row = [f"{found.old:.3f}", f"{found.new:.3f}", interval, result.answer]
             if result.may_go_live:
-                exported = pr.deploy.export(candidate, options.engine)
+                try:
+                    exported = pr.deploy.export(candidate, options.engine)
+                    agrees = pr.deploy.parity(candidate, today, options.engine).agrees
+                except (ImportError, OSError, ValueError) as error:  # an engine that is not here, or takes other models
+                    raise SystemExit(f"--engine {options.engine}: {error}") from None
+                if not agrees:
+                    raise SystemExit(f"{options.engine} does not rank as {model.name} does: nothing goes live")
                 exported.save(options.out / f"live.{options.engine}")  # the engine's file
-                assert pr.deploy.parity(candidate, today, options.engine).agrees
                 live, live_is = pr.load(model), model.name
         candidate.learn(today, [])  # only now: the day was a test before
         candidate.save(options.out / f"model-{day}.json")
@@ -76,9 +89,12 @@ def main() -> None:
     console.print(table)
 
     week_after = judged_day(options.days + 1, 10 * options.queries, options.seed)
-    old, new = (pr.evaluate(one, week_after, "ndcg@10").mean("ndcg@10") for one in (pr.FixedRanker(TODAY), live))
+    old, new = (pr.evaluate(one, week_after, "ndcg@10").mean("ndcg@10") for one in (old_weights, live))
     console.print(f"On the days after, the old weights have {old:.3f}, and what is live, {live_is}, has {new:.3f}.")
-    console.print(f"{options.out} has the models of all days" + (f", and live.{options.engine}." if new > old else "."))
+    console.print(
+        f"{options.out} has the models of all days"
+        + (f", and live.{options.engine}." if live is not old_weights else ".")
+    )
 
 
 if __name__ == "__main__":

@@ -36,6 +36,13 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    for name, least in {"rounds": 1, "documents": 2, "seed": 0}.items():
+        if getattr(options, name) < least:
+            parser.error(f"--{name} must be a whole number >= {least}, got {getattr(options, name)}")
+    if not options.margin > 0:
+        parser.error(f"--margin must be a number > 0, got {options.margin}")
+    if options.plot and not options.plot.absolute().parent.is_dir():
+        parser.error(f"--plot must be a file of a folder that exists, got {options.plot}")
 
     sizes = {"n_documents": options.documents, "n_features": 2, "n_grades": 3}
     lesson = pr.separable(options.rounds, **sizes, margin=options.margin, noise=3.0, seed=options.seed)
@@ -60,9 +67,8 @@ def main() -> None:
             table.add_row(str(number), shown, weights, f"{angle:.0f}°", f"{mistakes[-1]}")
     console = Console(width=90)
     console.print(table)
-    console.print(
-        f"{options.rounds} rounds, {mistakes[-1]} mistakes, the last in round {mistakes.index(mistakes[-1]) + 1}."
-    )
+    last = f", the last in round {mistakes.index(mistakes[-1]) + 1}" if mistakes[-1] else ""
+    console.print(f"{options.rounds} rounds, {mistakes[-1]} mistakes{last}.")
     console.print(
         f"D = {diameter:.2f}, γ = {lesson.margin:g}: at most D² / γ² = {bound:.0f} mistakes, however long it goes on."
     )

@@ -88,6 +88,27 @@ def test_scripts_are_short_and_say_what_they_do(name, tmp_path):
     assert {"--seed", "--help"} <= set(re.findall(r"--\w+", run(name, tmp_path, "--help")))
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "value", "said"),
+    [
+        ("daily_cycle.py", "--days", "0", "--days must be a whole number >= 1, got 0"),
+        ("daily_cycle.py", "--confidence", "2", "--confidence must be between 0 and 1, got 2.0"),
+        ("compare_and_pick.py", "--queries", "-5", "--queries must be a whole number >= 1, got -5"),
+        ("compare_and_pick.py", "--save", "nowhere/x.json", "--save must be a file of a folder that exists, got"),
+        ("teach_the_perceptron.py", "--documents", "1", "--documents must be a whole number >= 2, got 1"),
+        ("teach_the_perceptron.py", "--margin", "nan", "--margin must be a number > 0, got nan"),
+    ],
+)
+def test_wrong_options_are_named(name, option, value, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [name, option, value])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_notebook_is_clean_and_runs(tmp_path, monkeypatch):
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
     nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")

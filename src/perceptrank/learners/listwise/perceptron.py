@@ -40,7 +40,8 @@ class ListwisePerceptron(CompiledLearner):
     from R_j up to R_i, without R_j). w += learning_rate * V * a weighted mean of x_i - x_j over violated pairs, where V
     is the sum of the weights v_i, those of `perceptrank.Slam`, of the active documents. There are no parameters to
     tune: the margin is relative, relative_margin times learning_rate times the mean of past squared step lengths, each
-    divided by the weight moved, so rankings depend neither on the learning rate nor on the scale of the features.
+    divided by the square of the weight moved (0 before the first update), so rankings depend neither on the learning
+    rate nor on the scale of the features.
 
     `violators` determines the weights of pairs. "places": take the ranking by s_i - margin * (the number of lower
     grades in the query), lower grades first among equals. For each grade but the lowest, move the documents of that
@@ -66,7 +67,7 @@ class ListwisePerceptron(CompiledLearner):
         against the best-scored one of them. With these two the margin is the same for all grades (s_j > s_i - margin
         violates, and s_j ≥ s_i).
     relative_margin : float or None
-        The margin in units of the mean squared step per weight moved; 0 or None for no margin.
+        The margin in units of the mean of (step length / weight moved)²; 0 or None for no margin.
     margin : float or None
         An absolute margin instead of the default relative one (giving both is an error); rankings then depend on
         margin / learning_rate.
