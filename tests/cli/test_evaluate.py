@@ -47,6 +47,11 @@ def test_the_answer_is_the_exit_status(run, folder):
     assert "Not decided: twin.json and new.json have the same ndcg@10" in " ".join(same.stdout.split())
 
 
+def test_a_model_that_is_not_there_is_named(run, folder):
+    missing = run("evaluate", "current.json", "newer.json", "day3.parquet", "--worst", "3", code=1)
+    assert missing.stderr == "error: there is no file newer.json\n"
+
+
 def chosen():
     return [word for name in NAMES[1:] for word in ("--column", f"feature={name}")]
 

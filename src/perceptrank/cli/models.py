@@ -17,6 +17,8 @@ def split_models(first: str, others: list[str]) -> tuple[list[str], list[str]]:
     """Split the arguments after a model into further models, which come first, and files of judged queries."""
     n = next((k for k, path in enumerate(others) if not _is_model(path)), len(others))
     models, files = [first, *others[:n]], others[n:]
+    if files and files[0].lower().endswith(".json") and not os.path.lexists(files[0]):
+        raise FileNotFoundError(f"there is no file {files[0]}")  # it would have been a model
     if twice := sorted({path for path in models if models.count(path) > 1}):
         raise ValueError(f"{twice[0]} is given twice: every model must be another")
     if not files:

@@ -81,8 +81,8 @@ Transforms = Annotated[
     typer.Option(
         "--transform",
         help="What features go through first: auto, none, running, query-zscore, query-normal, query-rank, "
-        "query-minmax, clip, signed-log, missing, bins, hash, random-fourier, fastfood or random-relu, perhaps with "
-        "settings (bins:n_bins=16,kind=one-hot); side by side with +, one after the other if repeated.",
+        "query-minmax, running-spread, clip, signed-log, missing, bins, hash, random-fourier, fastfood or random-relu, "
+        "perhaps with settings (bins:n_bins=16,kind=one-hot); side by side with +, one after the other if repeated.",
     ),
 ]
 FormerScaling = Annotated[list[str] | None, typer.Option(hidden=True)]

@@ -63,7 +63,7 @@ class Learner(SavedRanker):
     takes : str
         Unit of learning: "lists", "pairs" of a list, or "documents" one by one.
     cost : str
-        Time for a query, in documents m, features d, grades g, members N, buffer size s.
+        Time for a query, in documents m, features d, grades g, members N, buffer size s, budget B.
     theorem : Theorem
         The guarantee for the current settings.
     depends_on_rate : bool
