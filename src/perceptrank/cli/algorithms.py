@@ -42,8 +42,8 @@ def algorithms(as_json: AsJson = False) -> None:
         shown = [{key: row[key] for key in row if key != "class"} for row in around]
         show(around, title="To put around a learner, as in bagging:slam", as_json=False, shown=shown)
         print_text(
-            "m documents, d features, g grades, N members, s documents in a buffer, B in a budget. D, R: largest distance and norm of "
-            "documents, γ: margin. --json has classes and settings."
+            "m documents, d features, g grades, N members, s documents in a buffer, B in a budget. "
+            "D, R: largest distance and norm of documents, γ: margin. --json has classes and settings."
         )
 
 
