@@ -407,7 +407,6 @@ def test_errors_carry_what_they_name():
 def test_help_and_wrong_use_load_no_numbers():
     code = """
 import sys
-from support.shop import make_shop
 from typer.testing import CliRunner
 from perceptrank.cli.app import app
 runner = CliRunner()
