@@ -85,9 +85,10 @@ def test_learning(tmp_path, kills, finish, begins):
         words += ["--transform", "running"]
     first = expected.n_queries
     trace = expected.learn(pr.read_letor(text), ["ndcg@10", "ap"])
-    killed = amid = 0
+    killed = amid = runs = 0
     while killed < number:
-        folder = tmp_path / f"run-{killed}"
+        runs += 1  # some end before they are killed
+        folder = tmp_path / f"run-{runs}"
         folder.mkdir()
         while killed < number and not run_until_killed(words, folder, rng, 0.3, EARLY if killed else 0):
             killed += 1

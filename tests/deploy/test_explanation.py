@@ -79,7 +79,7 @@ def test_contributions_add_up_to_the_score_whatever_the_model(ranker, stream):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", pr.algorithms())
+@pytest.mark.parametrize("name", sorted(set(pr.algorithms()) - {"kernel"}))  # which has no weights of features
 def test_every_learner_is_explained(name, stream):
     ranker, stream = pr.algorithms()[name](), pr.QueryZScore().transform(stream)
     ranker.learn(stream)

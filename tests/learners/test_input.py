@@ -126,7 +126,9 @@ def test_rank_predict_and_score_agree(make, stream):
     query = stream[5]
     np.testing.assert_array_equal(learner.rank(query.X), np.argsort(-learner.predict(query.X), kind="stable"))
     own = getattr(learner, "measure", "ndcg@10")
-    own = learner.learner.measure if own is None else own  # of a wrapper that has none of its own
+    own = (
+        getattr(learner.learner, "measure", "ndcg@10") if own is None else own
+    )  # of a wrapper that has none of its own
     expected = pr.evaluate(learner, stream, own).mean(own)
     assert learner.score(stream) == learner.score(stream.X, stream.relevance, qid=qid) == expected
     if not scales(learner):

@@ -141,7 +141,7 @@ def test_queries_that_teach_nothing_change_nothing_but_the_count(make):
     for X, grades in (([[5.0, 1.0]], [1]), ([[5.0, 1.0], [2.0, 2.0]], [0, 0]), ([[5.0, 1.0], [2.0, 2.0]], [3, 3])):
         rounds = learner.n_rounds
         assert learner.learn_one(X, grades) is False
-        assert np.array_equal([current_of(one) for one in lists], before)
+        assert all(np.array_equal(current_of(one), old) for one, old in zip(lists, before, strict=True))
         assert learner.n_rounds == rounds + 1
 
 
