@@ -58,7 +58,7 @@ def shaped_text(sections):
         first += n_lines
 
 
-# Prints the share of memory beyond the arrays of each file named, after what text and tables may take.
+# Prints the share of memory beyond the dense arrays of each file named, after what text and tables may take.
 BEYOND_ARRAYS = """
 import io
 import perceptrank as pr
@@ -68,7 +68,7 @@ pr.read_letor(io.BytesIO(b"1 qid:1 1:1\\n" * 200_000 + b"1 qid:1 900:1\\n"), n_t
 for path in sys.argv[1:]:
     forget_peak()
     before = memory("VmRSS")
-    stream = pr.read_letor(path, n_threads=2)
+    stream = pr.read_letor(path, n_threads=2, sparse=False)
     arrays = sum(array.nbytes for array in (stream.X, stream.relevance, stream.offsets, stream.qids))
     print((memory("VmHWM") - before - arrays - 32 * 2**20) / arrays)
     del stream
