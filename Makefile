@@ -78,10 +78,10 @@ fuzz: $(VENV)/dev
 	$(BIN)/python tests/fuzz_letor.py --seconds 600 --seed $(SEED)
 	$(BIN)/python tests/fuzz_files.py --seconds 600 --seed $(SEED)
 
-# Extras of the commands that a demonstration goes on with: figures, and bounds.
+# Extras of the commands that a demonstration goes on with: figures.
 $(VENV)/user: pyproject.toml
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[plot,theory]'
+	$(BIN)/python -m pip install --quiet --editable '.[plot]'
 	touch $@
 
 $(VENV)/docs: pyproject.toml
