@@ -1,0 +1,1 @@
+"""What a model can be exported to: a file for each engine."""
