@@ -47,8 +47,8 @@ OUTER = """
         return values
 """
 
-# Runs calls of kernels as a user. What this user may not be allowed to read (a checkout in root's home, the modules that
-# Numba imports when it first compiles) is read before, by compiling a kernel of no module.
+# Runs calls of kernels as a user. What this user may not be allowed to read (a checkout in root's home, the modules
+# that Numba imports when it first compiles) is read before, by compiling a kernel of no module.
 PROCESS = """
 import json, os, sys, warnings
 SPAWNING = "subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn"

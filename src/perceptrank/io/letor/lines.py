@@ -22,7 +22,7 @@ from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, W
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.texts import Texts
 
-# Blank lines, and comments that do not name a feature. A text may have very many of them: matching some at a time bounds
+# Blank lines, and comments that do not name a feature. There may be very many of them: matching some at a time bounds
 # the memory of a match. (Possessive quantifiers would, too, but Python gets them wrong before 3.11.5.)
 _SKIPPED = re.compile(rb"\s*(?:#(?![0-9]{1,7}:)[^\n]*\s*){0,1000}")
 
