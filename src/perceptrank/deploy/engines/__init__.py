@@ -1,1 +1,1 @@
-"""What a model can be exported to: a file for each engine."""
+"""Engines that a model can be exported to: a file for each."""
