@@ -42,7 +42,7 @@ def test_modules_can_be_reached_and_take_no_public_names_place():
     code = (
         "import perceptrank.datasets.separable, perceptrank as pr\n"
         "assert pr.datasets()['mq2007'].n_features == 46\n"
-        "pr.theory.bounds.minimax; pr.measures.NDCG(); pr.learners.algorithms(); pr.stream\n"
+        "pr.theory.bounds.lower; pr.measures.NDCG(); pr.learners.algorithms(); pr.stream\n"
         "from perceptrank import *\n"
         "assert datasets is pr.datasets; datasets()"
     )
