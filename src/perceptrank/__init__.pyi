@@ -105,19 +105,18 @@ from .transforms.bins import Bins as Bins
 from .transforms.clip import Clip as Clip
 from .transforms.composition import Chain as Chain
 from .transforms.composition import Join as Join
-from .transforms.fastfood import Fastfood as Fastfood
 from .transforms.hashing import Hash as Hash
 from .transforms.missing import Missing as Missing
 from .transforms.query_minmax import QueryMinMax as QueryMinMax
 from .transforms.query_normal import QueryNormal as QueryNormal
 from .transforms.query_rank import QueryRank as QueryRank
 from .transforms.query_zscore import QueryZScore as QueryZScore
-from .transforms.random_fourier import RandomFourier as RandomFourier
-from .transforms.random_relu import RandomRelu as RandomRelu
+from .transforms.random.fastfood import Fastfood as Fastfood
+from .transforms.random.random_fourier import RandomFourier as RandomFourier
+from .transforms.random.random_relu import RandomRelu as RandomRelu
 from .transforms.running import RunningStandardizer as RunningStandardizer
 from .transforms.running_spread import RunningSpread as RunningSpread
 from .transforms.signed_log import SignedLog as SignedLog
-from .transforms.transform import Scaling as Scaling
 from .transforms.transform import Transform as Transform
 
 __version__: str
