@@ -57,7 +57,6 @@ from .learners.listnet import OnlineListNet as OnlineListNet
 from .learners.listwise import ListwisePerceptron as ListwisePerceptron
 from .learners.margin_prank import MarginPRank as MarginPRank
 from .learners.minimax import MinimaxPerceptron as MinimaxPerceptron
-from .learners.model import Model as Model
 from .learners.numpy_learner import NumpyLearner as NumpyLearner
 from .learners.oap_bpm import OapBpm as OapBpm
 from .learners.opauc import Opauc as Opauc

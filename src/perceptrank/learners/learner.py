@@ -864,8 +864,9 @@ class Learner(Guaranteed, Estimator):
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         if ("transforms" in parameters or "initial_weights" in parameters) and not self._has_learned():
-            self._model = self._initial_model()
-        self._model = self._configured(self._model.copy())
+            self._model = self._configured(self._initial_model())
+        else:
+            self._model = self._configured(self._model.copy())
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is invalid."""
