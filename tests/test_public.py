@@ -79,16 +79,6 @@ def test_the_readme_example(tmp_path, monkeypatch, capsys):
     assert pr.load("model.json").n_rounds > 0
 
 
-@pytest.mark.parametrize(
-    ("old", "name"),
-    [("scaling", "QueryZScore"), ("comparison", "compare"), ("trace", "Trace"), ("surrogates", "Slam")],
-)
-def test_modules_that_moved_are_found_under_their_old_names(old, name):
-    with pytest.warns(DeprecationWarning, match=f"perceptrank.{old} is now perceptrank"):
-        module = getattr(pr, old)
-    assert getattr(module, name) is getattr(pr, name)
-
-
 @pytest.mark.parametrize("room", ["evaluation", "io", "measures", "stream", "transforms"])
 def test_rooms_have_their_public_names(room):
     names = getattr(pr, room).__all__

@@ -1,11 +1,12 @@
-"""Tables of learners over several orders: CSV, and LaTeX with booktabs."""
+"""Tables of compared learners: CSV, and LaTeX with booktabs."""
 
 import csv
 import io
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from perceptrank.evaluation.order_comparison import OrderComparison, OrderStanding
+    from perceptrank.evaluation.comparison import Comparison, Standing
     from perceptrank.measures import Measure
 
 _MOST_IN_A_COLUMN = 2
@@ -20,7 +21,7 @@ _SPECIAL = {
 }
 
 
-def csv_table(result: "OrderComparison", confidence: float, seed: int) -> str:
+def csv_table(result: "Comparison", confidence: float, seed: int) -> str:
     """Return one row per learner, set and measure; numbers in full."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
@@ -39,7 +40,7 @@ def csv_table(result: "OrderComparison", confidence: float, seed: int) -> str:
     return text.getvalue()
 
 
-def latex_table(result: "OrderComparison", confidence: float, seed: int) -> str:
+def latex_table(result: "Comparison", confidence: float, seed: int) -> str:
     """Return a table environment, with a caption that says what is in it."""
     columns = [(on, measure) for on in result.sets for measure in result.measures]
     found = {
@@ -85,15 +86,15 @@ def capitals(measure: "Measure") -> str:
     return name.upper() + colon + options
 
 
-def heads_of(result: "OrderComparison") -> dict["Measure", str]:
+def heads_of(result: "Comparison") -> dict["Measure", str]:
     """Return the heads of columns: the names of measures, with what they leave open if it differs."""
     names = {one: capitals(one).partition(":")[0] for one in result.measures}
     return names if len(set(names.values())) == len(names) else {one: capitals(one) for one in result.measures}
 
 
-def _caption(result: "OrderComparison", confidence: float) -> str:
+def _caption(result: "Comparison", confidence: float) -> str:
     n = len(result.seeds)
-    orders = f"{n} random orders" if n > 1 else "one random order"
+    orders = f"{n} random orders" if n > 1 else "one random order" if n else "one pass"
     test = f" and {result.n_test:,} held-out queries" if result.n_test else ""
     spread = r" $\pm$ standard deviation over orders" if n > 1 else ""
     resampled = r"queries and orders, Student's $t$ for orders" if n > 1 else "queries"
@@ -106,7 +107,7 @@ def _caption(result: "OrderComparison", confidence: float) -> str:
     return " ".join([first, progressive, *map(escaped, _conventions(result)), marks, "Bold: the best mean."])
 
 
-def _conventions(result: "OrderComparison") -> list[str]:
+def _conventions(result: "Comparison") -> list[str]:
     """Say which queries count if not all do, and what sets measures apart from their defaults."""
     sizes = ({"held-out queries": ("test", result.n_test)} if result.n_test else {}) | {
         "queries of the orders": ("progressive", result.n_queries)
@@ -124,15 +125,15 @@ def _conventions(result: "OrderComparison") -> list[str]:
     return sentences + [f"{head}: {text}." for head, text in options.items() if text and ":" not in head]
 
 
-def _cell(result: "OrderComparison", one: "OrderStanding", best: str) -> str:
+def _cell(result: "Comparison", one: "Standing", best: str) -> str:
     mean = f"{one.mean:.4f}"
     mean = rf"\textbf{{{mean}}}" if mean == best else mean
     beaten = marks(result, one)
     raised = rf"$^{{\mathrm{{{joined(beaten)}}}}}$" if beaten else ""
-    return mean + raised + (rf" {{\scriptsize$\pm$ {one.spread:.4f}}}" if one.spread == one.spread else "")
+    return mean + raised + (rf" {{\scriptsize$\pm$ {one.spread:.4f}}}" if one.spread is not None else "")
 
 
-def marks(result: "OrderComparison", one: "OrderStanding") -> list[str]:
+def marks(result: "Comparison", one: "Standing") -> list[str]:
     """Return the letters of the learners that one beats."""
     letters = result.letters
     return [letters[name] for name in one.beats]
@@ -160,5 +161,5 @@ def escaped(text: str) -> str:
     return "".join(_SPECIAL.get(one, one) for one in " ".join(text.split()))
 
 
-def _number(value: float) -> str:
-    return "" if value != value else repr(value)  # noqa: PLR0124
+def _number(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else repr(value)
