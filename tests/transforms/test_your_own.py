@@ -10,7 +10,7 @@ import pytest
 
 import perceptrank as pr
 from perceptrank.deploy import explain, export, fold, parity
-from perceptrank.transforms import Transform, named_transforms, register, registry, unregister
+from perceptrank.transforms import Transform, named_transforms, register_transform, registry, unregister_transform
 from perceptrank.transforms.forms import Affine, Piecewise
 
 ENGINES = ["python", "sql", "onnx", *(["javascript"] if shutil.which("node") else [])]
@@ -72,10 +72,10 @@ class Signs(Transform):
 @pytest.fixture
 def known():
     for kind in (Shifted, Signs):
-        register(kind)
+        register_transform(kind)
     yield
     for kind in (Shifted, Signs):
-        unregister(kind.name)
+        unregister_transform(kind.name)
 
 
 def learned(transforms):
@@ -129,7 +129,7 @@ def test_a_plugin_that_says_nothing_is_refused_with_the_reason(known):
             return X * X
 
     ranker, _ = learned(Squares())
-    with pytest.raises(ValueError, match="is not linear in each feature.*: learn again with"):
+    with pytest.raises(ValueError, match=r"is not linear in each feature.*: learn again with"):
         export(ranker, "python")
     with pytest.raises(ValueError, match="there is no ONNX graph"):
         export(ranker, "onnx")
@@ -142,14 +142,14 @@ def test_what_cannot_be_registered():
         return type("Own", (Shifted,), {"name": name, **more})
 
     with pytest.raises(TypeError, match="must be a subclass of Transform, got 3"):
-        register(3)
+        register_transform(3)
     for name in ("auto", "Upper", "", None):
         with pytest.raises(ValueError, match="name of Own must be of lower-case letters"):
-            register(named(name))
-    with pytest.raises(ValueError, match="name 'clip' of Own is taken by perceptrank.transforms.clip.Clip"):
-        register(named("clip"))
+            register_transform(named(name))
+    with pytest.raises(ValueError, match=r"name 'clip' of Own is taken by perceptrank.transforms.clip.Clip"):
+        register_transform(named("clip"))
     with pytest.raises(TypeError, match="Own must be constructible without arguments"):
-        register(named("own", __init__=lambda self, needed: None))
+        register_transform(named("own", __init__=lambda self, needed: None))
     assert "own" not in named_transforms()
 
 

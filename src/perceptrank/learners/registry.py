@@ -152,7 +152,7 @@ def unregister(name: str) -> None:
 
 
 def load_file(path: str | os.PathLike[str]) -> list[type[Learner]]:
-    """Run a Python file and register the learners and transforms that it defines; if that fails, raise, and register none.
+    """Run a Python file and register its learners and transforms; raise, and register none, if that fails.
 
     Learners that the file imports are registered if it calls `register` with them.
     """

@@ -12,8 +12,8 @@ from .random.fastfood import Fastfood as Fastfood
 from .random.random_fourier import RandomFourier as RandomFourier
 from .random.random_relu import RandomRelu as RandomRelu
 from .registry import named_transforms as named_transforms
-from .registry import register as register
-from .registry import unregister as unregister
+from .registry import register_transform as register_transform
+from .registry import unregister_transform as unregister_transform
 from .running import RunningStandardizer as RunningStandardizer
 from .running_spread import RunningSpread as RunningSpread
 from .signed_log import SignedLog as SignedLog

@@ -100,7 +100,7 @@ def as_plain(transform: Any) -> Any:
         if find_transform(transform.name) is not type(transform):
             raise ValueError(
                 f"a model with {transform!r} cannot be saved: register its class first, with "
-                "perceptrank.transforms.register"
+                "perceptrank.transforms.register_transform"
             )
         return {"name": transform.name, **transform.state()}
     return [as_plain(part) for part in transform]

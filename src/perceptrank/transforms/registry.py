@@ -1,7 +1,7 @@
 """Transforms by name: those of this package, of installed packages, and those that a user registers.
 
 A transform of this package is found by standing in this folder. Other packages name theirs as entry points of the
-group ``perceptrank.transforms``, under the name of the transform; `register` takes a class from anywhere.
+group ``perceptrank.transforms``, under the name of the transform; `register_transform` takes a class from anywhere.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PACKAGES = ("perceptrank.transforms", "perceptrank.transforms.random")
 _registered: dict[str, type[Transform]] = {}
 
 
-def register(kind: Kind) -> Kind:
+def register_transform(kind: Kind) -> Kind:
     """Make a transform known by its `name` to learners, model files and the command line; also a class decorator.
 
     Parameters
@@ -51,15 +51,15 @@ def register(kind: Kind) -> Kind:
     Examples
     --------
     >>> import perceptrank as pr
-    >>> from perceptrank.transforms import register, unregister
-    >>> @register
+    >>> from perceptrank.transforms import register_transform, unregister_transform
+    >>> @register_transform
     ... class Halves(pr.Transform):
     ...     name = "halves"
     ...     def apply(self, X, offsets):
     ...         return X / 2
     >>> pr.ListwisePerceptron(transforms="halves").learn_one([[4.0, 0.0], [0.0, 2.0]], [0, 1])
     True
-    >>> unregister("halves")
+    >>> unregister_transform("halves")
     """
     if not isinstance(kind, type) or not issubclass(kind, Transform):
         raise TypeError(f"a transform to register must be a subclass of Transform, got {kind!r}")
@@ -80,7 +80,7 @@ def register(kind: Kind) -> Kind:
     return kind
 
 
-def unregister(name: str) -> None:
+def unregister_transform(name: str) -> None:
     """Forget a transform that was registered.
 
     Parameters
@@ -95,7 +95,7 @@ def unregister(name: str) -> None:
 
     Examples
     --------
-    >>> unregister("nothing")
+    >>> unregister_transform("nothing")
     Traceback (most recent call last):
         ...
     ValueError: no transform of the name 'nothing' was registered
@@ -135,10 +135,10 @@ def find_transform(name: str) -> type[Transform] | None:
 
 
 def register_module(module: ModuleType) -> list[type[Transform]]:
-    """Register the transforms that a module defines, and return them; raise, and register none, if one cannot be."""
+    """Register the transforms that a module defines, and return them; or raise and register none."""
     before = dict(_registered)
     try:
-        return [register(kind) for kind in _kinds_in(module).values()]
+        return [register_transform(kind) for kind in _kinds_in(module).values()]
     except Exception:
         _registered.clear()
         _registered.update(before)

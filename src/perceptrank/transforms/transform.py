@@ -19,14 +19,30 @@ from perceptrank.stream.validation import as_any_features, as_grouped
 from perceptrank.transforms.forms import Affine, Filling, Folding, Nodes, Piecewise
 from perceptrank.transforms.lineage import Form, Lineage, Outputs
 
+# What does the work of a transform, and what it answers about that to whoever exports and explains models.
+_WORK = ("apply", "learn_and_apply", "write", "write_columns")
+_ANSWERS = (
+    "affine",
+    "piecewise",
+    "filling",
+    "fold_weights",
+    "evaluate",
+    "spreads",
+    "trace",
+    "steps",
+    "leaves",
+    "add_nodes",
+    "query_scale",
+)
+
 
 class Transform(ABC):
     """A transform of features that works query by query, and may learn on the way.
 
     To write one, define `apply`, and `learn_and_apply` if it learns; `n_outputs` if it changes the number of features.
     What explains and exports a model asks the transform: say so if it is `affine` or `piecewise`, how to `describe` its
-    outputs, and how to `add_nodes` to an ONNX graph. `perceptrank.transforms.register` gives it a name for the command
-    line and model files.
+    outputs, and how to `add_nodes` to an ONNX graph. `perceptrank.transforms.register_transform` makes its name known to
+    the command line and model files.
 
     Attributes
     ----------
@@ -76,6 +92,15 @@ class Transform(ABC):
     query_scale: ClassVar[str] = ""
     settles: ClassVar[bool] = False
     wraps: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        """Forget the answers of a transform where a subclass does something else, as they would no longer be true."""
+        super().__init_subclass__()
+        has_named_base = any("name" in vars(base) for base in cls.__mro__[1:])
+        if has_named_base and any(method in vars(cls) for method in _WORK):
+            for answer in _ANSWERS:
+                if answer not in vars(cls):
+                    setattr(cls, answer, getattr(Transform, answer))
 
     @property
     def is_settled(self) -> bool:
