@@ -41,8 +41,8 @@ class Transform(ABC):
 
     To write one, define `apply`, and `learn_and_apply` if it learns; `n_outputs` if it changes the number of features.
     What explains and exports a model asks the transform: say so if it is `affine` or `piecewise`, how to `describe` its
-    outputs, and how to `add_nodes` to an ONNX graph. `perceptrank.transforms.register_transform` makes its name known to
-    the command line and model files.
+    outputs, and how to `add_nodes` to an ONNX graph. `transforms.register_transform` makes its name known to the
+    command line and model files.
 
     Attributes
     ----------
