@@ -18,7 +18,6 @@ from perceptrank.learners.rounds import adapt, are_valid, close_round, lead_of
 from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
-from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
 CommitteeRule = tuple[float, int]  # learning_rate, seed
@@ -165,6 +164,7 @@ class CommitteePerceptron(CompiledLearner):
     """
 
     algorithm = "committee"
+    model_class = CommitteeModel
     accepts_weights = True
     fixed = ("n_members",)
     cost = "m² d"
@@ -188,9 +188,6 @@ class CommitteePerceptron(CompiledLearner):
         check_room(f"a committee of {self.n_members}", self.n_members * (n_features + 1))
         members = np.zeros((self.n_members, n_features))
         return {"members": members, "successes": np.zeros(self.n_members), "current": np.zeros(1)}
-
-    def _initial_model(self) -> Model:
-        return CommitteeModel(make_transforms(self._own_transform()))
 
     def _make_rule(self) -> CommitteeRule:
         check_positive_whole("n_members", self.n_members)

@@ -95,6 +95,8 @@ class Learner(Guaranteed, Estimator):
         True if it is constructed around one other learner, and named together with it.
     fixed : tuple of str
         Parameters that cannot change once something was learned.
+    model_class : type
+        Class of its model, of its own if it ranks in a way of its own.
 
     Examples
     --------
@@ -120,6 +122,7 @@ class Learner(Guaranteed, Estimator):
     fixed: ClassVar[tuple[str, ...]] = ()
 
     never_negative: ClassVar[tuple[str, ...]] = ()
+    model_class: ClassVar[type[Model]] = Model
 
     average: bool = False
     transforms: TransformLike = None
@@ -141,7 +144,7 @@ class Learner(Guaranteed, Estimator):
 
     def _initial_model(self) -> Model:
         """Return the model before anything was learned."""
-        return Model(make_transforms(self._own_transform()))
+        return self.model_class(make_transforms(self._own_transform()))
 
     def _configured(self, model: Model) -> Model:
         """Set in a model, which may be changed, the settings that its ranking depends on; return it."""

@@ -55,7 +55,6 @@ from perceptrank.stream.validation import (
 )
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.transforms.median_distance import distances
-from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
 _RULES: dict[str, Callable[..., float]] = {"listwise": listwise_rule, "minimax": minimax_rule, "slam": slam_rule}
@@ -152,6 +151,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
     """
 
     algorithm = "kernel"
+    model_class = KernelModel
     without_weights = "its bounds count the updates that a budget keeps"
     cost = "m B d + m (log m + g)"
     depends_on_rate = False
@@ -222,9 +222,6 @@ class KernelPerceptron(KernelGuarantees, Learner):
             check_not_negative("relative_margin", self.relative_margin)
         check_seed(self.seed)
         self._judge = weighing_of(self.measure)[:3]
-
-    def _initial_model(self) -> Model:
-        return KernelModel(make_transforms(self._own_transform()))
 
     def _configured(self, model: Model) -> Model:
         assert isinstance(model, KernelModel)

@@ -18,7 +18,6 @@ from perceptrank.learners.rounds import count_round
 from perceptrank.learners.tally import Iterates
 from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
 from perceptrank.stream.sparse import AnyFeatures
-from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
 
@@ -161,6 +160,7 @@ class Sum(Ensemble):
     """
 
     algorithm = "sum"
+    model_class = SumModel
     fixed = ("learners",)
     never_negative = "spreads", "counts"
     cost = "that of its learners"
@@ -188,9 +188,6 @@ class Sum(Ensemble):
 
     def _room(self, n_features: int) -> int:
         return sum(one._room(n_features) for one in self._model.members)
-
-    def _initial_model(self) -> Model:
-        return SumModel(make_transforms(self._own_transform()))
 
     # Learning
 

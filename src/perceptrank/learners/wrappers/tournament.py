@@ -20,7 +20,6 @@ from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import check_choice, check_positive, check_seed
 from perceptrank.theory import theorems
 from perceptrank.theory.theorem import Theorem
-from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import Transform, TransformLike
 
 STRATEGIES = ("leader", "hedge")
@@ -150,6 +149,7 @@ class Tournament(Ensemble):
     """
 
     algorithm = "tournament"
+    model_class = TournamentModel
     fixed = ("learners", "measure")
     never_negative: ClassVar[tuple[str, ...]] = ("judged",)
     cost = "that of its learners"
@@ -247,9 +247,6 @@ class Tournament(Ensemble):
 
     def _room(self, n_features: int) -> int:
         return sum(one._room(n_features) for one in self._model.members)
-
-    def _initial_model(self) -> Model:
-        return TournamentModel(make_transforms(self._own_transform()))
 
     def _configured(self, model: Model) -> Model:
         assert isinstance(model, TournamentModel)
