@@ -13,8 +13,7 @@ from perceptrank.serve.replay import Current
 TOP = 10
 _MOST_FEATURES = 20_000  # that are explained while the service works
 _DAY = 86_400.0
-# Models of other kinds, such as sums of learners, lack some of what is asked for here.
-_LACKING = (ValueError, AttributeError, TypeError, ArithmeticError, LookupError)
+_LACKING = (ValueError, AttributeError)  # models of other kinds, such as sums of learners, lack some of this
 
 
 def learning(current: Current) -> dict[str, Any]:

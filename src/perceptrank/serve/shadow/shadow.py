@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from perceptrank.evaluation.running_difference import RunningDifference
@@ -25,9 +26,6 @@ from perceptrank.stream.query_stream import QueryStream
 
 if TYPE_CHECKING:
     from perceptrank.serve.replay import Current
-
-# What a learner may make of an answer it cannot learn from: errors that depend on the answer and the state alone.
-_REFUSALS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
 
 
 @dataclass(frozen=True)
@@ -72,10 +70,10 @@ class Challenger:
         return self.compared.log_evidence >= math.log(self.needed(error))
 
 
-class Promotion(NamedTuple):
+class Promotion(msgspec.Struct, frozen=True):
     """The last promotion: the version it made, the challenger's name, and the error rate, None if done by hand."""
 
-    version: int
+    model_version: int
     name: str
     error: float | None
 
@@ -138,7 +136,7 @@ class Shadow:
             "is_fixed": self.is_fixed,
             "known": list(self.known),
             "begun": self.begun,
-            "promotion": None if self.promotion is None else list(self.promotion),
+            "promotion": msgspec.to_builtins(self.promotion),
             "challengers": [
                 {
                     "name": name,
@@ -170,7 +168,7 @@ class Shadow:
             for one in plain["challengers"]
         }
         last = plain["promotion"]
-        return cls(found, plain["is_fixed"], tuple(plain["known"]), plain["begun"], last and Promotion(*last))
+        return cls(found, plain["is_fixed"], tuple(plain["known"]), plain["begun"], last and Promotion(**last))
 
 
 def check_measure(name: str) -> str:
@@ -315,7 +313,7 @@ def _round(model: Learner, answers: _Answers, measures: list[Measure], *, learns
     if model._state.has_begun and len(answers.entries) > 1:
         try:
             return _block(model, answers, measures, learns=learns)
-        except _REFUSALS:
+        except ValueError:
             pass
     values: dict[Measure, list[float]] = {one: [] for one in measures}
     refused, refusal = 0, ""
@@ -327,7 +325,7 @@ def _round(model: Learner, answers: _Answers, measures: list[Measure], *, learns
             else:
                 found = _as_ranked(model, answer, measures)
                 model = _first(model, answer) if learns else model
-        except _REFUSALS as error:
+        except ValueError as error:
             refused, refusal = refused + learns, f"entry {number}: {error}" if learns else refusal
             found = _as_ranked(model, answer, measures)
         for one in measures:
@@ -349,7 +347,7 @@ def _as_ranked(model: Learner, answer: _Answers, measures: list[Measure]) -> dic
     try:
         stream = answer.stream(model)
         return _measured(model.scores(stream), stream, measures)
-    except _REFUSALS:
+    except ValueError:
         return {one: [0.0] for one in measures}
 
 
