@@ -27,7 +27,7 @@ from perceptrank.serve.errors import (
 from perceptrank.serve.http import models
 from perceptrank.serve.http.access import SCOPES, Access
 from perceptrank.serve.http.app import make_app
-from perceptrank.serve.replay import Columns
+from perceptrank.serve.learning import Columns
 
 DOCUMENTS = {"d1": {"title": 1.0, "price": 0.5}, "d2": {"title": 0.0, "price": 2.0}, "d3": {"title": 0.5, "price": 1.0}}
 

@@ -22,8 +22,8 @@ from perceptrank.serve.errors import (
     UnknownError,
     UnknownRankingError,
 )
+from perceptrank.serve.learning import Columns
 from perceptrank.serve.log.records import AnswerEntry, NamesEntry, as_bytes, decode, encode, link_after
-from perceptrank.serve.replay import Columns
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import Acknowledgement
 

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.serve import ServedRanker, Service, Settings, verify
-from perceptrank.serve.columns import Columns
 from perceptrank.serve.documents import Document
 from perceptrank.serve.errors import (
     FeatureMismatchError,
@@ -24,6 +23,7 @@ from perceptrank.serve.errors import (
     UnknownError,
 )
 from perceptrank.serve.http.access import Access
+from perceptrank.serve.learning import Columns
 from perceptrank.serve.log.log import Addition
 from perceptrank.serve.log.records import PromotionEntry, encode
 from perceptrank.serve.log.sqlite import SqliteLog

@@ -31,6 +31,7 @@ from perceptrank.serve.errors import (
     ServiceError,
     UnknownError,
 )
+from perceptrank.serve.learning import find_weights
 from perceptrank.serve.log.log import Addition, Row, damage
 from perceptrank.serve.log.opening import open_log
 from perceptrank.serve.log.records import (
@@ -55,7 +56,6 @@ from perceptrank.serve.shadow.challengers import (
     make_removal,
     restore_challengers,
 )
-from perceptrank.serve.shadow.shadow import unfit
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import (
     Acknowledgement,
@@ -654,8 +654,8 @@ class ServedRanker:
                 outcomes.append((one, repeated(entry, digest, used)))
                 continue
             if n_features is None:
-                if wrong := unfit(current, width, one.names):
-                    outcomes.append((one, FeatureMismatchError(wrong, "send the features that it has weights of")))
+                if (wrong := _mismatch(current, width, one.names)) is not None:
+                    outcomes.append((one, wrong))
                     continue
                 names, n_features = one.names, width
                 first = NamesEntry(entry.time, width, None if names is None else list(names))
@@ -841,6 +841,16 @@ class ServedRanker:
 
 def _stopping() -> OverloadedError:
     return OverloadedError("the service is stopping", "send it again once it has started")
+
+
+def _mismatch(current: Current, n_features: int, names: tuple[str, ...] | None) -> FeatureMismatchError | None:
+    """Return why a model that does not learn could never rank these features; None if it can, or will learn."""
+    try:
+        if current.shadow.is_fixed:
+            find_weights(current.model, n_features, names)
+    except ValueError as error:
+        return FeatureMismatchError(str(error), "send the features that it has weights of")
+    return None
 
 
 def _model_entry(model: Learner, reason: str, *, fixed: bool) -> ModelEntry | FixedEntry:
