@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.parquet_columns import WEIGHT, ColumnSetting
+from perceptrank.io.parquet_columns import WEIGHT
 
 Role = Literal["qid", "docid", "relevance", "weight"]
 Format = Literal["csv", "tsv", "jsonl", "qrels", "run"]
@@ -140,9 +140,8 @@ def find_role(
     if found is None and required:
         raise FileFormatError(
             path,
-            f" has no column that is known to hold the {_WORDS[role]} of a row; it has {_listed(names)}. ",
-            ColumnSetting(role),
-            " names it",
+            f" has no column that is known to hold the {_WORDS[role]} of a row; it has {_listed(names)}. `{role}=…` "
+            "names it",
         )
     return found, found is not None
 

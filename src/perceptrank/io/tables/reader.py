@@ -19,7 +19,7 @@ from perceptrank.stream.grouping import group_runs
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.texts import Texts
-from perceptrank.stream.validation import Name, ParameterError, check_choice, check_positive_whole
+from perceptrank.stream.validation import ParameterError, check_choice, check_positive_whole
 
 Missing = Literal["error", "keep", "zero"]
 _MISSING = ("error", "keep", "zero")
@@ -210,8 +210,7 @@ def scan_table(
                     yield from queries.add(small)
                 except RepeatedQueryError as error:
                     line = part.line(first + error.start)
-                    advice = Name("read_table"), " groups them, in memory"
-                    raise FormatError(part.path, line, 1, f"{error}; ", *advice) from None
+                    raise FormatError(part.path, line, 1, f"{error}; `read_table` groups them, in memory") from None
         yield from queries.flush()
 
     return Scan(start, f"tables in {', '.join(tables.files)}")

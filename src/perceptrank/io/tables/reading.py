@@ -21,7 +21,6 @@ from perceptrank.io.tables.rows import Rows, absent_feature, check_features, che
 from perceptrank.io.tables.trec import TrecTable
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.stream.texts import Texts
-from perceptrank.stream.validation import Setting
 
 Report = Callable[[TableColumns], object]
 
@@ -105,8 +104,8 @@ class Tables:
         self.featured = [open_table(file, featured, {"qid", "docid"}, True, dtype) for file in feature_files]
         for table in self._with_features:
             if not table.columns.features:
-                where = () if is_joined else ("; ", Setting("feature_paths"), " names a table that has them")
-                raise FileFormatError(table.path, " has no features: no column of numbers is left for them", *where)
+                where = "" if is_joined else "; `feature_paths=…` names a table that has them"
+                raise FileFormatError(table.path, f" has no features: no column of numbers is left for them{where}")
         shown = [table.columns for table in [*self.graded, *self.featured]]
         for name, found in ((wanted.qid, {one.qid for one in shown}), (wanted.docid, {one.docid for one in shown})):
             if is_joined and name is not None and name not in found:
@@ -284,7 +283,7 @@ class Tables:
             return X
         have = set(part.names)
         if self.missing == "error" and (absent := [name for name in names if name not in have]):
-            raise FormatError(part.path, part.line(0), 1, *absent_feature(absent[0]))
+            raise FormatError(part.path, part.line(0), 1, absent_feature(absent[0]))
         filler = 0.0 if self.missing == "zero" else np.nan
         wide: Features = np.full((len(X), len(names)), filler, X.dtype)
         index = {name: j for j, name in enumerate(names)}

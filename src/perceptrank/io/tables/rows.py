@@ -1,7 +1,7 @@
 """Rows of tables as arrays, and the numbers in their cells."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +11,6 @@ import numpy.typing as npt
 from perceptrank.io.errors import FormatError
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.stream.texts import Texts
-from perceptrank.stream.validation import Part, Setting
 
 # What other programs write where a number is missing, without case.
 MISSING_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none", "nil", "-", "?"))
@@ -64,10 +63,10 @@ class Rows:
         """Return the line of a row, for messages."""
         return self.place(row, "").line
 
-    def error(self, row: int, column: str, *problem: Part) -> FormatError:
+    def error(self, row: int, column: str, problem: str) -> FormatError:
         """Return the error about a cell."""
         place = self.place(row, column)
-        return FormatError(self.path, place.line, place.column, *problem, f", got {place.text[:80]!r}")
+        return FormatError(self.path, place.line, place.column, f"{problem}, got {place.text[:80]!r}")
 
 
 def parse_number(text: str) -> float:
@@ -122,22 +121,19 @@ def check_features(rows: Rows, missing: str) -> Features:
     wrong = np.isinf(X)
     if wrong.any():
         row, j = np.argwhere(wrong)[0].tolist()
-        larger: Sequence[Part] = (
-            () if X.dtype == np.float64 else (" (", Setting("dtype", "float64"), " has more range)")
-        )
+        larger = "" if X.dtype == np.float64 else " (`dtype='float64'` has more range)"
         rule = f"a feature must be finite and fit into {X.dtype} (column {rows.names[j]!r})"
-        raise rows.error(row, rows.names[j], rule, *larger)
+        raise rows.error(row, rows.names[j], rule + larger)
     if missing == "zero":
         return np.where(np.isnan(X), X.dtype.type(0), X)
     if missing == "error":
         row, j = np.argwhere(np.isnan(X))[0].tolist()
         name = rows.names[j]
         line, column, _ = rows.place(row, name)
-        raise FormatError(rows.path, line, column, *absent_feature(name))
+        raise FormatError(rows.path, line, column, absent_feature(name))
     return X
 
 
-def absent_feature(name: str) -> tuple[Part, ...]:
+def absent_feature(name: str) -> str:
     """Return the message for a feature that a row does not have."""
-    ways: tuple[Part, ...] = (Setting("missing", "zero"), " takes it for 0, ", Setting("missing", "keep"), " for NaN")
-    return (f"feature {name!r} is missing; ", *ways)
+    return f"feature {name!r} is missing; `missing='zero'` takes it for 0, `missing='keep'` for NaN"
