@@ -192,7 +192,9 @@ def test_queries_that_are_not_adjacent_are_brought_together(tiny_chunks):
     rows = [i for query in "abc" for i in range(40) if "abcab"[i % 5] == query]
     assert stream.X[:, 0].tolist() == rows
     assert stream.comments.tolist() == [str(i) for i in rows]
-    with pytest.raises(pr.FormatError, match=r"^<stream>:4:1: the documents of query 'a' are not adjacent; `read_letor"):
+    with pytest.raises(
+        pr.FormatError, match=r"^<stream>:4:1: the documents of query 'a' are not adjacent; `read_letor"
+    ):
         scanned("\n".join(lines))
 
 
@@ -319,7 +321,13 @@ WRONG = {
     "nan": ("1 qid:1 1:nan", {}, 1, 11, "a value must be finite, got 'nan'"),
     "inf": ("1 qid:1 1:1 12:-Infinity", {}, 1, 16, "a value must be finite, got '-Infinity'"),
     "too large": ("1 qid:1 1:1e39", {}, 1, 11, "must fit into float32, got '1e39'; `dtype='float64'` keeps it, `clip="),
-    "too large for 64 bits": ("1 qid:1 1:1e309", {"dtype": "f8"}, 1, 11, "must fit into float64, got '1e309'; `clip=…`"),
+    "too large for 64 bits": (
+        "1 qid:1 1:1e309",
+        {"dtype": "f8"},
+        1,
+        11,
+        "must fit into float64, got '1e309'; `clip=…`",
+    ),
     "feature 0": (
         "1 qid:1 1:1\n1 qid:1 0:1",
         {},
