@@ -193,7 +193,7 @@ def test_queries_that_are_not_adjacent_are_brought_together(tiny_chunks):
     assert stream.X[:, 0].tolist() == rows
     assert stream.comments.tolist() == [str(i) for i in rows]
     with pytest.raises(
-        pr.FormatError, match=r"^<stream>:4:1: the documents of query 'a' are not adjacent; `read_letor"
+        pr.FormatError, match=r"^<stream>:4:1: the documents of query 'a' are not adjacent; `read"
     ):
         scanned("\n".join(lines))
 
@@ -326,7 +326,7 @@ WRONG = {
         {"dtype": "f8"},
         1,
         11,
-        "must fit into float64, got '1e309'; `clip=…`",
+        "must fit into float64, got '1e309'; `clip=",
     ),
     "feature 0": (
         "1 qid:1 1:1\n1 qid:1 0:1",

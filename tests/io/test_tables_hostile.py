@@ -39,7 +39,7 @@ def write(folder, name, text):
         (HEADER + GOOD + "q,d2,1,-inf,1\n", r":3:4: a feature must be finite and fit into float32 \(column 'x'\)"),
         (
             HEADER + GOOD + "q,d2,1,1e39,1\n",
-            r":3:4: a feature must be finite .*dtype='float64'` has more range.*'1e39'",
+            r":3:4: a feature must be finite.*dtype='float64'` has more range.*'1e39'",
         ),
         (HEADER + GOOD + "q,d2,1,1\n", r":3:5: feature 'y' is missing"),
         (HEADER + GOOD + ",d2,1,1,1\n", r":3:1: a row must name its query"),
