@@ -192,9 +192,7 @@ def test_queries_that_are_not_adjacent_are_brought_together(tiny_chunks):
     rows = [i for query in "abc" for i in range(40) if "abcab"[i % 5] == query]
     assert stream.X[:, 0].tolist() == rows
     assert stream.comments.tolist() == [str(i) for i in rows]
-    with pytest.raises(
-        pr.FormatError, match=r"^<stream>:4:1: the documents of query 'a' are not adjacent; `read"
-    ):
+    with pytest.raises(pr.FormatError, match=r"^<stream>:4:1: the documents of query 'a' are not adjacent; `read"):
         scanned("\n".join(lines))
 
 

@@ -112,9 +112,7 @@ def test_streams_keep_missing_values_if_they_are_asked_to():
         stream = make(missing="keep")
         assert np.array_equal(stream.X, X, equal_nan=True)
         for refuse in (make, lambda make=make: make(missing="error")):
-            with pytest.raises(
-                ValueError, match=r"got NaN at document 0, feature 1; .* .missing='keep'.*transforms="
-            ):
+            with pytest.raises(ValueError, match=r"got NaN at document 0, feature 1; .* .missing='keep'.*transforms="):
                 refuse()
         with pytest.raises(ValueError, match="missing must be one of 'error', 'keep', 'zero', got 'drop'"):
             make(missing="drop")

@@ -64,7 +64,7 @@ class _Output(NamedTuple):
     called: str = ""
 
 
-_STANDARD_OUTPUT = _Output("", "-", What.data, "standard output")
+_STANDARD_OUTPUT = _Output("standard output", "-", What.data, "standard output")
 
 
 def roles_of(annotations: Mapping[str, Any]) -> dict[str, list[Reads | Writes]]:
