@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from support.strategies import streams
 
 import perceptrank as pr
-from perceptrank.transforms.parsing import TRANSFORMS, make_transforms
+from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import named_transforms
+
+TRANSFORMS = named_transforms()
 
 NAMES = ("title", "price", "stock", "age")
 KINDS = (pr.ListwisePerceptron, pr.SlamPerceptron, pr.MinimaxPerceptron, pr.CategoryRanking)
@@ -279,8 +282,8 @@ def test_constraints_that_do_not_fit_the_data():
     stream = named_stream()
     nameless = pr.QueryStream.from_arrays(stream.X, stream.relevance, group=[6] * 60)
     for signs, data, message in (
-        ({"positive": ["colour"]}, stream, "positive must be about features of the data, .* got 'colour'"),
-        ({"zero": [4]}, nameless, "zero must be about features of the data, which has 4; got 4"),
+        ({"positive": ["colour"]}, stream, "`positive` must be about features of the data, .* got 'colour'"),
+        ({"zero": [4]}, nameless, "`zero` must be about features of the data, which has 4; got 4"),
         ({"zero": "title"}, nameless, "zero must be by numbers of columns"),
         ({"positive": [0], "negative": ["title"]}, stream, "negative must not have a feature twice"),
         ({"initial_weights": {"title": -1.0}, "positive": ["title"]}, stream, "must be >= 0, got -1.0"),

@@ -36,7 +36,7 @@ class Answers(NamedTuple):
     def features(self, model: Learner) -> tuple[Floats, tuple[str, ...] | None]:
         """Return all features as a model takes them, and their names if it does not know them."""
         X = np.concatenate([entry.X for entry in self.entries]) if len(self.entries) > 1 else self.entries[0].X
-        state, names = model._state, self.names
+        state, names = model.model, self.names
         if not state.has_begun:
             return X, names
         known = state.feature_names
@@ -82,7 +82,7 @@ def learn_answers(model: Learner, answers: Answers, measures: list[Measure], *, 
     """
     if not learns and not measures:
         return Learned(model, {})
-    if model._state.has_begun and len(answers.entries) > 1:
+    if model.model.has_begun and len(answers.entries) > 1:
         try:
             return _learn_block(model, answers, measures, learns=learns)
         except ValueError:
@@ -92,7 +92,7 @@ def learn_answers(model: Learner, answers: Answers, measures: list[Measure], *, 
     for i, number in enumerate(answers.numbers):
         answer = answers.only(i)
         try:
-            if measures and model._state.has_begun:
+            if measures and model.model.has_begun:
                 model, measured, *_ = _learn_block(model, answer, measures, learns=learns)
             else:
                 measured = _rank(model, answer, measures)
@@ -109,13 +109,12 @@ def _learn_block(model: Learner, answers: Answers, measures: list[Measure], *, l
     stream = answers.stream(model)
     if not learns:
         return Learned(model, _measure(model.scores(stream), stream, measures))
-    after = _share(model)
-    trace = after._advance(after._learn_stream, stream, measures)
-    return Learned(after, {measure: trace.values(measure).tolist() for measure in measures})
+    after, trace = model.learn_from(model.model, stream, measures)
+    return Learned(model.with_model(after), {measure: trace.values(measure).tolist() for measure in measures})
 
 
 def _learn_one(model: Learner, answer: Answers) -> Learner:
-    after, (entry,), (X, names) = _share(model), answer.entries, answer.features(model)
+    after, (entry,), (X, names) = model.with_model(model.model), answer.entries, answer.features(model)
     after.learn_one(X if names is None else Columns(X, names), entry.relevance, entry.weight)
     return after
 
@@ -137,13 +136,4 @@ def _measure(scores: Floats, stream: QueryStream, measures: list[Measure]) -> di
 
 def find_weights(model: Learner, n_features: int, names: tuple[str, ...] | None) -> Learner:
     """Return a model that does not learn, with its weights of these features; raise `ValueError` if it has none."""
-    ready = model._ready(model._state, n_features, names, sparse=False)
-    after = _share(model)
-    after._state = ready
-    return after
-
-
-def _share(model: Learner) -> Learner:
-    after: Learner = type(model).__new__(type(model))
-    after.__dict__.update(model.__dict__)  # the state is shared, until learning replaces it
-    return after
+    return model.with_model(model.ready_model(n_features, names))

@@ -63,13 +63,13 @@ class Current:
     @classmethod
     def of(cls, model: Learner, **known: Any) -> Self:
         """Return what follows from a model alone."""
-        state = model._known_state()
+        state = model.known_model
         return cls(model, n_features=state.n_inputs if state.has_begun else None, names=state.feature_names, **known)
 
     @property
     def takes_missing(self) -> bool:
         """True if features may be missing."""
-        return bool(self.model._takes_missing(self.model._state))
+        return self.model.model.takes_missing
 
     def after(self, row: Row, entry: Entry) -> "Current":
         """Return the model after one more entry."""
@@ -94,12 +94,12 @@ class Current:
             isinstance(entry, FixedEntry),
         )
         known["shadow"] = self.shadow.restarted(known["version"], is_fixed=is_fixed)
-        if is_fixed and not model._state.has_begun:
+        if is_fixed and not model.model.has_begun:
             # It may know some features only, of those that challengers learn from.
             if self.n_features is None:
                 return Current(model, **known)
             ready = _with_weights(model, self.n_features, self.names)
-            if ready._state.has_begun:
+            if ready.model.has_begun:
                 return Current(ready, n_features=self.n_features, names=self.names, **known)
         return Current.of(model, **known)
 
@@ -110,7 +110,7 @@ class Current:
             raise ValueError(f"entry {row.sequence} promotes {entry.name!r}, which is no challenger")
         shadow = self.shadow.restarted(row.sequence, without=entry.name)
         shadow = replace(shadow, promotion=Promotion(row.sequence, entry.name, entry.error))
-        state, names, n_features = challenger.model._state, self.names, self.n_features
+        state, names, n_features = challenger.model.model, self.names, self.n_features
         if state.has_begun:
             names = state.feature_names or (names if state.n_inputs == n_features else None)
             n_features = state.n_inputs

@@ -162,7 +162,7 @@ def _check_known(current: Current, name: str) -> None:
 
 
 def _check_features(name: str, model: Learner, current: Current) -> None:
-    state = model._state
+    state = model.model
     if not state.has_begun or current.n_features is None:
         return
     if state.n_inputs != current.n_features or not (
