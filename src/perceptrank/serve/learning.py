@@ -1,4 +1,4 @@
-"""How a model ranks and learns answers of the log: as blocks if it can, one by one if it must, the same to the bit."""
+"""Ranking and learning answers of the log: as blocks if it can, one by one if it must, the same to the bit."""
 
 import math
 from typing import Any, NamedTuple

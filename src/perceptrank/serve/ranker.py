@@ -128,6 +128,8 @@ class ServedRanker:
     ----------
     messages : list of str
         What was found, and done about it, at the start.
+    snapshots : Snapshots
+        The versions that are kept as model files.
     problem : str
         Why nothing is learned now; empty if all is well.
     watch : callable or None
@@ -173,7 +175,7 @@ class ServedRanker:
         self.snapshot_problem = ""
         self.watch: Callable[[Current, Current, Sequence[tuple[Row, Entry]]], None] | None = None
         (folder / "versions").mkdir(parents=True, exist_ok=True)
-        self._snapshots = Snapshots(folder / "versions")
+        self.snapshots = Snapshots(folder / "versions")
         self._log = open_log(folder, database)
         self.messages += self._log.warnings
         try:
@@ -202,7 +204,7 @@ class ServedRanker:
         self._logged = self.current.version
         self._learner = ThreadPoolExecutor(1, f"learner of {folder.name}")
         self._learning: Future[None] | None = None
-        self._saved = max(self._snapshots.versions(), default=-1)
+        self._saved = max(self.snapshots.versions(), default=-1)
         self._writer = threading.Thread(target=self._write, name=f"log of {folder.name}", daemon=True)
         self._saver = threading.Thread(target=self._save_now_and_then, name=f"snapshots of {folder.name}", daemon=True)
         self._writer.start()
@@ -222,7 +224,7 @@ class ServedRanker:
         newest: Current | None = None
         ahead: Current | None = None
         end, _ = self._log.end()
-        for one in self._snapshots.valid():
+        for one in self.snapshots.valid():
             if one.version > end:
                 ahead = ahead or one
             elif self._log.link_of(one.version) == one.link:
@@ -250,9 +252,9 @@ class ServedRanker:
             self._log_entry(_model_entry(ahead.model, reason, fixed=ahead.shadow.is_fixed))
             for entry in restore_challengers(ahead.shadow, self.current.shadow):
                 self._log_entry(entry)
-            for version in self._snapshots.versions():
+            for version in self.snapshots.versions():
                 if version > end:
-                    self._snapshots.path(version).rename(self._snapshots.path(version).with_suffix(".lost"))
+                    self.snapshots.path(version).rename(self.snapshots.path(version).with_suffix(".lost"))
             return self._current
         return found
 
@@ -461,7 +463,7 @@ class ServedRanker:
         list of int
             Newest first.
         """
-        return self._snapshots.versions()
+        return self.snapshots.versions()
 
     def roll_back(self, version: int) -> Future[int]:
         """Go on with the model of any earlier version.
@@ -514,7 +516,7 @@ class ServedRanker:
             raise UnknownError(
                 f"there is no version {version}", f"versions are 1 to {self.current.version}; GET /v1/model/versions"
             )
-        known = (self._snapshots.read(one) for one in self._snapshots.versions() if one <= version)
+        known = (self.snapshots.read(one) for one in self.snapshots.versions() if one <= version)
         start = next((one for one in known if one is not None and self._log.link_of(one.version) == one.link), None)
         found = replay(self._log.rows(0 if start is None else start.version), start, version)
         assert found is not None
@@ -775,7 +777,7 @@ class ServedRanker:
         """Write a snapshot of the model now; a failure is kept in `snapshot_problem`, and tried again later."""
         current = self.current
         try:
-            self._snapshots.write(current, self.settings.snapshots)
+            self.snapshots.write(current, self.settings.snapshots)
             self._saved, self.snapshot_problem = current.version, ""
         except Exception as error:  # whatever it is, the log has everything
             self.snapshot_problem = f"no snapshot can be written: {error}"

@@ -82,7 +82,7 @@ def make_app(
 
 
 class _Answer:
-    """What the server calls for a path: checks who asks, runs the handler, turns errors into responses, and counts."""
+    """The answer to requests of a path: checks who asks, runs the handler, turns errors into responses, and counts."""
 
     def __init__(self, path: str, scope: str, handle: Handler, backend: Backend, gate: Gate, live: Live) -> None:
         self._path, self._scope, self._handle = path, scope, handle

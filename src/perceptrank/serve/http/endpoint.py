@@ -32,7 +32,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class Backend:
-    """What handlers work with."""
+    """Service, limits and logs that handlers work with."""
 
     service: Service
     access: Access

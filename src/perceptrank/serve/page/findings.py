@@ -83,10 +83,10 @@ class Findings:
         midnight = now - now % _DAY
         for version in self._ranker.versions():
             try:
-                written = self._ranker._snapshots.path(version).stat().st_mtime
+                written = self._ranker.snapshots.path(version).stat().st_mtime
             except OSError:  # it was just removed
                 continue
-            if written < midnight and (found := self._ranker._snapshots.read(version)) is not None:
+            if written < midnight and (found := self._ranker.snapshots.read(version)) is not None:
                 return midnight, found
         return now, self._ranker.current
 

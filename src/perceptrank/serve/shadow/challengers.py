@@ -22,7 +22,7 @@ _LARGEST = 1e300  # evidence that is shown
 
 
 class ChallengerStanding(msgspec.Struct):
-    """How a challenger compares with the model that ranks, since that began to rank.
+    """Comparison of a challenger with the model that ranks, since that began to rank.
 
     Means are of the measure of rankings before their answers were known. The interval is of the mean expected
     difference. It is better once its evidence is as large as needed.
