@@ -27,6 +27,7 @@ from perceptrank.io import model_file
 from perceptrank.io.errors import FileFormatError
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.parameters import Parameter
+from perceptrank.stream.columns import add_columns, added_columns, withdraw
 
 ENTRY_POINTS = "perceptrank.learners"
 Kind = TypeVar("Kind", bound=type[Learner])
@@ -151,7 +152,7 @@ def unregister(name: str) -> None:
 
 
 def load_file(path: str | os.PathLike[str]) -> list[type[Learner]]:
-    """Run a Python file and register the learners that it defines; raise, and register none, if that fails.
+    """Run a Python file and register its learners and columns; raise, and register none, if that fails.
 
     Learners that the file imports are registered if it calls `register` with them.
     """
@@ -190,7 +191,7 @@ def _load(plugin: Plugin, path: Path, source: Path) -> list[type[Learner]]:
     if spec is None or spec.loader is None:
         raise ValueError(f"plugin {source} must be a Python file, *.py")
     module = importlib.util.module_from_spec(spec)
-    before, module_before = dict(_registered), sys.modules.get(name)
+    before, module_before, columns_before = dict(_registered), sys.modules.get(name), added_columns()
     sys.modules[name] = module
     try:
         _run(source, spec.loader, module)
@@ -198,14 +199,20 @@ def _load(plugin: Plugin, path: Path, source: Path) -> list[type[Learner]]:
             if kind.__module__ == name:
                 register(kind)
         found = [kind for name, kind in _registered.items() if before.get(name) is not kind]
-        if not found:
-            raise ValueError(f"plugin {source} defines no learner: a subclass of Learner with an algorithm name")
+        if not found and all(any(column is old for old in columns_before) for column in added_columns()):
+            raise ValueError(
+                f"plugin {source} defines no learner: a subclass of Learner with an algorithm name, nor a column"
+            )
     except BaseException:
         sys.modules.pop(name, None)
         if module_before is not None:
             sys.modules[name] = module_before
         _registered.clear()
         _registered.update(before)
+        for column in added_columns():
+            if column not in columns_before:
+                withdraw(column.name)
+        add_columns(columns_before)
         raise
     _plugins[name] = plugin
     return found

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.parquet_columns import WEIGHT, ColumnSetting
+from perceptrank.io.parquet_columns import ColumnSetting
+from perceptrank.stream.columns import WEIGHT
 
 Role = Literal["qid", "docid", "relevance", "weight"]
 Format = Literal["csv", "tsv", "jsonl", "qrels", "run"]

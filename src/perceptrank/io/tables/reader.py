@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -13,12 +13,12 @@ from perceptrank.io.errors import FormatError
 from perceptrank.io.growing import GrowingArray
 from perceptrank.io.paths import PathLike
 from perceptrank.io.tables.reading import Part, Report, Tables, as_wanted
-from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.kernels.arrays import Features
 from perceptrank.stream.blocks import Scan
+from perceptrank.stream.columns import Values, join_columns, split_columns, take_rows
 from perceptrank.stream.grouping import group_runs
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
-from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import Name, ParameterError, check_choice, check_positive_whole
 
 Missing = Literal["error", "keep", "zero"]
@@ -246,11 +246,9 @@ def _cut(piece: Piece, max_bytes: int) -> Iterator[tuple[Piece, int]]:
     for q in range(1, len(bounds)):
         start, stop = bounds[first], bounds[q]
         if (stop - start) * row_bytes >= max_bytes or q == len(bounds) - 1:
-            docids = None if piece.docids is None else piece.docids[start:stop]
             starts = [one - start for one in bounds[first:q]]
-            rows = piece.X[start:stop], piece.relevance[start:stop]
-            weights = None if piece.weights is None else piece.weights[start:stop]
-            yield Piece(*rows, None, starts, piece.qids[first:q], docids, weights), start
+            columns = {name: values[start:stop] for name, values in piece.columns.items() if values is not None}
+            yield Piece(piece.X[start:stop], starts, piece.qids[first:q], columns), start
             first = q
 
 
@@ -259,9 +257,7 @@ class _Columns:
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._values = GrowingArray(dtype)
-        self._grades: list[Floats] = []
-        self._docids: list[Texts | None] = []
-        self._weights: list[Floats | None] = []
+        self._columns: list[tuple[Mapping[str, Values | None], int]] = []
         self._qids: list[str] = []
         self._starts: list[int] = []
         self._n_rows = 0
@@ -274,9 +270,7 @@ class _Columns:
                 f"there is no memory for {n_bytes / 1e9:.1f} GB of features; scan_table reads block by block"
             )
         self._values.extend(X.ravel())
-        self._grades.append(piece.relevance)
-        self._docids.append(piece.docids)
-        self._weights.append(piece.weights)
+        self._columns.append((piece.columns, len(X)))
         begins_anew = not self._qids or piece.qids[0] != self._qids[-1]
         self._qids += piece.qids if begins_anew else piece.qids[1:]
         self._starts += [self._n_rows + start for start in (piece.starts if begins_anew else piece.starts[1:])]
@@ -285,21 +279,9 @@ class _Columns:
     def stream(self, names: tuple[str, ...]) -> QueryStream:
         """Bring the documents of each query together."""
         X: Features = self._values.finish().reshape(self._n_rows, len(names))
-        grades = np.concatenate(self._grades)
-        lengths = list(map(len, self._grades))
-        docids = None
-        if any(one is not None for one in self._docids):
-            texts = zip(self._docids, lengths, strict=True)
-            docids = Texts.concatenate([Texts.empty(n) if one is None else one for one, n in texts])
-        weights = None
-        if any(one is not None for one in self._weights):
-            given = zip(self._weights, lengths, strict=True)
-            weights = np.concatenate([np.ones(n) if one is None else one for one, n in given])
+        columns = join_columns(self._columns)
         bounds = np.array([*self._starts, self._n_rows], dtype=np.int64)
         rows, offsets, qids = group_runs(as_id_array(self._qids), bounds)
         if rows is not None:
-            X, grades = X[rows], grades[rows]
-            docids = None if docids is None else docids[rows]
-            weights = None if weights is None else weights[rows]
-        of_queries = None if weights is None else weights[offsets[:-1]]  # which are checked to be the same in all rows
-        return QueryStream._trusted(X, grades, offsets, qids, names, docids=docids, weights=of_queries)
+            X, columns = X[rows], take_rows(columns, rows)
+        return QueryStream._trusted(X, offsets, *split_columns(columns, offsets, qids), names)

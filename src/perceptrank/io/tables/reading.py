@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.io.block_assembly import Piece, TwoWeightsError, WeightsOfQueries
+from perceptrank.io.block_assembly import Piece, TwoValuesError, ValuesOfQueries
 from perceptrank.io.errors import FileFormatError, FormatError, no_documents
 from perceptrank.io.paths import PathLike, find_files, is_rereadable
 from perceptrank.io.tables.chunks import Progress
@@ -20,6 +20,7 @@ from perceptrank.io.tables.judgements import Judgements, two_weights
 from perceptrank.io.tables.rows import Rows, absent_feature, check_features, check_grades, check_weights
 from perceptrank.io.tables.trec import TrecTable
 from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.stream.columns import DOCID, RELEVANCE, WEIGHT
 from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import Setting
 
@@ -153,13 +154,12 @@ class Tables:
             If no row has both.
         """
         self._n_read = 0
-        weights = WeightsOfQueries()
+        values = ValuesOfQueries([WEIGHT] if self._has_weights else [])
         for part in self._joined_parts() if self.featured else self._own_parts():
-            if self._has_weights:
-                try:
-                    weights.check(part.piece)
-                except TwoWeightsError as error:
-                    raise FormatError(part.path, part.line(error.row), 1, str(error)) from None
+            try:
+                values.check(part.piece)
+            except TwoValuesError as error:
+                raise FormatError(part.path, part.line(error.row), 1, str(error)) from None
             yield part
 
     def _own_parts(self) -> Iterator[Part]:
@@ -268,7 +268,8 @@ class Tables:
         docids = chosen.docids
         if docids is not None and not isinstance(docids, Texts):
             docids = Texts(text or "" for text in docids.tolist())
-        piece = Piece(X, grades, None, starts.tolist(), qids[starts].tolist(), docids, weights)
+        columns = {RELEVANCE: grades, DOCID: docids, WEIGHT: weights}
+        piece = Piece(X, starts.tolist(), qids[starts].tolist(), columns)
         return Part(piece, rows.names, rows.path, chosen.line)
 
     def detached(self, part: Part) -> Part:
