@@ -239,7 +239,9 @@ def test_a_log_moves_from_its_folder_to_a_database(tmp_path, database, monkeypat
     with Service(tmp_path, {"a": None, "b": pr.SlamPerceptron()}, QUIET) as service:
         answer(service.ranker("a"), made[:20])
         secret = service.ranker("a")._log.secret
-    kept = list(Log(tmp_path / "a" / "log.sqlite").rows())
+    log = Log(tmp_path / "a" / "log.sqlite")
+    kept = list(log.rows())
+    log.close()
     with Service(tmp_path, settings=QUIET, database=database) as service:
         ranker = service.ranker("a")
         assert list(ranker._log.rows()) == kept

@@ -2,7 +2,7 @@
 
 python tests/upgrade/write.py
 
-A release leaves its files here, and every later version must read them and go on from there.
+A release commits the folder that this writes, and every later version must read it and continue from it.
 """
 
 import json
@@ -90,8 +90,8 @@ def write_service(folder: Path) -> list[float]:
     return scores
 
 
-def main() -> None:
-    folder = Path(__file__).parent / pr.__version__
+def write(folder: Path) -> None:
+    """Write files of every kind into a new folder."""
     folder.mkdir()
     whole = stream()
     expected = {}
@@ -110,4 +110,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    write(Path(__file__).parent / pr.__version__)

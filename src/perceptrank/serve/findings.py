@@ -4,7 +4,7 @@ import math
 import time
 from typing import Any
 
-from perceptrank.deploy.explanation import explain
+from perceptrank.deploy.explanation.explanation import explain
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.tally import SQUARED_REACH, UPDATE_WEIGHT, UPDATES
 from perceptrank.serve.ranker import Ranker

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from perceptrank import __version__
-from perceptrank.deploy.explanation import explain
+from perceptrank.deploy.explanation.explanation import explain
 from perceptrank.deploy.exports import export, targets
 from perceptrank.io.model_file import model_text
 from perceptrank.serve import messages
