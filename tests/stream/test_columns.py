@@ -167,6 +167,39 @@ def test_parquet(stream, tmp_path, layout):
     assert pr.read_parquet(path).columns["session"].tolist() == ["s0", "s1", "", "", ""]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_tables(stream, tmp_path, suffix):
+    pl = pytest.importorskip("polars")
+    path = tmp_path / f"a.{suffix}"
+    frame = stream.to_frame("polars").with_columns(pl.col("propensity").fill_nan(None), pl.col("day").cast(pl.String))
+    write = frame.write_csv if suffix == "csv" else frame.write_ndjson
+    write(path)
+    read = pr.read_table(path)
+    assert read.feature_names == ("x", "y")
+    same(read, stream)
+    same(pr.QueryStream.concatenate(pr.scan_table(path, max_bytes=1)), stream)
+    judged = ["qid", "docid", "relevance", "clicked", "session"]
+    frame.select(judged).write_csv(tmp_path / "judged.csv")
+    frame.select("qid", "docid", "x", "y", "propensity", "title", "day").write_csv(tmp_path / "features.csv")
+    same(pr.read_table(tmp_path / "judged.csv", tmp_path / "features.csv"), stream)
+    (tmp_path / "more.csv").write_text("qid,docid,relevance,x,y\nf,d15,1,0.5,0.5\n")
+    both = pr.read_table([path, tmp_path / "more.csv"])
+    assert both.columns["session"].tolist() == ["s0", "s1", "s2", "s3", "s4", ""]
+
+
+def test_wrong_cells_of_tables_are_named(tmp_path):
+    pytest.importorskip("polars")
+    for rows, problem in [
+        ("a,1,0.5,2,s\na,0,0.1,1,s", r"a.csv:2:4: clicked must be bool \(column 'clicked'\), got '2'"),
+        ("a,1,0.5,1,s\na,0,0.1,x,s", r"a.csv:3:4: clicked must be a number \(column 'clicked'\), got 'x'"),
+        ("a,1,0.5,1,s\na,0,0.1,,s", r"a.csv:3:4: clicked must be bool \(column 'clicked'\), got ''"),
+        ("a,1,0.5,1,s\na,0,0.1,1,t", r"a.csv:3:1: query 'a' has two values of session, s and t"),
+    ]:
+        (tmp_path / "a.csv").write_text(f"qid,relevance,x,clicked,session\n{rows}\n")
+        with pytest.raises(pr.FormatError, match=problem):
+            pr.read_table(tmp_path / "a.csv")
+
+
 def test_values_are_checked(stream):
     with pytest.raises(ValueError, match=r"propensity must be a probability > 0, got 1.5 at document 1"):
         stream.with_columns({"propensity": [1, 1.5] + [1] * 13})

@@ -10,10 +10,11 @@ import pytest
 from upgrade.write import answer, first_model, sparse, stream, write, write_service
 
 import perceptrank as pr
-from perceptrank.serve import Ranker, verify
+from perceptrank.serve import ServedRanker, verify
 from perceptrank.serve.errors import DamagedLogError
-from perceptrank.serve.log import Addition, Log
-from perceptrank.serve.records import ModelEntry, encode
+from perceptrank.serve.log.log import Addition
+from perceptrank.serve.log.records import ModelEntry, encode
+from perceptrank.serve.log.sqlite import SqliteLog
 
 KEPT = sorted(path for path in Path(__file__).parent.iterdir() if (path / "expected.json").is_file())
 
@@ -78,7 +79,9 @@ def test_the_service_goes_on(folder, tmp_path):
     (checked,) = verify(tmp_path / "service")
     assert checked.problems == ()
     assert checked.answers == 8
-    ranker = Ranker(tmp_path / "service" / "default", first_model())  # as a unit that names its model starts it again
+    ranker = ServedRanker(
+        tmp_path / "service" / "default", first_model()
+    )  # as a unit that names its model starts it again
     assert ranker.messages == []
     np.testing.assert_allclose(ranker.current.model.predict(stream().X[:8]), expected(folder)["service"], rtol=1e-9)
     assert ranker.current.shadow.challengers["new"].model.n_queries == 8
@@ -143,7 +146,7 @@ def test_newer_traces_are_refused(tmp_path):
 def test_newer_logs_are_refused_and_stay_as_they_are(what, tmp_path):
     folder = tmp_path / "service" / "default"
     write_service(tmp_path / "service")
-    log = Log(folder / "log.sqlite")
+    log = SqliteLog(folder / "log.sqlite")
     if what == "the log":
         log._connection.execute("PRAGMA user_version=2")
     elif what == "an entry":
@@ -157,5 +160,5 @@ def test_newer_logs_are_refused_and_stay_as_they_are(what, tmp_path):
     assert "version" in checked.problems[0]
     before = (folder / "log.sqlite").read_bytes()
     with pytest.raises(DamagedLogError, match=r"version (2|99)[^:]* reads"):
-        Ranker(folder)
+        ServedRanker(folder)
     assert (folder / "log.sqlite").read_bytes() == before

@@ -12,7 +12,6 @@ from perceptrank.stream.columns import (
     Values,
     concatenate_values,
     differences,
-    find_column,
     join_columns,
     split_columns,
     take_rows,
@@ -81,7 +80,7 @@ class ValuesOfQueries:
         for name, known in self._values.items():
             values = piece.columns.get(name)
             if values is None:
-                values = find_column(name).filled(len(piece.X))
+                continue
             firsts = values[starts].tolist()
             each = [known.setdefault(qid, first) for qid, first in zip(piece.qids, firsts, strict=True)]
             expected = np.repeat(np.array(each, dtype=np.asarray(values[:0]).dtype), sizes)

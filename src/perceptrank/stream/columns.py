@@ -85,6 +85,9 @@ class Column:
         if self.check is not None and not (valid := np.asarray(self.check(array))).all():
             i = int(np.argmin(valid))
             raise ValueError(f"{self.argument} {self.rule}, got {array[i]} at {per} {i}")
+        if not self.may_be_missing and (missing := _are_missing(array)).any():
+            i = int(np.argmax(missing))
+            raise ValueError(f"{self.argument} must not be missing, got {array[i]} at {per} {i}")
         return array
 
     def _as_type(self, values: Any, per: str) -> npt.NDArray[Any]:
@@ -112,6 +115,13 @@ class Column:
         if self.is_text:
             return Texts.empty(n) if self.fill == "" else Texts([self.fill] * n)
         return np.full(n, self.fill, self.dtype)
+
+
+def _are_missing(values: npt.NDArray[Any]) -> Bools:
+    """Tell which values are NaN or NaT."""
+    if values.dtype.kind not in "fmM":
+        return np.zeros(len(values), dtype=bool)
+    return np.asarray(np.isnan(values))
 
 
 def _are_weights(values: npt.NDArray[Any]) -> Bools:
@@ -338,9 +348,9 @@ def split_columns(
 def differences(values: Values, others: Values) -> Bools:
     """Tell which values of a column differ from others; missing ones are alike."""
     unequal = np.asarray(values) != np.asarray(others)
-    if isinstance(values, Texts) or values.dtype.kind not in "fmM":
+    if isinstance(values, Texts) or isinstance(others, Texts):
         return np.asarray(unequal, dtype=bool)
-    return np.asarray(unequal & ~((values != values) & (others != others)))  # noqa: PLR0124
+    return np.asarray(unequal & ~(_are_missing(values) & _are_missing(others)), dtype=bool)
 
 
 def _shown(value: Any) -> str:

@@ -23,9 +23,6 @@ from perceptrank import __version__
 from perceptrank.deploy.explanation.explanation import explain
 from perceptrank.deploy.exports import export, targets
 from perceptrank.io.model_file import model_text
-from perceptrank.serve import messages
-from perceptrank.serve.access import Access
-from perceptrank.serve.access_log import AccessLog
 from perceptrank.serve.documents import Document
 from perceptrank.serve.errors import (
     InvalidRequestError,
@@ -36,17 +33,18 @@ from perceptrank.serve.errors import (
     TooSlowError,
     UnknownError,
 )
-from perceptrank.serve.gate import Gate
-from perceptrank.serve.limits import Limits
-from perceptrank.serve.live import Live
-from perceptrank.serve.metrics import Metrics
-from perceptrank.serve.openapi import describe
-from perceptrank.serve.page import Page
-from perceptrank.serve.ranker import Ranked, Ranker
-from perceptrank.serve.rate_limit import RateLimit
+from perceptrank.serve.http import messages
+from perceptrank.serve.http.access import Access, Gate, RateLimit
+from perceptrank.serve.http.challengers import ShadowPaths, restored
+from perceptrank.serve.http.log_lines import AccessLog
+from perceptrank.serve.http.metrics import Metrics
+from perceptrank.serve.http.openapi import describe
+from perceptrank.serve.page.live import Live
+from perceptrank.serve.page.page import Page
+from perceptrank.serve.ranker import Ranked, ServedRanker
 from perceptrank.serve.scanning import Scanned
 from perceptrank.serve.service import Service
-from perceptrank.serve.shadow_paths import ShadowPaths, restored
+from perceptrank.serve.settings import Limits
 from perceptrank.serve.submissions import Acknowledgement, Answer
 from perceptrank.stream.query_stream import QueryStream
 
@@ -214,7 +212,7 @@ class _Paths:
 
         return handle
 
-    def _ranker(self, request: Request) -> Ranker:
+    def _ranker(self, request: Request) -> ServedRanker:
         return self._service.ranker(request.path_params.get("name", self._service.first))
 
     async def _body(self, request: Request) -> bytes:
@@ -319,7 +317,7 @@ class _Paths:
 
     async def _several(
         self,
-        ranker: Ranker,
+        ranker: ServedRanker,
         take: "Callable[[Given, list[Answer]], Future[Acknowledgement]]",
         given: Sequence[Given],
     ) -> Response:
@@ -428,7 +426,7 @@ def _decoded(decoder: "msgspec.json.Decoder[Result]", body: bytes) -> Result:
 
 
 def _documents(
-    ranker: Ranker,
+    ranker: ServedRanker,
     body: bytes,
     decoder: "msgspec.json.Decoder[WithDocuments]",
     others: "msgspec.json.Decoder[Options]",

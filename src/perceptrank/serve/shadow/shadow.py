@@ -19,8 +19,8 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.registry import restore
 from perceptrank.measures import ERR, Measure, parse
 from perceptrank.serve.columns import Columns
-from perceptrank.serve.log import Row
-from perceptrank.serve.records import AnswerEntry, ChallengerEntry, PromotionEntry, RemovalEntry
+from perceptrank.serve.log.log import Row
+from perceptrank.serve.log.records import AnswerEntry, ChallengerEntry, PromotionEntry, RemovalEntry
 from perceptrank.stream.query_stream import QueryStream
 
 if TYPE_CHECKING:

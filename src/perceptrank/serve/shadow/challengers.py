@@ -13,11 +13,11 @@ from typing import Any
 from perceptrank.io.model_file import model_text
 from perceptrank.learners.learner import Learner
 from perceptrank.serve.errors import FeatureMismatchError, InvalidRequestError, TooLargeError, UnknownError
-from perceptrank.serve.logs import NAME
-from perceptrank.serve.records import ChallengerEntry, Entry, PromotionEntry, RemovalEntry
+from perceptrank.serve.log.opening import NAME
+from perceptrank.serve.log.records import ChallengerEntry, Entry, PromotionEntry, RemovalEntry
 from perceptrank.serve.replay import Current
 from perceptrank.serve.settings import Settings
-from perceptrank.serve.shadow import Challenger, Shadow, check_measure
+from perceptrank.serve.shadow.shadow import Challenger, Shadow, check_measure
 from perceptrank.serve.submissions import agree, started
 
 MOST_CHALLENGERS = 16

@@ -7,7 +7,7 @@ from typing import Any
 from perceptrank.deploy.explanation.explanation import explain
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.tally import SQUARED_REACH, UPDATE_WEIGHT, UPDATES
-from perceptrank.serve.ranker import Ranker
+from perceptrank.serve.ranker import ServedRanker
 from perceptrank.serve.replay import Current
 
 TOP = 10
@@ -74,7 +74,7 @@ def certificate(model: Learner) -> str:
 class Findings:
     """The features that matter to a ranker, and what has moved since the day began, or since the service did."""
 
-    def __init__(self, ranker: Ranker) -> None:
+    def __init__(self, ranker: ServedRanker) -> None:
         self._ranker = ranker
         self._since, self._before = self._baseline()
 

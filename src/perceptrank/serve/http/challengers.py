@@ -11,9 +11,9 @@ from fastapi import Request, Response
 from perceptrank.io.model_file import parse_model
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.registry import algorithms, restore
-from perceptrank.serve import messages
 from perceptrank.serve.errors import InvalidRequestError, UnknownError
-from perceptrank.serve.ranker import Ranker
+from perceptrank.serve.http import messages
+from perceptrank.serve.ranker import ServedRanker
 from perceptrank.serve.service import Service
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -29,7 +29,7 @@ class Handling(Protocol):
 
     @property
     def _service(self) -> Service: ...
-    def _ranker(self, request: Request) -> Ranker: ...
+    def _ranker(self, request: Request) -> ServedRanker: ...
     async def _parsed(self, request: Request, decoder: "msgspec.json.Decoder[Result]") -> Result: ...
     async def _in_thread(self, work: Callable[..., Result], *given: Any) -> Result: ...
     async def _done(self, future: "Future[Result]") -> Result: ...

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from perceptrank.serve.live import Live, Watcher
+from perceptrank.serve.page.live import Live, Watcher
 
 # Nothing but our own files: no script or style in the page itself, no other site, no frame around it.
 POLICY = (
@@ -35,7 +35,7 @@ class Page:
 
     def __init__(self, live: Live) -> None:
         self._live = live
-        own = files("perceptrank.serve")
+        own = files("perceptrank.serve.page")
         look = files("perceptrank.evaluation").joinpath("page.css").read_text(encoding="utf-8")
         self._files = {
             "html": own.joinpath("page.html").read_text(encoding="utf-8"),

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from perceptrank import __version__
-from perceptrank.serve import messages
 from perceptrank.serve.errors import KINDS
+from perceptrank.serve.http import messages
 
 _JSON = "application/json"
 _LINES = "application/x-ndjson"

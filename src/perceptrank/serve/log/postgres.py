@@ -10,8 +10,8 @@ from hashlib import blake2b
 from typing import Any, LiteralString
 
 from perceptrank.serve.errors import DamagedLogError, InvalidRequestError
-from perceptrank.serve.log import ADVICE, Addition, Event, Row, first_bad, linked
-from perceptrank.serve.records import FIRST_LINK
+from perceptrank.serve.log.log import Addition, Event, Log, Row, damage, link_rows
+from perceptrank.serve.log.records import FIRST_LINK
 
 try:
     import psycopg
@@ -55,7 +55,7 @@ class DatabaseGoneError(OSError):
     advice = "see that PostgreSQL runs and has room, and send the answer again with the same event_id"
 
 
-class PostgresLog:
+class PostgresLog(Log):
     """Entries 1, 2, … of a ranker, linked by checksums, in the schema `perceptrank` of a database.
 
     Only one thread uses it at a time. The connection that writes holds a lock of the database, so that nobody else
@@ -66,8 +66,8 @@ class PostgresLog:
         self._url, self._ranker, self._read_only = url, ranker, read_only
         self._connection: psycopg.Connection[Any] | None = None
         self.path = f"the log of {ranker!r} in PostgreSQL"
-        self.size = 0
-        self.warnings: list[str] = []
+        self._size = 0
+        self.warnings = []
         try:
             self._open(_LOCK_SECONDS)
         except BaseException:
@@ -95,7 +95,7 @@ class PostgresLog:
             ((size,),) = self._ask(
                 "SELECT pg_total_relation_size('perceptrank.entries') + pg_total_relation_size('perceptrank.events')"
             )
-            self.size = int(size)
+            self._size = int(size)
             ((fsync,),) = self._ask("SELECT current_setting('fsync')")
         self.warnings = [] if fsync == "on" else [f"{self.path}: fsync is {fsync}, so a power failure may lose answers"]
 
@@ -173,8 +173,11 @@ class PostgresLog:
         return found[0][0] if found else None
 
     @property
+    def size(self) -> int:
+        return self._size
+
+    @property
     def secret(self) -> bytes:
-        """Key of the ids of rankings."""
         with self._translated():
             return self._about(self._ranker, "secret") or b""
 
@@ -188,12 +191,10 @@ class PostgresLog:
         )
 
     def check_writable(self) -> None:
-        """Raise if nothing can be written."""
         with self._translated():
             self._ask("UPDATE perceptrank.about SET value = value WHERE ranker = %s", self._ranker)
 
     def end(self) -> tuple[int, bytes]:
-        """Return number and link of the last entry; 0 and the first link if there is none."""
         if self._last is None or self._read_only:
             with self._translated():
                 found = self._ask(
@@ -205,7 +206,6 @@ class PostgresLog:
         return self._last
 
     def link_of(self, sequence: int) -> bytes | None:
-        """Return the link of an entry, None if there is no such entry."""
         if sequence == 0:
             return FIRST_LINK
         query: LiteralString = "SELECT link FROM perceptrank.entries WHERE ranker = %s AND sequence = %s"
@@ -214,7 +214,6 @@ class PostgresLog:
         return found[0][0] if found else None
 
     def find_events(self, event_ids: Sequence[str]) -> dict[str, Event]:
-        """Return what event ids were used for, of those that were."""
         query: LiteralString = (
             "SELECT event_id, sequence, digest FROM perceptrank.events WHERE ranker = %s AND event_id = ANY(%b)"
         )
@@ -223,9 +222,8 @@ class PostgresLog:
         return {one.decode(): Event(sequence, digest) for one, sequence, digest in found}
 
     def append(self, additions: Sequence[Addition]) -> list[Row]:
-        """Append records, all or none of them; when it returns, they are on disk."""
         last, link = self.end()
-        rows, events = linked(last, link, additions)
+        rows, events = link_rows(last, link, additions)
         if not rows:
             return rows
         n_bytes = sum(len(one.record) for one in rows)
@@ -240,7 +238,7 @@ class PostgresLog:
                     for part in range(parts):
                         self._insert(rows[part::parts], events[part::parts])
         self._last = rows[-1].sequence, rows[-1].link
-        self.size += n_bytes
+        self._size += n_bytes
         return rows
 
     def _insert(self, rows: Sequence[Row], events: Sequence[tuple[str, int, bytes]]) -> None:
@@ -264,7 +262,6 @@ class PostgresLog:
         )
 
     def rows(self, after: int = 0) -> Iterator[Row]:
-        """Iterate over the entries after a number, unchecked."""
         query: LiteralString = (
             "SELECT sequence, record, link FROM perceptrank.entries WHERE ranker = %s AND sequence > %s "
             "ORDER BY sequence LIMIT %s"
@@ -279,24 +276,14 @@ class PostgresLog:
             after = found[-1][0]
 
     def n_events(self) -> int:
-        """Return the number of event ids."""
         with self._translated():
             return int(self._ask("SELECT count(*) FROM perceptrank.events WHERE ranker = %s", self._ranker)[0][0])
 
     def n_cut(self) -> int:
-        """Return the number of damaged entries that were cut off."""
         with self._translated():
             return int(self._ask("SELECT count(*) FROM perceptrank.cut WHERE ranker = %s", self._ranker)[0][0])
 
-    def first_bad(self, after: int = 0) -> int | None:
-        """Return the number of the entry from which on nothing can be trusted, None if all can.
-
-        Raises if entries after it are in order: then it is not the end of the log that is damaged.
-        """
-        return first_bad(self, after)
-
     def cut_from(self, sequence: int) -> int:
-        """Set the entries from a number on aside; return how many there were."""
         self._last = None
         given = self._ranker, sequence
         with self.transaction():
@@ -336,22 +323,25 @@ def _connected(url: str) -> "tuple[psycopg.Connection[Any], str]":
     options: dict[str, Any] = {**_CONNECTING, "application_name": name, **given, "autocommit": True}
     port = f":{given['port']}" if "port" in given else ""
     path = f"postgresql://{given.get('host', 'localhost')}{port}/{given.get('dbname', '')}"
+    connection: psycopg.Connection[Any] | None = None
     try:
-        made = psycopg.connect(**options)
-        made.execute(_SESSION)
+        connection = psycopg.connect(**options)
+        connection.execute(_SESSION)
         # An answer is acknowledged once it is flushed; stricter settings of the server, such as for replicas, stay.
-        made.execute(
+        connection.execute(
             "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
         )
-        if made.info.server_version >= 140_000:
-            made.execute("SET idle_session_timeout = 0")
-        return made, path
+        if connection.info.server_version >= 140_000:
+            connection.execute("SET idle_session_timeout = 0")
+        return connection, path
     except psycopg.Error as error:
+        if connection is not None:
+            connection.close()
         raise _translate(path, error) from None
 
 
 def _translate(path: str, error: psycopg.Error) -> OSError | DamagedLogError:
     message = " ".join(str(error).split())
     if error.sqlstate in ("XX001", "XX002"):  # data or an index that is corrupted
-        return DamagedLogError(f"{path} cannot be read: {message}", ADVICE)
+        return damage(path, Exception(message))
     return DatabaseGoneError(f"{path}: {message}")

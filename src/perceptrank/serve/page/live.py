@@ -13,11 +13,10 @@ from typing import Any
 import msgspec
 
 from perceptrank import __version__
-from perceptrank.serve.duels import Duels
 from perceptrank.serve.errors import OverloadedError
-from perceptrank.serve.findings import Findings, learning
-from perceptrank.serve.progress import Progress
-from perceptrank.serve.ranker import Ranker
+from perceptrank.serve.page.findings import Findings, learning
+from perceptrank.serve.page.progress import Duels, Progress
+from perceptrank.serve.ranker import ServedRanker
 from perceptrank.serve.service import Service
 
 MOST_WATCHERS = 32
@@ -208,7 +207,7 @@ class Live:
             **self._explained(name, ranker),
         }
 
-    def _explained(self, name: str, ranker: Ranker) -> dict[str, Any]:
+    def _explained(self, name: str, ranker: ServedRanker) -> dict[str, Any]:
         """Return what takes longer to find out: anew every few seconds, if the model has changed."""
         now, current = time.monotonic(), ranker.current
         if name in self._slow:
@@ -221,7 +220,7 @@ class Live:
         return parts
 
 
-def _standings(ranker: Ranker) -> dict[str, Any] | None:
+def _standings(ranker: ServedRanker) -> dict[str, Any] | None:
     """Return how the incumbent and its challengers compare, of rankers that have some; None without challengers."""
     find = getattr(ranker, "standings", None)
     found: dict[str, Any] | None = find() if callable(find) else None
