@@ -246,3 +246,23 @@ def test_workers_know_the_columns(stream):
     unpacked = packing.unpack(packed)
     same(unpacked.with_columns({"place": None}), stream)
     assert list(columns.declared())[5:] == ["clicked", "propensity", "title", "session", "day", "place"]
+
+
+def test_parts_of_dask(stream):
+    dd = pytest.importorskip("dask.dataframe")
+    from perceptrank.distributed.dask_parts import dask_shards
+
+    frame = dd.from_pandas(stream.to_frame("pandas"), npartitions=3)
+    shards = dask_shards(frame, 2, assume_grouped=False, options={})
+    read = pr.QueryStream.concatenate(block for shard in shards for block in [shard.blocks()] if block)
+    order = np.argsort(read.qids)
+    same(read[order], stream)
+
+
+def test_a_column_is_no_feature_of_a_dask_frame(stream):
+    dd = pytest.importorskip("dask.dataframe")
+    ranker = pr.Perceptron(transforms=None)
+    ranker.learn(pr.QueryStream.from_arrays(stream.X, stream.relevance, group=np.diff(stream.offsets)))
+    frame = dd.from_pandas(stream.to_frame("pandas"), npartitions=1)
+    scores = pr.distributed.predict(ranker, frame).compute(scheduler="synchronous")
+    assert scores.tolist() == ranker.predict(stream).tolist()

@@ -8,7 +8,6 @@ import numpy as np
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.linear_ranker import LinearRanker
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.transforms.composition import Chain
 from perceptrank.transforms.transform import Transform
 
 
@@ -51,7 +50,7 @@ class RankingFunction:
             weights = model._coefficients(state)
         except AttributeError as error:  # of an ensemble
             raise ValueError(f"this {type(model).__name__} cannot be exported: {error}") from None
-        transforms = [one for transform in model._transforms(state) for one in _in_turn(transform)]
+        transforms = [step for transform in model._transforms(state) for step in transform.steps()]
         _check_finite(weights)
         if not weights.any():
             raise ValueError("all weights are 0, so that all documents have the same score: there is nothing to export")
@@ -74,10 +73,6 @@ class RankingFunction:
         if self.is_named:
             return []
         return [f"the features have no names: they are f1 to f{len(self.names)}, in the order of the columns"]
-
-
-def _in_turn(transform: Transform) -> list[Transform]:
-    return [one for part in transform.parts for one in _in_turn(part)] if type(transform) is Chain else [transform]
 
 
 def _check_finite(weights: Floats) -> None:

@@ -28,6 +28,7 @@ from perceptrank.io.errors import FileFormatError
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.parameters import Parameter
 from perceptrank.stream.columns import add_columns, added_columns, withdraw
+from perceptrank.transforms import registry as transforms
 
 ENTRY_POINTS = "perceptrank.learners"
 Kind = TypeVar("Kind", bound=type[Learner])
@@ -152,7 +153,7 @@ def unregister(name: str) -> None:
 
 
 def load_file(path: str | os.PathLike[str]) -> list[type[Learner]]:
-    """Run a Python file and register its learners and columns; raise, and register none, if that fails.
+    """Run a Python file; register its learners, transforms and columns; raise, and register none, if that fails.
 
     Learners that the file imports are registered if it calls `register` with them.
     """
@@ -198,10 +199,13 @@ def _load(plugin: Plugin, path: Path, source: Path) -> list[type[Learner]]:
         for kind in _learners_in(module):
             if kind.__module__ == name:
                 register(kind)
+        own_transforms = transforms.register_module(module)
         found = [kind for name, kind in _registered.items() if before.get(name) is not kind]
-        if not found and all(any(column is old for old in columns_before) for column in added_columns()):
+        own_columns = [column for column in added_columns() if not any(column is old for old in columns_before)]
+        if not found and not own_transforms and not own_columns:
             raise ValueError(
-                f"plugin {source} defines no learner: a subclass of Learner with an algorithm name, nor a column"
+                f"plugin {source} defines no learner: a subclass of Learner with an algorithm name; no transform and no "
+                "column"
             )
     except BaseException:
         sys.modules.pop(name, None)

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.deploy.explanation.forms import RAW, Form, FormWalk, Outputs
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.linear_ranker import LinearRanker, as_learned, named, transformed
@@ -14,9 +13,8 @@ from perceptrank.learners.wrappers.sum import Sum, units_of
 from perceptrank.learners.wrappers.tournament import Tournament
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
-from perceptrank.transforms.bins import Bins
-from perceptrank.transforms.composition import Chain
-from perceptrank.transforms.hashing import Hash
+from perceptrank.transforms.forms import Piecewise
+from perceptrank.transforms.lineage import RAW, Form, Lineage, Outputs
 from perceptrank.transforms.transform import Transform
 
 _SCORES = (LinearRanker._block_scores, Sum._block_scores, Tournament._block_scores)
@@ -85,8 +83,8 @@ class Terms:
     parts : list of Part
     forms : list of Form
         Those of the outputs of all parts, by number.
-    curves : list of (Bins, Form)
-        The bins of all parts, and what they are bins of.
+    curves : list of (Piecewise, Form)
+        The piecewise functions of all parts, and what they are functions of.
     notes : tuple of str
         What must be known of the features.
     """
@@ -97,7 +95,7 @@ class Terms:
     features: tuple[str, ...]
     parts: list[Part]
     forms: list[Form]
-    curves: list[tuple[Bins, Form]]
+    curves: list[tuple[Piecewise, Form]]
     notes: tuple[str, ...]
 
     @classmethod
@@ -119,13 +117,15 @@ class Terms:
         notes = (
             [] if names else [f"the features have no names: they are f1 to f{n_inputs}, in the order of the columns"]
         )
-        walk = FormWalk()
+        lineage = Lineage()
         parts = []
         found = _parts(model, state)
         for name, steps, weights in found:
             label = name if len(found) > 1 else ""
-            parts.append(_read(label, steps, weights, names, n_inputs, walk, features, notes))
-        return cls(model, state, names, tuple(features), parts, walk.forms, walk.curves, tuple(dict.fromkeys(notes)))
+            parts.append(_read(label, steps, weights, names, n_inputs, lineage, features, notes))
+        return cls(
+            model, state, names, tuple(features), parts, lineage.forms, lineage.curves, tuple(dict.fromkeys(notes))
+        )
 
     def aligned(self, block: QueryStream) -> QueryStream:
         """Return a block with the features of the model alone, in their order; raise if it has not all of them.
@@ -214,44 +214,35 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(made)
 
 
-def _in_turn(transform: Transform) -> list[Transform]:
-    return [one for part in transform.parts for one in _in_turn(part)] if type(transform) is Chain else [transform]
-
-
 def _read(
     name: str,
     steps: list[Step],
     weights: Floats,
     names: tuple[str, ...] | None,
     n_inputs: int,
-    walk: FormWalk,
+    lineage: Lineage,
     features: list[str],
     notes: list[str],
 ) -> Part:
     flat = [
-        Step(state, named(state, [one for transform in transforms for one in _in_turn(transform)], names))
+        Step(state, named(state, [step for transform in transforms for step in transform.steps()], names))
         for state, transforms in steps
     ]
     *before, last = flat
-    if last.transforms and isinstance(last.transforms[-1], Hash):
-        width = n_inputs
-        for one in [one for step in before for one in step.transforms] + last.transforms[:-1]:
-            width = one.n_outputs(width)
-        columns, places, signs = last.transforms[-1]._places(width)
-        by_column = np.zeros(width)
-        by_column[columns] = weights[places] * signs
-        weights = by_column
+    width = n_inputs
+    for transform in [one for step in before for one in step.transforms] + last.transforms[:-1]:
+        width = transform.n_outputs(width)
+    folding = last.transforms[-1].fold_weights(weights, width) if last.transforms else None
+    if folding is not None:
+        weights = folding.weights
+        notes += folding.notes
         flat = [*before, Step(last.state, last.transforms[:-1])]
-        if len(np.unique(places)) < width:
-            notes.append(
-                f"{width - len(np.unique(places))} of {width} columns share the place of another, and its weight"
-            )
-    outputs = _walked(walk, flat, names, n_inputs, name, features, notes)
+    outputs = _walked(lineage, flat, names, n_inputs, name, features, notes)
     if name:
         present = np.unique(outputs.form)
         for number in present.tolist():
-            form = walk.forms[number]
-            walk.forms[number] = form._replace(label=f"{name}: {form.label}")
+            form = lineage.forms[number]
+            lineage.forms[number] = form._replace(label=f"{name}: {form.label}")
     used = np.flatnonzero(weights)
     order = used[np.argsort(outputs.source[used], kind="stable")]
     present, starts = np.unique(outputs.source[order], return_index=True)
@@ -259,7 +250,7 @@ def _read(
 
 
 def _walked(
-    walk: FormWalk,
+    lineage: Lineage,
     steps: list[Step],
     names: tuple[str, ...] | None,
     n_inputs: int,
@@ -268,17 +259,16 @@ def _walked(
     notes: list[str],
 ) -> Outputs:
     """Return what the steps make of features; what is made of several becomes a feature of its own, with a name."""
-    outputs, labels = walk.start(n_inputs), names
+    outputs, labels = lineage.start(n_inputs), names
     for transform in [one for step in steps for one in step.transforms]:
         labels = transform.output_names(labels)
-        made = walk.through(transform, outputs)
+        made = transform.trace(lineage, outputs)
         if made is None:
             n = transform.n_outputs(len(outputs.source))
             notes.append(f"what {transform!r} makes may be made of several features: it is shown in their place")
             if not name:
                 features.clear()
-            outputs = walk.start(n)
-            walk.forms[-1] = RAW._replace(unit=f"unit after {transform.name}")
+            outputs = lineage.start(n, RAW._replace(unit=f"unit after {transform.name}"))
             made = outputs._replace(source=outputs.source + len(features), linear=np.zeros(n, bool))
             own = labels or tuple(f"{transform.name} {place}" for place in range(1, n + 1))
             features += [f"{name}: {label}" if name else label for label in own]
