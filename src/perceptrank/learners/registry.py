@@ -203,10 +203,8 @@ def _load(plugin: Plugin, path: Path, source: Path) -> list[type[Learner]]:
         found = [kind for name, kind in _registered.items() if before.get(name) is not kind]
         own_columns = [column for column in added_columns() if not any(column is old for old in columns_before)]
         if not found and not own_transforms and not own_columns:
-            raise ValueError(
-                f"plugin {source} defines no learner: a subclass of Learner with an algorithm name; no transform and no "
-                "column"
-            )
+            kinds = "a subclass of Learner with an algorithm name; and no transform or column"
+            raise ValueError(f"plugin {source} defines no learner: {kinds}")
     except BaseException:
         sys.modules.pop(name, None)
         if module_before is not None:
