@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 
 from perceptrank.kernels.arrays import Features, Ints
-from perceptrank.learners.state import State
+from perceptrank.learners.model import Model
 from perceptrank.transforms.composition import Composition
 from perceptrank.transforms.transform import Transform
 
@@ -37,17 +37,21 @@ class Held(Transform):
         return self.held.n_outputs(n_features)
 
 
-def hold(state: State) -> None:
-    """Keep the statistics of a state's transforms as they are; `release` undoes it."""
-    state.transforms = [Held(one) if one.learns else one for one in state.transforms]
+def hold(model: Model) -> Model:
+    """Return a model whose transforms keep their statistics as they are; `release` undoes it."""
+    copied = model.copy()
+    copied.transforms = [Held(one) if one.learns else one for one in copied.transforms]
+    return copied
 
 
-def release(state: State) -> None:
+def release(model: Model) -> Model:
     """Undo `hold`."""
-    state.transforms = [one.held if isinstance(one, Held) else one for one in state.transforms]
+    copied = model.copy()
+    copied.transforms = [one.held if isinstance(one, Held) else one for one in copied.transforms]
+    return copied
 
 
-def check_mergeable(state: State) -> None:
+def check_mergeable(state: Model) -> None:
     """Raise if the statistics that shards will learn, each from what this state has, cannot be merged."""
     if state.has_begun:
         return  # they stay as they are
@@ -74,7 +78,7 @@ def check_mergeable(state: State) -> None:
             )
 
 
-def merged_transforms(before: State, shards: Sequence[State]) -> list[Transform]:
+def merged_transforms(before: Model, shards: Sequence[Model]) -> list[Transform]:
     """Return the transforms of states that were learned from `before`, with the statistics of all of them."""
     if before.has_begun:
         return deepcopy(before.transforms)

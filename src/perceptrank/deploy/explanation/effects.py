@@ -200,7 +200,7 @@ def measure_importance(models: list[Terms], stream: Blocks) -> list[Floats]:
     squares, n_documents = [np.zeros(len(terms.features)) for terms in models], 0
     for block in as_blocks(stream, required=True):
         for terms, sums in zip(models, squares, strict=True):
-            for part in terms.model._blocks(terms.state, terms.aligned(block)):
+            for part in terms.state.blocks(terms.aligned(block)):
                 np.add(sums, _squares(terms.contributions(part), part, len(terms.features)), out=sums)
         n_documents += block.n_documents
     return [np.sqrt(sums / n_documents) for sums in squares]

@@ -7,23 +7,18 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import LinearRanker, as_learned, named, transformed
-from perceptrank.learners.state import State
-from perceptrank.learners.wrappers.sum import Sum, units_of
-from perceptrank.learners.wrappers.tournament import Tournament
+from perceptrank.learners.model import Model, as_learned, named, transformed
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.transforms.forms import Piecewise
 from perceptrank.transforms.lineage import RAW, Form, Lineage, Outputs
 from perceptrank.transforms.transform import Transform
 
-_SCORES = (LinearRanker._block_scores, Sum._block_scores, Tournament._block_scores)
-
 
 class Step(NamedTuple):
     """Transforms that features go through one after the other, and the state they belong to."""
 
-    state: State
+    state: Model
     transforms: list[Transform]
 
 
@@ -73,7 +68,7 @@ class Terms:
     Attributes
     ----------
     model : learner
-    state : State
+    state : Model
         What it had learned when this was read.
     names : tuple of str or None
         Names of the columns, if they have any.
@@ -90,7 +85,7 @@ class Terms:
     """
 
     model: Learner
-    state: State
+    state: Model
     names: tuple[str, ...] | None
     features: tuple[str, ...]
     parts: list[Part]
@@ -103,15 +98,15 @@ class Terms:
         """Read a model; with columns as a block has them if it goes by their names, or has learned nothing yet."""
         if not isinstance(model, Learner):
             raise TypeError(f"a model to explain must be a learner of perceptrank, got {type(model).__name__}")
-        state = model._state if block is not None else model._known_state()
+        state = model.model if block is not None else model.known_model
         if block is not None:
             block = _aligned(model, block)
-            model._check_features(state, block.n_features, block.feature_names)
-            state = model._ready(state, block.n_features, block.feature_names, sparse=block.is_sparse)
+            state.check_features(block.n_features, block.feature_names)
+            state = model.ready_model(block.n_features, block.feature_names, sparse=block.is_sparse, model=state)
         if not state.has_begun:
             raise ValueError(f"this {type(model).__name__} has not learned anything yet: there is nothing to explain")
         names, n_inputs = state.feature_names, state.n_inputs
-        if block is not None and (names is None or _goes_by_names(model, state)):
+        if block is not None and (names is None or _goes_by_names(state)):
             names, n_inputs = block.feature_names or names, block.n_features
         features = list(_distinct(names)) if names else [f"f{place}" for place in range(1, n_inputs + 1)]
         notes = (
@@ -133,8 +128,8 @@ class Terms:
         Raises too if a model takes any columns, and they are others than those that this was read for.
         """
         block = _aligned(self.model, block)
-        self.model._check_features(self.state, block.n_features, block.feature_names)
-        if _goes_by_names(self.model, self.state) and block.feature_names not in (None, self.names):
+        self.state.check_features(block.n_features, block.feature_names)
+        if _goes_by_names(self.state) and block.feature_names not in (None, self.names):
             raise ValueError(
                 "the columns of the stream change, or are not those that were explained: explain each alone"
             )
@@ -142,7 +137,7 @@ class Terms:
 
     def scores(self, block: QueryStream) -> Floats:
         """Return the scores of a block, by what the model had learned when this was read."""
-        return self.model._scores_of(self.state, block)
+        return self.state.scores(block)
 
     def contributions(self, block: QueryStream) -> Floats | Products:
         """Return what each feature contributes to each document's score: a matrix, or terms if it would be sparse."""
@@ -160,41 +155,27 @@ class Terms:
         return _merged(Products(*map(np.concatenate, zip(*pieces, strict=True))), len(self.features))
 
 
-def _parts(model: Learner, state: State) -> list[tuple[str, list[Step], Floats]]:
+def _parts(model: Learner, state: Model) -> list[tuple[str, list[Step], Floats]]:
     """Return names, steps and weights of what a model ranks by the sum of."""
-    kind, name = type(model), str(getattr(model, "name", type(model).__name__))
-    if kind._block_scores not in _SCORES or kind._scores is not LinearRanker._scores:
+    if type(state).linear_scores is not Model.linear_scores:
         raise ValueError(
-            f"{kind.__name__} ranks in a way of its own, not by weights of features: it cannot be explained"
+            f"{type(model).__name__} ranks in a way of its own, not by weights of features: it cannot be explained"
         )
-    if isinstance(model, Tournament):
-        leader = model._leader(state)
-        own = Step(state, state.transforms)
-        return [(inner, [own, *steps], weights) for inner, steps, weights in _parts(leader, leader._state)]
-    try:
-        weights = model._coefficients(state)
-    except AttributeError:
-        if not isinstance(model, Sum):
-            raise
-        found = []
-        for member, unit in zip(state.members, units_of(state), strict=True):
-            for inner, steps, own_weights in _parts(member, member._state):
-                found.append((inner, [Step(state, state.transforms), *steps], own_weights / unit))
-        numbered = _distinct(tuple(one for one, _, _ in found))
-        return [(one, steps, weights) for one, (_, steps, weights) in zip(numbered, found, strict=True)]
-    return [(name, [Step(state, model._transforms(state))], weights)]
+    parts = state.parts
+    names = _distinct(tuple(part.name or model.name for part in parts))
+    return [(name, [Step(*step) for step in part.steps], part.weights) for name, part in zip(names, parts, strict=True)]
 
 
 def _aligned(model: Learner, block: QueryStream) -> QueryStream:
     """Return a block with the features of a model alone, in their order, if it has all of them by name."""
-    needed = model._needed_names
+    needed = model.model.needed_names
     if needed is None or block.feature_names in (None, needed) or not set(needed) <= set(block.feature_names or ()):
         return block
     return block.select(needed)
 
 
-def _goes_by_names(model: Learner, state: State) -> bool:
-    transforms = model._transforms(state)
+def _goes_by_names(state: Model) -> bool:
+    transforms = state.all_transforms
     return bool(transforms) and transforms[0].accepts_any_columns
 
 
