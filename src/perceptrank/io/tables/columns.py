@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.parquet_columns import ColumnSetting
 from perceptrank.stream.columns import COMMENT, DOCID, WEIGHT, Column, declared, find_column, optional_columns
 
 Role: TypeAlias = str
@@ -142,7 +141,7 @@ def find_roles(
             roles[role] = name
         elif role in required:
             problem = f" has no column that is known to hold the {_WORDS[role]} of a row; it has {_listed(names)}. "
-            raise FileFormatError(path, problem, ColumnSetting(role), " names it")
+            raise FileFormatError(path, f"{problem}`{role}=…` names it")
     return roles, tuple(guessed)
 
 
