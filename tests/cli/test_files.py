@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import perceptrank as pr
-from perceptrank.cli.files import Reads, What, Writes, check_files
+from perceptrank.cli.options.files import Reads, What, Writes, check_files
 from perceptrank.learners import registry
 
 STREAM = pr.separable(12, n_features=3, seed=1).stream
@@ -88,7 +88,7 @@ def test_redirected_streams_are_known_by_their_files(folder, monkeypatch):
     data, file = [Reads(What.data)], [Writes()]
     with open("in.txt", "rb") as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        with pytest.raises(ValueError, match=r"^save symbolic would replace standard input, which is read"):
+        with pytest.raises(ValueError, match=r"^`save` symbolic would replace standard input, which is read"):
             check_files({"files": data, "save": file}, {"files": ["-"], "save": Path("symbolic")}, [])
         check_files({"files": data, "save": file}, {"files": ["-"], "save": Path("new")}, [])
         monkeypatch.setattr("sys.stdout", stream)

@@ -91,10 +91,10 @@ def test_dense_queries_are_appended_without_their_zeros(whole, tmp_path):
 def test_a_dense_store_takes_no_sparse_queries(tmp_path):
     dense = pr.QueryStream.from_arrays(np.eye(3), [0, 1, 2])
     opened = pr.write_store(dense, tmp_path / "s")
-    with pytest.raises(ValueError, match=r"cannot take sparse ones; sparse=False reads dense ones, stream\.to_d"):
+    with pytest.raises(ValueError, match=r"cannot take sparse ones; `sparse=False` reads dense features, `stream"):
         opened.append(dense.to_sparse())
     assert_same(pr.open_store(tmp_path / "s"), dense)
-    assert json.loads((tmp_path / "s" / "manifest.json").read_text())["version"] == 1  # which older versions read
+    assert json.loads((tmp_path / "s" / "manifest.json").read_text())["sparse"] is False
 
 
 def test_features_that_are_all_zero(tmp_path):
@@ -108,10 +108,10 @@ def test_features_that_are_all_zero(tmp_path):
 
 def test_an_older_version_refuses(whole, tmp_path, monkeypatch):
     pr.write_store(whole, tmp_path / "s")
-    monkeypatch.setattr(store_manifest, "SPARSE_VERSION", 1)
+    monkeypatch.setattr(store_manifest, "VERSION", 1)
     with pytest.raises(
         pr.FormatError,
-        match=r"manifest.json has version 2, perceptrank .* reads versions up to 1: perceptrank .* wrote it; upgrade",
+        match=r"manifest.json has version 3, perceptrank .* reads versions up to 1: perceptrank .* wrote it; upgrade",
     ):
         pr.open_store(tmp_path / "s")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from types import FrameType
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,74 +20,7 @@ _NOT_CALLERS = (__name__.partition(".")[0], "abc")  # the latter makes classes o
 _KEPT = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-class Name(str):
-    """Name of a parameter or a function of the library, as a part of a message."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A parameter with the value that a message advises; without a value, any will do.
-
-    Examples
-    --------
-    >>> str(Setting("overwrite", True)), str(Setting("clip"))
-    ('overwrite=True', 'clip=…')
-    """
-
-    parameter: str
-    value: Any = ...
-
-    def __str__(self) -> str:
-        return f"{self.parameter}={'…' if self.value is ... else repr(self.value)}"
-
-
-Part: TypeAlias = str | Name | Setting
-
-
-class AdvisingError(Exception):
-    """An error whose message names parameters or functions of the library, each as a part of its own.
-
-    `str` gives the message in terms of Python; an interface with other terms, such as the command line, has them
-    `spelled` its own way.
-    """
-
-    def __init__(self, *parts: Part) -> None:
-        super().__init__("".join(str(part) for part in parts))
-        self.parts = parts
-
-    def spelled(self, spell: Callable[[Name | Setting], str]) -> str:
-        """Return the message with every name and setting spelled another way.
-
-        Parameters
-        ----------
-        spell : callable
-            Takes a `Name` or a `Setting` and returns its spelling.
-
-        Returns
-        -------
-        str
-        """
-        return "".join(spell(part) if isinstance(part, (Name, Setting)) else part for part in self.parts)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self.parts
-
-
-class AdvisingValueError(AdvisingError, ValueError):
-    """A wrong value, with advice."""
-
-
-class AdvisingOSError(AdvisingError, OSError):
-    """A failure of the system, with advice."""
-
-
-class AdvisingExistsError(AdvisingError, FileExistsError):
-    """A file that exists already, with advice."""
-
-
-class ParameterError(AdvisingValueError):
+class ParameterError(ValueError):
     """A parameter breaks its rule; a `ValueError`.
 
     Attributes
@@ -107,7 +39,7 @@ class ParameterError(AdvisingValueError):
     """
 
     def __init__(self, parameter: str, rule: str, value: Any) -> None:
-        super().__init__(Name(parameter), f" {rule}, got {value!r}")
+        super().__init__(f"{parameter} {rule}, got {value!r}")
         self.parameter, self.rule, self.value = parameter, rule, value
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -122,7 +54,7 @@ def are_finite(X: AnyFeatures) -> bool:
 
 def read_only(array: Any) -> Any:
     """Return a read-only view."""
-    if isinstance(array, SparseFeatures):
+    if isinstance(array, (SparseFeatures, Texts)):
         return array
     view = array.view()
     view.flags.writeable = False
@@ -152,7 +84,7 @@ def as_features(X: Any) -> Features:
     if matrix.shape[1] == 0:
         raise ValueError(f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
     keep = np.dtype(np.float32 if np.can_cast(matrix.dtype, np.float32) else np.float64)
-    return cast(Features, _as_laid_out(matrix, keep))
+    return cast(Features, as_laid_out(matrix, keep))
 
 
 def as_any_features(X: Any) -> AnyFeatures:
@@ -173,7 +105,7 @@ def as_offsets(offsets: Any, n_documents: int) -> Ints:
     if not is_one_query and not (rises := bounds[1:] > bounds[:-1]).all():
         q = int(np.argmin(rises))
         raise ValueError(f"offsets must increase, every query having a document, but not after query number {q}")
-    return _as_laid_out(bounds, np.dtype(np.int64))
+    return as_laid_out(bounds, np.dtype(np.int64))
 
 
 def warn_renamed(old: str, new: str) -> None:
@@ -191,7 +123,7 @@ def as_grouped(X: Any, offsets: Any) -> tuple[Features, Ints]:
     return features, as_offsets(offsets, len(features))
 
 
-def _as_laid_out(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def as_laid_out(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Convert to a contiguous array in the byte order and at the addresses that machine code expects."""
     laid_out = np.ascontiguousarray(array, dtype=dtype)
     return laid_out if laid_out.flags.aligned else laid_out.copy()
@@ -242,7 +174,7 @@ def as_grades(relevance: Any, n_documents: int) -> Floats:
         grades = grades[:, 0]
     if grades.shape != (n_documents,):
         raise ValueError(f"relevance must have one grade per document ({n_documents}), got shape {grades.shape}")
-    grades = _as_laid_out(grades, np.dtype(np.float64))
+    grades = as_laid_out(grades, np.dtype(np.float64))
     if len(grades) and not (grades.min() >= 0 and grades.max() < np.inf):
         i = int(np.argmax(~((grades >= 0) & np.isfinite(grades))))
         raise ValueError(f"relevance must be finite and not negative, got {grades[i]} at document {i}")
@@ -266,7 +198,7 @@ def without_missing(X: AnyFeatures) -> AnyFeatures:
 
 def find_bad_feature(
     X: AnyFeatures, names: tuple[str, ...] | None, *, keep_missing: bool, first_row: int = 0
-) -> AdvisingValueError | None:
+) -> ValueError | None:
     """Return the error for a feature that is infinite, or NaN unless those are kept; None if there is none.
 
     Reads the matrix once, in pieces that fit in the cache. Sparse features cannot be missing: what they leave out is 0.
@@ -284,14 +216,14 @@ def find_bad_feature(
     return None
 
 
-def bad_feature(X: AnyFeatures, first_row: int, names: tuple[str, ...] | None) -> AdvisingValueError:
+def bad_feature(X: AnyFeatures, first_row: int, names: tuple[str, ...] | None) -> ValueError:
     """Return the error for the first non-finite value of X, with what to do about one that is missing."""
     problem = describe_bad_feature(X, first_row, names)
     if "got NaN" not in problem or isinstance(X, SparseFeatures):
-        return AdvisingValueError(problem)
-    kept, filled = Setting("missing", "keep"), Setting("transforms", "missing")
-    return AdvisingValueError(
-        f"{problem}; missing values are for streams with ", kept, " and learners with ", filled, " as first transform"
+        return ValueError(problem)
+    return ValueError(
+        f"{problem}; missing values are for streams with `missing='keep'` and learners with `transforms='missing'` as "
+        "first transform"
     )
 
 
@@ -319,67 +251,28 @@ def as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | 
     return tuple(str(name) for name in names)
 
 
-def as_comments(comments: Any, n_documents: int) -> npt.NDArray[Any] | None:
-    """Convert comments to an object array of one text per document."""
-    if comments is None:
-        return None
-    texts = np.array(comments, dtype=object)
-    if texts.shape != (n_documents,):
-        raise ValueError(f"comments must have one text per document ({n_documents}), got shape {texts.shape}")
-    for i, one in enumerate(texts):
-        if not isinstance(one, str):
-            raise ValueError(f"comments must be text, got {one!r} at document {i}")
-    return texts
-
-
-def as_document_ids(docids: Any, n_documents: int) -> Texts | None:
-    """Convert identifiers of documents to texts; whole numbers become text."""
-    if docids is None:
-        return None
-    if isinstance(docids, Texts):
-        names = docids
+def as_texts(name: str, values: Any, n: int, *, whole_numbers: bool, per: str) -> Texts:
+    """Convert to n texts, one per document or query; if they are ids, whole numbers become text."""
+    noun = "id" if whole_numbers else "text"
+    rule = "text or whole numbers" if whole_numbers else "text"
+    if isinstance(values, Texts):
+        texts = values
     else:
-        if isinstance(docids, (str, bytes)) or not isinstance(docids, Iterable):
-            raise ValueError(f"docids must have one id per document ({n_documents}), got {docids!r}")
-        listed = docids.tolist() if hasattr(docids, "tolist") else list(docids)
-        for i, one in enumerate(listed):
-            if not isinstance(one, (str, int, np.integer)) or isinstance(one, bool):
-                raise ValueError(f"docids must be text or whole numbers, got {one!r} at document {i}")
-        texts = [str(one) for one in listed]
-        for i, one in enumerate(() if "".join(texts).isascii() else texts):
-            if one.encode(errors="replace").decode() != one:
-                raise ValueError(f"docids must be text that UTF-8 can hold, got {one!r} at document {i}")
-        names = Texts(texts)
-    if len(names) != n_documents:
-        raise ValueError(f"docids must have one id per document ({n_documents}), got {len(names)}")
-    return names
-
-
-def as_query_weights(weights: Any, offsets: Ints, qids: npt.NDArray[Any]) -> Floats | None:
-    """Convert weights of queries, or of documents that are the same within each query, to one per query."""
-    if weights is None:
-        return None
-    numbers: Floats = as_numbers("weights", weights).astype(np.float64)
-    n_queries, n_documents = len(offsets) - 1, int(offsets[-1])
-    if numbers.shape not in ((n_queries,), (n_documents,)):
-        shape = f"one number per query ({n_queries}) or per document ({n_documents})"
-        raise ValueError(f"weights must have {shape}, got shape {numbers.shape}")
-    valid = np.isfinite(numbers) & (numbers >= 0)
-    if not valid.all():
-        i = int(np.flatnonzero(~valid)[0])
-        what = "query" if len(numbers) == n_queries else "document"
-        raise ValueError(f"weights must be finite and not negative, got {numbers[i]} for {what} {i}")
-    if len(numbers) == n_queries:
-        return numbers
-    each = numbers[offsets[:-1]]
-    differs = numbers != np.repeat(each, np.diff(offsets))
-    if differs.any():
-        row = int(np.flatnonzero(differs)[0])
-        q = int(np.searchsorted(offsets, row, side="right")) - 1
-        name = qids[q].item() if isinstance(qids[q], np.generic) else qids[q]
-        pair = f"{each[q]} and {numbers[row]}"
-        raise ValueError(f"weights must be the same for all documents of a query, got {pair} in query {name!r}")
-    return each
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise ValueError(f"{name} must have one {noun} per {per} ({n}), got {values!r}")
+        listed = values.tolist() if hasattr(values, "tolist") else list(values)
+        for i, value in enumerate(listed):
+            is_id = whole_numbers and is_whole(value)
+            if not isinstance(value, str) and not is_id:
+                raise ValueError(f"{name} must be {rule}, got {value!r} at {per} {i}")
+        strings = [str(value) for value in listed]
+        for i, string in enumerate(() if "".join(strings).isascii() else strings):
+            if string.encode(errors="replace").decode() != string:
+                raise ValueError(f"{name} must be text that UTF-8 can hold, got {string!r} at {per} {i}")
+        texts = Texts(strings)
+    if len(texts) != n:
+        raise ValueError(f"{name} must have one {noun} per {per} ({n}), got {len(texts)}")
+    return texts
 
 
 def as_identifiers(qid: Any) -> npt.NDArray[Any]:
@@ -464,7 +357,7 @@ def as_number(value: Any) -> float:
 
 def as_scores(scores: Any) -> Floats:
     """Convert scores to a finite float64 vector."""
-    values = _as_laid_out(as_numbers("scores", scores), np.dtype(np.float64))
+    values = as_laid_out(as_numbers("scores", scores), np.dtype(np.float64))
     if values.ndim != 1:
         raise ValueError(f"scores must be a vector, one per document, got {values.ndim} dimensions")
     if not np.isfinite(values).all():

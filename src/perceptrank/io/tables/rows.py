@@ -11,7 +11,7 @@ import numpy.typing as npt
 from perceptrank.io.block_assembly import Piece
 from perceptrank.io.errors import FormatError
 from perceptrank.kernels.arrays import Features
-from perceptrank.stream.validation import Part, Setting
+from perceptrank.stream.columns import WEIGHT, Column, Values
 
 # What other programs write where a number is missing, without case.
 MISSING_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none", "nil", "-", "?"))
@@ -38,8 +38,8 @@ class Rows:
     qids : array of object
         Text, or None where there is none.
     columns : dict
-        Values of the other roles that the table has a column for: `Texts` with "" where there is none, or numbers with
-        NaN where there is none.
+        Values of the columns of a stream that the table has: `Texts` with "" where there is none, or numbers with NaN
+        where there is none.
     X : matrix
         Features, NaN where there is none; without columns if none are read.
     names : tuple of str
@@ -60,10 +60,10 @@ class Rows:
         """Return the line of a row, for messages."""
         return self.place(row, "").line
 
-    def error(self, row: int, column: str, *problem: Part) -> FormatError:
+    def error(self, row: int, column: str, problem: str) -> FormatError:
         """Return the error about a cell."""
         place = self.place(row, column)
-        return FormatError(self.path, place.line, place.column, *problem, f", got {place.text[:80]!r}")
+        return FormatError(self.path, place.line, place.column, f"{problem}, got {place.text[:80]!r}")
 
     def take(self, kept: slice | npt.NDArray[Any]) -> "Rows":
         """Return some of the rows, which know their places."""
@@ -84,11 +84,8 @@ class Rows:
 
     def piece(self) -> Piece:
         """Return the rows as a piece of a stream."""
-        starts, columns = self.starts(), self.columns
-        qids = self.qids[starts].tolist()
-        return Piece(
-            self.X, columns["relevance"], None, starts.tolist(), qids, columns.get("docid"), columns.get("weight")
-        )
+        starts = self.starts()
+        return Piece(self.X, starts.tolist(), self.qids[starts].tolist(), self.columns)
 
 
 def parse_number(text: str) -> float:
@@ -129,11 +126,29 @@ def check_grades(rows: Rows, column: str) -> None:
 
 def check_weights(rows: Rows, column: str) -> None:
     """Raise unless every row has the weight of its query, finite and not negative."""
-    weights = rows.columns["weight"]
+    weights = rows.columns[WEIGHT]
     wrong = ~((weights >= 0) & (weights < np.inf))
     if wrong.any():
         rule = f"the weight of a query must be a finite number >= 0 (column {column!r})"
         raise rows.error(int(np.argmax(wrong)), column, rule)
+
+
+def convert_column(rows: Rows, column: Column, name: str) -> Values:
+    """Return the values of a declared column in its type; raise for the first that is invalid, with its place."""
+    values = rows.columns[column.name]
+    try:
+        return column.convert(values, len(rows), "document")
+    except ValueError as error:
+        for row in range(len(rows)):
+            try:
+                column.convert(values[row : row + 1], 1, "document")
+            except ValueError:
+                place = rows.place(row, name)
+                problem = str(error).rpartition(", got")[0] or str(error)
+                raise FormatError(
+                    rows.path, place.line, place.column, f"{problem} (column {name!r}), got {place.text[:80]!r}"
+                ) from None
+        raise
 
 
 def check_features(rows: Rows, missing: str) -> Rows:
@@ -144,9 +159,9 @@ def check_features(rows: Rows, missing: str) -> Rows:
     wrong = np.isinf(X)
     if wrong.any():
         row, j = np.argwhere(wrong)[0].tolist()
-        larger: tuple[Part, ...] = (" (", Setting("dtype", "float64"), " has more range)")
+        larger = "" if X.dtype == np.float64 else " (`dtype='float64'` has more range)"
         rule = f"a feature must be finite and fit into {X.dtype} (column {rows.names[j]!r})"
-        raise rows.error(row, rows.names[j], rule, *(() if X.dtype == np.float64 else larger))
+        raise rows.error(row, rows.names[j], rule + larger)
     if missing == "zero":
         return replace(rows, X=np.where(np.isnan(X), X.dtype.type(0), X))
     if missing == "error":
@@ -158,5 +173,5 @@ def check_features(rows: Rows, missing: str) -> Rows:
 def absent_feature(rows: Rows, row: int, name: str) -> FormatError:
     """Return the error for a feature that a row does not have."""
     place = rows.place(row, name)
-    ways: tuple[Part, ...] = (Setting("missing", "zero"), " takes it for 0, ", Setting("missing", "keep"), " for NaN")
-    return FormatError(rows.path, place.line, place.column, f"feature {name!r} is missing; ", *ways)
+    ways = "`missing='zero'` takes it for 0, `missing='keep'` for NaN"
+    return FormatError(rows.path, place.line, place.column, f"feature {name!r} is missing; {ways}")

@@ -40,9 +40,7 @@ from perceptrank.measures import MeasureLike
 from perceptrank.measures.discounts import discounts
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import (
-    AdvisingValueError,
     ParameterError,
-    Setting,
     as_number,
     check_choice,
     check_not_negative,
@@ -397,10 +395,10 @@ class KernelPerceptron(KernelGuarantees):
                 apart = np.linalg.norm(X - X[0], axis=1)
             width = float(self.relative_width * np.median(apart[apart > 0.0])) if apart.any() else 0.0
         if not SMALLEST_WIDTH <= width <= LARGEST_WIDTH:
-            raise AdvisingValueError(
+            raise ValueError(
                 f"relative_width times the median distance of documents, {width:g}, cannot be the width of a kernel: "
-                f"it must be from {SMALLEST_WIDTH:g} to {LARGEST_WIDTH:g}; scale the features, for example with ",
-                Setting("transforms", "running"),
+                f"it must be from {SMALLEST_WIDTH:g} to {LARGEST_WIDTH:g}; scale the features, for "
+                "example with `transforms='running'`"
             )
         state.width = width
         return X, norms
