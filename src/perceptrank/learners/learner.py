@@ -17,10 +17,9 @@ import numpy.typing as npt
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.model_file import write_model
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.learners.estimator import Estimator
 from perceptrank.learners.model import Model, as_learned, as_named_features, fixed_copy, named, transformed
-from perceptrank.learners.parameters import differ
 from perceptrank.learners.saving import document_of, restore_learner
+from perceptrank.learners.sklearn_adapter import Estimator, differ
 from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, InitialWeights
 from perceptrank.learners.tally import ROUNDS, UPDATES
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all

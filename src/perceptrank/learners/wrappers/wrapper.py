@@ -11,7 +11,7 @@ import numpy.typing as npt
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
-from perceptrank.learners.parameters import differ
+from perceptrank.learners.sklearn_adapter import differ
 from perceptrank.learners.starting import Beginning
 from perceptrank.measures import Measure
 from perceptrank.stream.query_stream import QueryStream
