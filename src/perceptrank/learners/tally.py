@@ -1,8 +1,8 @@
 """Counters and sums of a state, and the types of a pass's arguments."""
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from perceptrank.kernels.arrays import Features, Floats, Ints, SparseArrays
+from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints, SparseArrays
 
 # Entries of the tally. A reach is a squared length of a step per weight moved, times the weight of the query. The
 # losses are those of rankings by the mean of all iterates, by the current ones, and by the one of them that ranked: see
@@ -39,3 +39,10 @@ Room: TypeAlias = tuple[Ints, Floats]
 # Table, room, tally, AdaGrad's squares, and the signs in the same way.
 SparseIterates: TypeAlias = tuple[Floats, Room, Floats, Floats] | tuple[Floats, Room, Floats, Floats, Floats]
 N_FREE = 4  # of these, if weights are free
+
+# Of a list-wise learner: averaging, learning rate, margin, relative margin, whether grades are read as 0 and 1; and the
+# settings of its rule. A rule takes a query (scores, grades, how many of these are above 0, margin, discounts) and rows
+# of floats and integers with a place per document and two more.
+ListRule: TypeAlias = tuple[tuple[bool, float, float, float, bool], tuple[Any, ...]]
+Query: TypeAlias = tuple[Floats, Floats, int, float, Floats]
+Rows: TypeAlias = tuple[FloatRows, IntRows]
