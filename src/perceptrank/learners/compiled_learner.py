@@ -42,6 +42,7 @@ class CompiledLearner(Learner):
     kernel: ClassVar[Callable[..., int]]
     rows: ClassVar[tuple[int, int, int]]
 
+    learning_rate: float
     _rule: tuple[Any, ...]
 
     @abstractmethod

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Floats, Ints, Query, Rows
 from perceptrank.kernels.compiled import by_layout, compiled, helper, specialise
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scoring import add_rows, score_rows, score_rows_twice, squared_norm
@@ -44,9 +44,7 @@ from perceptrank.learners.tally import (
     Block,
     Iterates,
     ListRule,
-    Query,
     Record,
-    Rows,
 )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from perceptrank.kernels.arrays import FloatRows, Floats, IntRows, Ints
+from perceptrank.kernels.arrays import FloatRows, Floats, IntRows, Ints, Query, Rows
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
-from perceptrank.learners.tally import ListRule, Query, Rows
+from perceptrank.learners.tally import ListRule
 from perceptrank.measures import NDCG, MeasureLike, parse
 from perceptrank.measures.gains import EXP2, gain_of, gain_shift
 from perceptrank.stream.validation import ParameterError

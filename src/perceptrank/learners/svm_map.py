@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from perceptrank.kernels.arrays import Floats
+from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
-from perceptrank.learners.tally import ListRule, Query, Rows
+from perceptrank.learners.tally import ListRule
 from perceptrank.transforms.transform import TransformLike
 
 

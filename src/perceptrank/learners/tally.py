@@ -2,7 +2,7 @@
 
 from typing import Any, TypeAlias
 
-from perceptrank.kernels.arrays import Features, FloatRows, Floats, IntRows, Ints, SparseArrays
+from perceptrank.kernels.arrays import Features, Floats, Ints, SparseArrays
 
 # Entries of the tally. A reach is a squared length of a step per weight moved, times the weight of the query. The
 # losses are those of rankings by the mean of all iterates, by the current ones, and by the one of them that ranked: see
@@ -41,8 +41,5 @@ SparseIterates: TypeAlias = tuple[Floats, Room, Floats, Floats] | tuple[Floats, 
 N_FREE = 4  # of these, if weights are free
 
 # Of a list-wise learner: averaging, learning rate, margin, relative margin, whether grades are read as 0 and 1; and the
-# settings of its rule. A rule takes a query (scores, grades, how many of these are above 0, margin, discounts) and rows
-# of floats and integers with a place per document and two more.
+# settings of its rule.
 ListRule: TypeAlias = tuple[tuple[bool, float, float, float, bool], tuple[Any, ...]]
-Query: TypeAlias = tuple[Floats, Floats, int, float, Floats]
-Rows: TypeAlias = tuple[FloatRows, IntRows]

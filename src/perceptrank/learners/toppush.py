@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from perceptrank.kernels.arrays import Floats
+from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
-from perceptrank.learners.tally import ListRule, Query, Rows
+from perceptrank.learners.tally import ListRule
 from perceptrank.stream.validation import check_choice
 from perceptrank.transforms.transform import TransformLike
 
