@@ -26,8 +26,8 @@ from serving_load import Saturation, http_request, learn_until, read_lines, time
 
 import perceptrank as pr
 from perceptrank.serve.documents import Document
-from perceptrank.serve.ranker import Ranker
-from perceptrank.serve.running import SWITCH_SECONDS
+from perceptrank.serve.http.server import SWITCH_SECONDS
+from perceptrank.serve.ranker import ServedRanker
 from perceptrank.serve.settings import Settings
 
 M, D = 100, 50
@@ -163,7 +163,7 @@ def feedback(folder: str, n: int, turns: int, group: int = 64) -> Rows:
     X, grades = query(2)
     X = X[:20]
     given = {f"d{i}": float(one) for i, one in enumerate(grades[:20])}
-    ranker = Ranker(Path(folder) / "engine", settings=Settings(snapshot_seconds=1e9, group_answers=group))
+    ranker = ServedRanker(Path(folder) / "engine", settings=Settings(snapshot_seconds=1e9, group_answers=group))
     ranking = ranker.rank([Document(f"d{i}", one) for i, one in enumerate(X.tolist())]).ranking_id
     bare = sqlite3.connect(Path(folder) / "bare.sqlite", isolation_level=None)
     bare.execute("PRAGMA journal_mode=WAL")
@@ -204,7 +204,7 @@ def memory(folder: str, first: int, last: int) -> Rows:
     X, grades = query(3)
     documents = [Document(f"d{i}", one) for i, one in enumerate(X[:5, :10].tolist())]
     given = {f"d{i}": float(one) for i, one in enumerate(grades[:5])}
-    ranker = Ranker(Path(folder) / "memory", settings=Settings(rankings=first // 2))
+    ranker = ServedRanker(Path(folder) / "memory", settings=Settings(rankings=first // 2))
     sizes, done, start = [], 0, time.perf_counter()
     for stop in (first, last):
         while done < stop:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.serve.access import Access
-from perceptrank.serve.http_app import make_app
-from perceptrank.serve.running import listen, run
+from perceptrank.serve.http.access import Access
+from perceptrank.serve.http.app import make_app
+from perceptrank.serve.http.server import listen, run
 from perceptrank.serve.service import Service
 from perceptrank.serve.settings import Settings
 

@@ -58,7 +58,7 @@ def main() -> None:
     stream = judged(options.queries + options.test, options.seed)
     train, test = stream[: options.queries], stream[options.queries :]
     measures = ["ndcg@10", "ap"]
-    result = pr.compare_orders(learners(), train, measures, test=test, orders=options.orders, seed=options.seed)
+    result = pr.compare(learners(), train, measures, test=test, orders=options.orders, seed=options.seed)
 
     console = Console(width=100)
     title = f"{len(test)} held-out queries after a pass over {len(train)}, {options.orders} orders"

@@ -32,19 +32,27 @@ def named_versions() -> list[str]:
 
 def find_python(version: str) -> str | None:
     """Return an interpreter of a version, such as 3.12, that starts."""
-    homes = [
-        Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob(f"versions/{version}.*/bin/python"),
-        Path.home().glob(f".local/share/uv/python/cpython-{version}.*/bin/python"),
-    ]
-    installed = [str(path) for home in homes for path in sorted(home, reverse=True)]
-    for found in [sys.executable, shutil.which(f"python{version}"), *installed]:
-        if found is None:
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    uv = Path.home() / ".local" / "share" / "uv" / "python"
+    installed = [*_list_folders(pyenv / "versions", f"{version}."), *_list_folders(uv, f"cpython-{version}.")]
+    pythons = [sys.executable, shutil.which(f"python{version}"), *(str(folder / "bin/python") for folder in installed)]
+    for python in filter(None, pythons):
+        command = [python, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"]
+        try:
+            answer = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+        except OSError:  # not there, or not ours to start
             continue
-        asked = [found, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"]
-        answer = subprocess.run(asked, capture_output=True, text=True, check=False, env=ENVIRONMENT)
         if answer.stdout.strip() == version:  # a launcher may start another version, or none
-            return found
+            return python
     return None
+
+
+def _list_folders(home: Path, prefix: str) -> list[Path]:
+    """Return the folders below `home` whose name has a prefix, newest first; none if it cannot be read."""
+    try:
+        return sorted((folder for folder in home.iterdir() if folder.name.startswith(prefix)), reverse=True)
+    except OSError:
+        return []
 
 
 def run(*command: object, cwd: Path = ROOT) -> str:

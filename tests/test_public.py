@@ -42,7 +42,7 @@ def test_modules_can_be_reached_and_take_no_public_names_place():
     code = (
         "import perceptrank.datasets.separable, perceptrank as pr\n"
         "assert pr.datasets()['mq2007'].n_features == 46\n"
-        "pr.theory.bounds.minimax; pr.measures.NDCG(); pr.learners.algorithms(); pr.stream\n"
+        "pr.theory.bounds.lower; pr.measures.NDCG(); pr.learners.algorithms(); pr.stream\n"
         "from perceptrank import *\n"
         "assert datasets is pr.datasets; datasets()"
     )
@@ -77,16 +77,6 @@ def test_the_readme_example(tmp_path, monkeypatch, capsys):
     assert 0 < float(mean) < 1
     assert sorted(ranking.strip(" []\n").split()) == [str(i) for i in range(7)]
     assert pr.load("model.json").n_rounds > 0
-
-
-@pytest.mark.parametrize(
-    ("old", "name"),
-    [("scaling", "QueryZScore"), ("comparison", "compare"), ("trace", "Trace"), ("surrogates", "Slam")],
-)
-def test_modules_that_moved_are_found_under_their_old_names(old, name):
-    with pytest.warns(DeprecationWarning, match=f"perceptrank.{old} is now perceptrank"):
-        module = getattr(pr, old)
-    assert getattr(module, name) is getattr(pr, name)
 
 
 @pytest.mark.parametrize("room", ["evaluation", "io", "measures", "stream", "transforms"])

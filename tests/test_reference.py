@@ -48,7 +48,7 @@ def test_every_public_name_is_described_once():
 
 def test_every_target_is_described_with_its_options():
     for target, (module, kind) in _TARGETS.items():
-        path = f"perceptrank.deploy.{module}.{kind}"
+        path = f"perceptrank.deploy.engines.{module}.{kind}"
         assert f"::: {path}\n    options:\n      heading: {target}\n" in PAGES["deploy.md"]
         described = documented(inspect.getdoc(find(path)), "Parameters")
         assert set(described) == set(find(path).options()), target

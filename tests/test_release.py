@@ -106,6 +106,31 @@ def test_a_launcher_that_starts_nothing_is_not_taken_for_a_python(tmp_path, monk
     assert builder().find_python("3.98") is None
 
 
+def test_a_folder_of_pythons_that_may_not_be_read_is_passed_over(tmp_path, monkeypatch):
+    def refuse(folder):
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert builder().find_python("3.98") is None
+
+
+REGULAR_EXPRESSION = r"""\bre\.\w+\(\s*(?:rb|br|[rbf])?("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
+POSSESSIVE = r"(?<!\\)(?:[*+?}]\+|\(\?>)"
+
+
+def test_no_regular_expression_is_possessive_or_atomic():
+    """CPython before 3.11.5 matches these wrongly, and Debian 12 has 3.11.2."""
+    assert re.search(POSSESSIVE, r"\s*+#")
+    patterns = [
+        (path.name, pattern)
+        for path in (ROOT / "src").rglob("*.py")
+        for pattern in re.findall(REGULAR_EXPRESSION, path.read_text())
+    ]
+    assert len(patterns) > 20
+    assert [(name, pattern) for name, pattern in patterns if re.search(POSSESSIVE, pattern)] == []
+
+
 # Workflow, templates and hooks
 
 

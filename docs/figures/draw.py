@@ -11,7 +11,7 @@ mpl.use("svg")
 from matplotlib import pyplot as plt
 
 import perceptrank as pr
-from perceptrank.theory import bounds
+from perceptrank.theory import bounds, theorems
 
 # The same bytes whenever it is run, and text that is text.
 mpl.rcParams.update(
@@ -28,9 +28,8 @@ def price_of_a_margin(axes: Any) -> None:
     for violators, colour in COLOURS.items():
         measure = "ap" if violators == "places" else "ndcg@1"
         if violators != "places":  # whose line is that of "uniform"
-            allowed = [
-                bounds.listwise(diameter=1, relative_margin=rho, violators=violators, margin=1.0) for rho in fine
-            ]
+            splits = violators == "top"
+            allowed = [theorems.listwise(rho, splits=splits).bound(diameter=1, margin=1.0) for rho in fine]
             axes.plot(fine, allowed, color=colour, linewidth=1.2)
         reached = []
         for rho in coarse:

@@ -21,18 +21,15 @@ from .datasets.separable import separable_blocks as separable_blocks
 from .datasets.teacher import teacher_stream as teacher_stream
 from .evaluation.changes import Change as Change
 from .evaluation.changes import ChangeDetector as ChangeDetector
+from .evaluation.comparing import compare as compare
 from .evaluation.comparison import Comparison as Comparison
+from .evaluation.comparison import PairDifference as PairDifference
 from .evaluation.comparison import Standing as Standing
-from .evaluation.comparison import compare as compare
 from .evaluation.decision import Decision as Decision
 from .evaluation.differences import Difference as Difference
 from .evaluation.differences import Slice as Slice
 from .evaluation.evaluation import Evaluation as Evaluation
 from .evaluation.holdout import evaluate as evaluate
-from .evaluation.order_comparison import OrderComparison as OrderComparison
-from .evaluation.order_comparison import OrderDifference as OrderDifference
-from .evaluation.order_comparison import OrderStanding as OrderStanding
-from .evaluation.orders import compare_orders as compare_orders
 from .evaluation.trace import Trace as Trace
 from .evaluation.worst import MovedDocument as MovedDocument
 from .evaluation.worst import QueryChange as QueryChange
@@ -108,19 +105,18 @@ from .transforms.bins import Bins as Bins
 from .transforms.clip import Clip as Clip
 from .transforms.composition import Chain as Chain
 from .transforms.composition import Join as Join
-from .transforms.fastfood import Fastfood as Fastfood
 from .transforms.hashing import Hash as Hash
 from .transforms.missing import Missing as Missing
 from .transforms.query_minmax import QueryMinMax as QueryMinMax
 from .transforms.query_normal import QueryNormal as QueryNormal
 from .transforms.query_rank import QueryRank as QueryRank
 from .transforms.query_zscore import QueryZScore as QueryZScore
-from .transforms.random_fourier import RandomFourier as RandomFourier
-from .transforms.random_relu import RandomRelu as RandomRelu
+from .transforms.random.fastfood import Fastfood as Fastfood
+from .transforms.random.random_fourier import RandomFourier as RandomFourier
+from .transforms.random.random_relu import RandomRelu as RandomRelu
 from .transforms.running import RunningStandardizer as RunningStandardizer
 from .transforms.running_spread import RunningSpread as RunningSpread
 from .transforms.signed_log import SignedLog as SignedLog
-from .transforms.transform import Scaling as Scaling
 from .transforms.transform import Transform as Transform
 
 __version__: str

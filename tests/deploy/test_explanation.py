@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import perceptrank as pr
-from perceptrank.deploy.contributions import _rounding
-from perceptrank.deploy.effects import FROM_OTHER, FROM_STREAM, UNKNOWN
-from perceptrank.deploy.explanation_text import query_text, why_text
-from perceptrank.deploy.text_layout import width_of
+from perceptrank.deploy.explanation.contributions import _rounding
+from perceptrank.deploy.explanation.effects import FROM_OTHER, FROM_STREAM, UNKNOWN
+from perceptrank.deploy.explanation.text import query_text, why_text
+from perceptrank.deploy.explanation.text_layout import width_of
 
 TRANSFORMS = {
     "none": None,

@@ -11,8 +11,8 @@ from support import real_streams
 
 import perceptrank as pr
 from perceptrank.deploy import parity
-from perceptrank.deploy.onnx_nodes import Nodes
-from perceptrank.deploy.onnx_random import add_random
+from perceptrank.deploy.engines.onnx_nodes import Nodes
+from perceptrank.deploy.engines.onnx_random import add_random
 from perceptrank.transforms.query_normal import normal_scores
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")

@@ -7,7 +7,7 @@ import pytest
 from support import real_streams
 
 import perceptrank as pr
-from perceptrank.deploy.sql_query import MOST_COLUMNS, SqlQuery
+from perceptrank.deploy.engines.sql import MOST_COLUMNS, SqlQuery
 
 TRANSFORMS = [None, "running", "running-spread", ["running", "running"]]
 

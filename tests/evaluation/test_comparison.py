@@ -13,7 +13,7 @@ def traces(values):
 
 @pytest.mark.parametrize("n_threads", [2, *(pytest.param(n, marks=pytest.mark.deep) for n in (1, 5))])
 def test_each_learns_what_it_would_have_learned_alone(n_threads, monkeypatch):
-    monkeypatch.setattr("perceptrank.evaluation.comparison.BLOCK_BYTES", 5000)
+    monkeypatch.setattr("perceptrank.evaluation.comparing.BLOCK_BYTES", 5000)
     together = {name: kind() for name, kind in pr.algorithms().items()}
     blocks = (STREAM[start : start + 90] for start in range(0, 400, 90))
     seen = []

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from support.comparing import assert_same
 
 import perceptrank as pr
-from perceptrank.io.tables import chunks, delimited, json_lines
+from perceptrank.io import text as text_files
+from perceptrank.io.tables import chunks, delimited, document_table
 
 JUDGED = "query,docid,rating,title_bm25,price\nred shoes,a,2,1.5,10\nred shoes,b,0,0.25,20\nhats,c,1,3,30\n"
 X = np.array([[1.5, 10], [0.25, 20], [3, 30]], dtype=np.float32)
@@ -63,7 +64,7 @@ def test_one_file_plain_or_compressed(suffix, tmp_path):
     check(pr.read_table(path, report=found.append))
     check(whole(pr.scan_table(path)))
     (columns,) = found
-    assert (columns.qid, columns.docid, columns.relevance) == ("query", "docid", "rating")
+    assert columns.roles == {"qid": "query", "docid": "docid", "relevance": "rating"}
     assert columns.features == ("title_bm25", "price")
     assert columns.guessed == ("qid", "docid", "relevance")
     assert str(columns).endswith(
@@ -125,7 +126,7 @@ def test_lines_of_json_are_the_same_table(tmp_path):
 def test_usual_names_are_guessed(header, roles, tmp_path):
     found = []
     stream = pr.read_table(write(tmp_path, "a.csv", f"{header}\nq,d,1,0.5\n"), report=found.append)
-    assert (found[0].qid, found[0].docid, found[0].relevance) == roles
+    assert tuple(found[0].roles.values()) == roles
     assert stream.feature_names == ("x",)
 
 
@@ -406,7 +407,8 @@ def test_blocks_are_whole_queries_whatever_the_size(kind, tmp_path, monkeypatch)
     for size in (64, 300, 5000):
         monkeypatch.setattr(chunks, "CHUNK_BYTES", size)
         monkeypatch.setattr(delimited, "CHUNK_BYTES", size)
-        monkeypatch.setattr(json_lines, "_BATCH_NUMBERS", size)
+        monkeypatch.setattr(text_files, "_CHUNK_BYTES", size)
+        monkeypatch.setattr(document_table, "_BATCH_NUMBERS", size)
         assert_same(pr.read_table(path, dtype="float64"), stream)
         scan = pr.scan_table(path, dtype="float64", max_bytes=size)
         blocks = list(scan)
@@ -485,7 +487,7 @@ def test_weights_of_queries_in_one_table(tmp_path):
     stream = read_both(path, weight="searches", report=found.append)
     assert stream.weights.tolist() == [10, 0.5]
     assert stream.feature_names == ("bm25",)
-    assert found[0].weight == "searches"
+    assert found[0].roles["weight"] == "searches"
     assert "grade from 'rating' (guessed), query weight from 'searches'; 1 features" in str(found[0])
     tabs = write(tmp_path, "a.tsv", WEIGHTED.replace(",", "\t"))
     assert read_both(tabs, weight="searches").weights.tolist() == [10, 0.5]

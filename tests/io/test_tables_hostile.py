@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import perceptrank as pr
-from perceptrank.io.tables import chunks, delimited, pairs, reader
+from perceptrank.io import text as text_files
+from perceptrank.io.tables import chunks, delimited, document_table, reader
 
 HEADER = "qid,docid,grade,x,y\n"
 GOOD = "q,d1,1,0.5,1\n"
@@ -83,7 +84,7 @@ def test_wrong_tables(text, message, tmp_path):
             '{"qid": 1, "grade": 1, "x": 1}\n{"qid": 1, "grade": 1, "x": "a"}\n',
             r":2:1: feature 'x' must be a number, got 'a'",
         ),
-        ('{"qid": 1, "grade": "good", "x": 1}\n', r":1:1: a grade must be a number \(key 'grade'\), got \"good\""),
+        ('{"qid": 1, "grade": "good", "x": 1}\n', r":1:1: a grade must be a number \(column 'grade'\), got \"good\""),
         ('{"qid": [1, 2], "q": 1, "grade": 1, "x": 1}\n{"qid": {}, "grade": 1, "x": 1}\n', None),
         (
             '{"qid": 1, "grade": 1, "x": 1}\n{"qid": NaN, "grade": 1, "x": 1}\n',
@@ -103,7 +104,8 @@ def test_wrong_tables(text, message, tmp_path):
         ('{"qid": 1, "_id": "a", "_score": 1, "_source": {}}\n', r":1:1: a hit has no fields._ltrlog: ask for it"),
         ('{"qid": 1, "hits": {"hits": [7]}}\n', r":1:1: a hit must be an object, got a number"),
         ('{"qid": 1, "response": {"docs": [{"id": 1}]}}\n', r":1:1: a document has no \[features\]: ask for them"),
-        ("", ":1:1: the file has no documents"),
+        ("", ":1:1: the file is empty"),
+        ("\n \n", ":1:1: the file has no documents"),
     ],
 )
 def test_wrong_lines_of_json(text, message, tmp_path):
@@ -184,7 +186,7 @@ def test_wrong_arguments(tmp_path):
     with pytest.raises(pr.FormatError, match=r"a.jsonl has no column 'z'; it has 'qid', 'grade', 'x'"):
         pr.read_table(lines, features=["x", "z"])
     other = write(tmp_path, "other", "what is this\n")
-    with pytest.raises(pr.FormatError, match=r"other is no table that is known: end its name with .csv"):
+    with pytest.raises(pr.FormatError, match=r"other is no known kind of table: end its name with .csv"):
         pr.read_table(other)
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(ValueError, match="must be a regular file"):
@@ -192,9 +194,9 @@ def test_wrong_arguments(tmp_path):
 
 
 def test_records_have_a_longest_length(tmp_path, monkeypatch):
-    monkeypatch.setattr(chunks, "LONGEST_LINE", 4096)
+    monkeypatch.setattr(text_files, "LONGEST_LINE", 4096)
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 256)
-    monkeypatch.setattr(chunks, "_HEAD_BYTES", 256)
+    monkeypatch.setattr(text_files, "_CHUNK_BYTES", 256)
     long = write(tmp_path, "a.csv", HEADER + GOOD * 50 + f"q,{'d' * 9000},1,1,1\n")
     with pytest.raises(pr.FormatError, match=r"a.csv:52:1: a line longer than 0 MiB"):
         pr.read_table(long)
@@ -206,7 +208,7 @@ def test_records_have_a_longest_length(tmp_path, monkeypatch):
 
 
 def test_names_and_memory_have_limits(tmp_path, monkeypatch):
-    monkeypatch.setattr(pairs, "MOST_NAMES", 50)
+    monkeypatch.setattr(document_table, "MOST_NAMES", 50)
     rows = [{"qid": 1, "grade": 1, "features": {f"document {i}": 1}} for i in range(60)]
     path = write(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
     with pytest.raises(pr.FormatError, match=r"a.jsonl:51:1: there are more than 50 names of features"):
@@ -215,7 +217,7 @@ def test_names_and_memory_have_limits(tmp_path, monkeypatch):
     monkeypatch.setattr(reader, "free_memory", lambda: 4.0)
     with pytest.raises(MemoryError, match="scan_table reads block by block"):
         pr.read_table(table)
-    monkeypatch.setattr(pairs, "free_memory", lambda: 4.0)
+    monkeypatch.setattr(document_table, "free_memory", lambda: 4.0)
     short = write(tmp_path, "b.jsonl", '{"qid": 1, "grade": 1, "x": 1, "y": 1}\n')
     with pytest.raises(MemoryError, match="1 rows of 2 features"):
         pr.read_table(short)
@@ -284,6 +286,7 @@ def test_damaged_tables_are_read_or_refused(rows, separator, size, tmp_path_fact
     with pytest.MonkeyPatch.context() as patched, warnings.catch_warnings():
         for module in (chunks, delimited):
             patched.setattr(module, "CHUNK_BYTES", size)
+        patched.setattr(text_files, "_CHUNK_BYTES", size)
         warnings.filterwarnings("ignore", ".*rows without a grade are left out")
         stream = read_or_none(path, len(lines))
     if stream is not None:

@@ -11,7 +11,7 @@ import pytest
 
 import perceptrank as pr
 from perceptrank.cli.reproduce import _rows
-from perceptrank.evaluation.comparison import compare
+from perceptrank.evaluation.comparing import compare
 from perceptrank.evaluation.digits import three_digits
 from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, MEASURES, RATES, Run
 from perceptrank.paper.curves import running_mean_chart, running_means

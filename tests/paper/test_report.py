@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import perceptrank as pr
 from perceptrank.cli.app import app
-from perceptrank.evaluation.comparison import compare
+from perceptrank.evaluation.comparing import compare
 from perceptrank.evaluation.digits import three_digits
 from perceptrank.paper.contenders import CONTENDERS, RATES
 from perceptrank.paper.reproduction import reproduce

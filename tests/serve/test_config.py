@@ -16,8 +16,8 @@ import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.serve import Service
 from perceptrank.serve.config import Config, ConfigError, line_of
-from perceptrank.serve.live import Live
-from perceptrank.serve.service_log import set_up
+from perceptrank.serve.http.log_lines import set_up
+from perceptrank.serve.page.live import Live
 
 
 @pytest.fixture(autouse=True)
@@ -204,9 +204,10 @@ import sys, time
 from perceptrank.kernels.compiled import on_compile
 compiled = []
 on_compile(compiled.append)
-from perceptrank.serve import Service, progress
+from perceptrank.serve import Service
+from perceptrank.serve.page import progress
 from perceptrank.serve.documents import Document
-from perceptrank.serve.live import Live
+from perceptrank.serve.page.live import Live
 documents = [Document("a", {"x": 1.0, "y": 0.0}), Document("b", {"x": 0.0, "y": 1.0})]
 with Service(sys.argv[1]) as service:
     ranker = service.ranker("default")

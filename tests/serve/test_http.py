@@ -12,8 +12,7 @@ import pytest
 from support.serving import send
 
 import perceptrank as pr
-from perceptrank.serve import Service, ServiceError, http_app, verify
-from perceptrank.serve.access import SCOPES, Access
+from perceptrank.serve import Service, ServiceError, verify
 from perceptrank.serve.errors import (
     EventConflictError,
     ExpiredRankingError,
@@ -25,6 +24,8 @@ from perceptrank.serve.errors import (
     UnknownError,
     UnknownRankingError,
 )
+from perceptrank.serve.http import app as http_app
+from perceptrank.serve.http.access import SCOPES, Access
 from perceptrank.serve.replay import Columns
 
 DOCUMENTS = {"d1": {"title": 1.0, "price": 0.5}, "d2": {"title": 0.0, "price": 2.0}, "d3": {"title": 0.5, "price": 1.0}}

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import perceptrank as pr
-from perceptrank.serve import Ranker, Service, ServiceError, Settings, verify
+from perceptrank.serve import ServedRanker, Service, ServiceError, Settings, verify
 from perceptrank.serve.documents import Document
 from perceptrank.serve.errors import OverloadedError
-from perceptrank.serve.live import Live
-from perceptrank.serve.log import Addition, Log
-from perceptrank.serve.records import decode
+from perceptrank.serve.log.log import Addition
+from perceptrank.serve.log.records import decode
+from perceptrank.serve.log.sqlite import SqliteLog
+from perceptrank.serve.page.live import Live
 from perceptrank.serve.replay import Current
 
 QUIET = Settings(snapshot_seconds=1e9)
@@ -24,7 +25,7 @@ QUIET = Settings(snapshot_seconds=1e9)
 
 @pytest.fixture
 def ranker(tmp_path):
-    made = Ranker(tmp_path / "r", settings=QUIET)
+    made = ServedRanker(tmp_path / "r", settings=QUIET)
     yield made
     made.close()
 
@@ -100,13 +101,13 @@ def test_learning_that_fails_is_said_and_made_up_for(ranker, monkeypatch):
 
 
 def test_answers_that_are_handed_over_together_are_logged_together(ranker, monkeypatch):
-    made, groups, append = queries(20), [], Log.append
+    made, groups, append = queries(20), [], SqliteLog.append
 
     def noting(log, additions):
         groups.append(len(additions))
         return append(log, additions)
 
-    monkeypatch.setattr(Log, "append", noting)
+    monkeypatch.setattr(SqliteLog, "append", noting)
     together = []
     futures = [learn(ranker, *one, str(i), together=together) for i, one in enumerate(made)]
     assert not any(one.done() for one in futures)
@@ -118,7 +119,7 @@ def test_answers_that_are_handed_over_together_are_logged_together(ranker, monke
 
 
 def test_answers_that_are_handed_over_too_late_are_refused(tmp_path):
-    ranker, together = Ranker(tmp_path / "r", settings=QUIET), []
+    ranker, together = ServedRanker(tmp_path / "r", settings=QUIET), []
     future = learn(ranker, *queries(1)[0], "0", together=together)
     ranker.close()
     ranker.submit(together)
@@ -127,7 +128,7 @@ def test_answers_that_are_handed_over_too_late_are_refused(tmp_path):
 
 
 def test_events_are_found_however_many_are_looked_for(tmp_path):
-    log = Log(tmp_path / "log.sqlite")
+    log = SqliteLog(tmp_path / "log.sqlite")
     used = [f"e{i}" for i in range(150)]
     log.append([Addition(b"record", one, one.encode()) for one in used])
     assert log.find_events([]) == {}
@@ -195,7 +196,7 @@ def interleave(folder, seed, seconds):
             one.join()
         live.close()
         assert (ranker.problem, ranker.snapshot_problem) == ("", "")
-    log = Log(folder / "default" / "log.sqlite")
+    log = SqliteLog(folder / "default" / "log.sqlite")
     logged = {row.sequence: decode(row.record) for row in log.rows()}
     log.close()
     assert len(acknowledged) > 10

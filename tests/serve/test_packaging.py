@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from perceptrank.cli.app import app
 from perceptrank.serve import Settings
 from perceptrank.serve.config import PREFIX
-from perceptrank.serve.limits import Limits
+from perceptrank.serve.settings import Limits
 
 FOLDER = Path(__file__).parents[2] / "packaging"
 if not FOLDER.is_dir():

@@ -16,16 +16,15 @@ from support.serving import send
 
 import perceptrank as pr
 from perceptrank.serve import Service
-from perceptrank.serve import live as live_module
-from perceptrank.serve import progress as progress_module
-from perceptrank.serve.access import Access
 from perceptrank.serve.documents import Document
-from perceptrank.serve.duels import Duels
-from perceptrank.serve.findings import Findings, certificate, learning, margin_of
-from perceptrank.serve.live import Live, Times
-from perceptrank.serve.log import Row
-from perceptrank.serve.progress import Progress
-from perceptrank.serve.records import AnswerEntry, as_bytes
+from perceptrank.serve.http.access import Access
+from perceptrank.serve.log.log import Row
+from perceptrank.serve.log.records import AnswerEntry, as_bytes
+from perceptrank.serve.page import live as live_module
+from perceptrank.serve.page import progress as progress_module
+from perceptrank.serve.page.findings import Findings, certificate, learning, margin_of
+from perceptrank.serve.page.live import Live, Times
+from perceptrank.serve.page.progress import Duels, Progress
 from perceptrank.serve.replay import Current
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -204,7 +203,7 @@ def test_what_moved_today_is_counted_from_the_last_version_of_yesterday(tmp_path
 
 
 def standing(name="slam", answers=10, since=4, **more):
-    """How a challenger stands, as `Ranker.standings` says it."""
+    """How a challenger stands, as `ServedRanker.standings` says it."""
     known = {
         "name": name,
         "algorithm": "slam",

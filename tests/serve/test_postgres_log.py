@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 
 import perceptrank as pr
 from perceptrank.cli.app import app
-from perceptrank.serve import Ranker, Service, verify
+from perceptrank.serve import ServedRanker, Service, verify
 from perceptrank.serve.errors import DamagedLogError, EventConflictError, InvalidRequestError, LearningOffError
-from perceptrank.serve.log import Addition, Log
-from perceptrank.serve.postgres_log import DatabaseGoneError, PostgresLog
+from perceptrank.serve.log.log import Addition
+from perceptrank.serve.log.postgres import DatabaseGoneError, PostgresLog
+from perceptrank.serve.log.sqlite import SqliteLog
 
 
 def execute(database, *statements):
@@ -29,7 +30,7 @@ def execute(database, *statements):
 @pytest.mark.parametrize("snapshot_at", [None, 7])
 def test_a_start_replays_to_the_same_bits(tmp_path, database, snapshot_at):
     made = queries(30)
-    ranker = Ranker(tmp_path / "r", settings=QUIET, database=database)
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET, database=database)
     assert ranker.messages == []
     acknowledged = answer(ranker, made[:7])
     assert [one.sequence for one in acknowledged] == list(range(3, 10))
@@ -38,7 +39,7 @@ def test_a_start_replays_to_the_same_bits(tmp_path, database, snapshot_at):
         ranker.save()
     answer(ranker, made[7:20])
     abandon(ranker)
-    again = Ranker(tmp_path / "r", settings=QUIET, database=database)
+    again = ServedRanker(tmp_path / "r", settings=QUIET, database=database)
     assert document(again.current.model) == document(offline(made[:20]))
     answer(again, made[20:])
     assert again.roll_back(9).result(10) == 33
@@ -52,7 +53,7 @@ def test_a_start_replays_to_the_same_bits(tmp_path, database, snapshot_at):
 
 def test_both_logs_do_the_same(tmp_path, database):
     """The same calls to SQLite's log and to PostgreSQL's have the same results."""
-    logs = [Log(tmp_path / "log.sqlite"), PostgresLog(database, "r")]
+    logs = [SqliteLog(tmp_path / "log.sqlite"), PostgresLog(database, "r")]
     answers = [Addition(bytes([i]) * (i * 1000), f"e{i}\0'é", bytes([i])) for i in range(1, 8)]
     for log in logs:
         log.secret_before = log.secret
@@ -84,9 +85,9 @@ def test_both_logs_do_the_same(tmp_path, database):
 
 
 def test_large_groups_are_sent_in_parts(tmp_path, database, monkeypatch):
-    monkeypatch.setattr("perceptrank.serve.postgres_log._BYTES", 1000)
-    monkeypatch.setattr("perceptrank.serve.postgres_log._ROWS", 3)
-    log, twin = PostgresLog(database, "r"), Log(tmp_path / "log.sqlite")
+    monkeypatch.setattr("perceptrank.serve.log.postgres._BYTES", 1000)
+    monkeypatch.setattr("perceptrank.serve.log.postgres._ROWS", 3)
+    log, twin = PostgresLog(database, "r"), SqliteLog(tmp_path / "log.sqlite")
     answers = [Addition(bytes([i]) * (i * 400), f"e{i}", b"") for i in range(10)]
     assert log.append(answers) == twin.append(answers)
     assert list(log.rows()) == list(twin.rows())
@@ -101,7 +102,7 @@ def test_large_groups_are_sent_in_parts(tmp_path, database, monkeypatch):
 def test_events_count_once(tmp_path, database):
     documents, grades = queries(1)[0]
     for expected in (False, True):
-        ranker = Ranker(tmp_path / "r", settings=QUIET, database=database)
+        ranker = ServedRanker(tmp_path / "r", settings=QUIET, database=database)
         futures = [ranker.learn(documents, grades, event_id="e\0'") for _ in range(3)]
         assert [one.result(10).duplicate for one in futures] == [expected, True, True]
         with pytest.raises(EventConflictError, match="another answer, entry 3"):
@@ -110,7 +111,7 @@ def test_events_count_once(tmp_path, database):
 
 
 def test_one_service_at_a_time(tmp_path, database, monkeypatch):
-    monkeypatch.setattr("perceptrank.serve.postgres_log._LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("perceptrank.serve.log.postgres._LOCK_SECONDS", 0.1)
     with Service(tmp_path / "a", {"one": None}, QUIET, database=database) as service:
         answer(service.ranker("one"), queries(2))
         who = rf"perceptrank serve, .*, process {os.getpid()}"
@@ -124,10 +125,10 @@ def test_one_service_at_a_time(tmp_path, database, monkeypatch):
 def test_a_service_whose_lock_was_taken_does_not_write(tmp_path, database, server):
     """A connection that breaks gives the lock back; whoever has it then is the one that writes."""
     made = queries(9)
-    ranker = Ranker(tmp_path / "r", settings=QUIET, database=database)
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET, database=database)
     answer(ranker, made[:3])
     server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'perceptrank%'")
-    other = Ranker(tmp_path / "other" / "r", settings=QUIET, database=database)
+    other = ServedRanker(tmp_path / "other" / "r", settings=QUIET, database=database)
     answer(other, made[3:5])
     with pytest.raises(LearningOffError, match=r"cannot be written: .*; ranking goes on"):
         ranker.learn(*made[5], event_id="a").result(10)
@@ -154,7 +155,7 @@ def own_server():
 
 def test_a_server_that_goes_away_turns_learning_off_and_on_again(tmp_path, own_server):
     made, database = queries(40), own_server.new_database()
-    ranker = Ranker(tmp_path / "r", settings=QUIET, database=database)
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET, database=database)
     done = 0
     for at_once in (False, True):
         answer(ranker, made[done : done + 10])
@@ -183,7 +184,7 @@ def test_a_server_that_goes_away_turns_learning_off_and_on_again(tmp_path, own_s
 
 def test_a_database_that_has_lost_answers_is_not_written_to(tmp_path, database, server):
     made = queries(6)
-    ranker = Ranker(tmp_path / "r", settings=QUIET, database=database)
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET, database=database)
     answer(ranker, made)
     ranker.flush()
     execute(database, "DELETE FROM perceptrank.entries WHERE sequence > 6")
@@ -192,7 +193,7 @@ def test_a_database_that_has_lost_answers_is_not_written_to(tmp_path, database, 
         with pytest.raises(LearningOffError, match=message):
             ranker.learn(*made[0], event_id="a").result(10)
     ranker.close()
-    again = Ranker(tmp_path / "r", settings=QUIET, database=database)
+    again = ServedRanker(tmp_path / "r", settings=QUIET, database=database)
     assert "goes on from the model of that snapshot" in again.messages[0]
     assert document(again.current.model) == document(offline(made))
     again.close()
@@ -207,12 +208,12 @@ def test_a_database_that_has_lost_answers_is_not_written_to(tmp_path, database, 
     ],
 )
 def test_a_damaged_end_is_cut_with_a_message(tmp_path, database, damage, with_snapshot):
-    ranker = Ranker(tmp_path / "r", settings=QUIET, database=database)
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET, database=database)
     answer(ranker, queries(10))
     ranker.close() if with_snapshot else abandon(ranker)
     execute(database, damage)
     n_left = 8 if "DELETE" in damage else 9
-    again = Ranker(tmp_path / "r", settings=QUIET, database=database)
+    again = ServedRanker(tmp_path / "r", settings=QUIET, database=database)
     assert "the end of the log was damaged" in again.messages[0]
     expected = offline(queries(10 if with_snapshot else n_left))
     assert document(again.current.model) == document(expected)
@@ -224,22 +225,24 @@ def test_a_damaged_end_is_cut_with_a_message(tmp_path, database, damage, with_sn
 
 
 def test_a_damaged_middle_refuses_to_start(tmp_path, database):
-    ranker = Ranker(tmp_path / "r", settings=QUIET, database=database)
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET, database=database)
     answer(ranker, queries(10))
     ranker.close()
     execute(database, "UPDATE perceptrank.entries SET link = 'x' WHERE sequence = 5")
     with pytest.raises(DamagedLogError, match=r"entry 5 is damaged, and entry \d+ after it is not; keep a copy"):
-        Ranker(tmp_path / "r", settings=QUIET, database=database)
+        ServedRanker(tmp_path / "r", settings=QUIET, database=database)
     assert not verify(tmp_path, database)[0].is_sound
 
 
 def test_a_log_moves_from_its_folder_to_a_database(tmp_path, database, monkeypatch):
-    monkeypatch.setattr("perceptrank.serve.logs._COPIED", 7)
+    monkeypatch.setattr("perceptrank.serve.log.opening._COPIED", 7)
     made = queries(30)
     with Service(tmp_path, {"a": None, "b": pr.SlamPerceptron()}, QUIET) as service:
         answer(service.ranker("a"), made[:20])
         secret = service.ranker("a")._log.secret
-    kept = list(Log(tmp_path / "a" / "log.sqlite").rows())
+    log = SqliteLog(tmp_path / "a" / "log.sqlite")
+    kept = list(log.rows())
+    log.close()
     with Service(tmp_path, settings=QUIET, database=database) as service:
         ranker = service.ranker("a")
         assert list(ranker._log.rows()) == kept
@@ -287,7 +290,7 @@ def test_the_command_verifies_a_database(tmp_path, database):
 def test_the_extra_is_named_if_it_is_not_there():
     code = (
         "import sys; sys.modules['psycopg'] = None\n"
-        "from perceptrank.serve.logs import ranker_names\nfrom pathlib import Path\n"
+        "from perceptrank.serve.log.opening import ranker_names\nfrom pathlib import Path\n"
         "ranker_names(Path('.'), 'postgresql://x')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

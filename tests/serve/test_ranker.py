@@ -10,7 +10,7 @@ import pytest
 from support.answers import NAMES, QUIET, abandon, answer, document, offline, queries
 
 import perceptrank as pr
-from perceptrank.serve import Ranker, Service, Settings, verify
+from perceptrank.serve import ServedRanker, Service, Settings, verify
 from perceptrank.serve.documents import Document
 from perceptrank.serve.errors import (
     DamagedLogError,
@@ -22,14 +22,14 @@ from perceptrank.serve.errors import (
     UnknownError,
     UnknownRankingError,
 )
-from perceptrank.serve.records import AnswerEntry, NamesEntry, as_bytes, decode, encode, link_after
+from perceptrank.serve.log.records import AnswerEntry, NamesEntry, as_bytes, decode, encode, link_after
 from perceptrank.serve.replay import Columns
 from perceptrank.serve.snapshots import Snapshots
 
 
 @pytest.fixture
 def ranker(tmp_path):
-    made = Ranker(tmp_path / "r", settings=QUIET)
+    made = ServedRanker(tmp_path / "r", settings=QUIET)
     yield made
     made.close()
 
@@ -63,7 +63,7 @@ def test_answers_are_learned_as_offline_to_the_bit(ranker):
 )
 def test_scores_are_those_of_predict(tmp_path, make):
     made = queries(6)
-    ranker = Ranker(tmp_path / "r", make(), QUIET)
+    ranker = ServedRanker(tmp_path / "r", make(), QUIET)
     for documents, grades in made:
         names = ranker.current.names or NAMES
         X = np.array([[one.features[name] for name in names] for one in documents])
@@ -78,14 +78,14 @@ def test_scores_are_those_of_predict(tmp_path, make):
 @pytest.mark.parametrize("snapshot_at", [None, 0, 7, 20])
 def test_a_start_replays_to_the_same_bits(tmp_path, snapshot_at):
     made = queries(30)
-    ranker = Ranker(tmp_path / "r", settings=QUIET)
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET)
     answer(ranker, made[: snapshot_at or 0])
     if snapshot_at is not None:
         ranker.flush()
         ranker.save()
     answer(ranker, made[snapshot_at or 0 : 20])
     abandon(ranker)
-    again = Ranker(tmp_path / "r", settings=QUIET)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
     assert document(again.current.model) == document(offline(made[:20]))
     assert again.current.answers == 20
     answer(again, made[20:])
@@ -103,16 +103,16 @@ def test_any_learner_goes_on_from_where_it_was(tmp_path):
     made = queries(24)
     model = offline(made[:6], pr.Bagging(pr.SlamPerceptron(transforms="running"), n_members=2))
     before = document(model)
-    ranker = Ranker(tmp_path / "r", model, QUIET)
+    ranker = ServedRanker(tmp_path / "r", model, QUIET)
     answer(ranker, made[6:15])
     abandon(ranker)
     assert document(model) == before  # the caller's model is not touched
-    again = Ranker(tmp_path / "r", model, QUIET)  # the model it began with: fine
+    again = ServedRanker(tmp_path / "r", model, QUIET)  # the model it began with: fine
     answer(again, made[15:])
     again.close()
     assert document(again.current.model) == document(offline(made[6:], model))
     with pytest.raises(InvalidRequestError, match="began with another model"):
-        Ranker(tmp_path / "r", pr.Perceptron(), QUIET)
+        ServedRanker(tmp_path / "r", pr.Perceptron(), QUIET)
 
 
 def test_an_event_counts_once(ranker):
@@ -138,7 +138,7 @@ def test_an_event_counts_once(ranker):
 def test_events_are_remembered_across_starts(tmp_path):
     documents, grades = queries(1)[0]
     for expected in (False, True):
-        ranker = Ranker(tmp_path / "r", settings=QUIET)
+        ranker = ServedRanker(tmp_path / "r", settings=QUIET)
         assert ranker.learn(documents, grades, event_id="e").result(10).duplicate is expected
         ranker.close()
     assert ranker.current.answers == 1
@@ -155,7 +155,7 @@ def test_answers_out_of_order_are_learned_in_the_order_they_come(ranker):
 
 def test_unknown_and_expired_rankings(tmp_path):
     made = queries(4)
-    ranker = Ranker(tmp_path / "r", settings=Settings(rankings=2, snapshot_seconds=1e9))
+    ranker = ServedRanker(tmp_path / "r", settings=Settings(rankings=2, snapshot_seconds=1e9))
     ids = [ranker.rank(documents).ranking_id for documents, _ in made]
     for wrong in ("", "x", "1-2-3", ids[0][:-1] + "!", "9-9-" + ids[0].split("-")[2], "1-" + "9" * 50 + "-a"):
         with pytest.raises(UnknownRankingError, match="there is no ranking"):
@@ -164,7 +164,7 @@ def test_unknown_and_expired_rankings(tmp_path):
         ranker.feedback(ids[0], made[0][1])
     ranker.feedback(ids[3], made[3][1]).result(10)
     ranker.close()
-    again = Ranker(tmp_path / "r", settings=QUIET)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
     with pytest.raises(ExpiredRankingError, match="not beyond a restart"):
         again.feedback(ids[3], made[3][1])
     again._rankings._clock = lambda: time.monotonic() + 3601
@@ -176,7 +176,7 @@ def test_unknown_and_expired_rankings(tmp_path):
 
 
 def test_rankings_take_bounded_memory(tmp_path):
-    ranker = Ranker(tmp_path / "r", settings=Settings(ranking_bytes=20_000, snapshot_seconds=1e9))
+    ranker = ServedRanker(tmp_path / "r", settings=Settings(ranking_bytes=20_000, snapshot_seconds=1e9))
     for documents, _ in queries(200):
         ranker.rank(documents)
     assert 20 < len(ranker._rankings) <= 20_000 // (4 * 3 * 8)
@@ -195,10 +195,10 @@ def test_documents_without_a_grade_have_0_or_are_left_out(ranker):
 
 def test_weights_of_queries_are_logged_and_learned(tmp_path):
     documents, grades = queries(1)[0]
-    ranker = Ranker(tmp_path / "r", settings=QUIET)
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET)
     ranker.learn(documents, grades, event_id="a", weight=2.5).result(10)
     abandon(ranker)
-    again = Ranker(tmp_path / "r", settings=QUIET)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
     X = np.array([[one.features[name] for name in NAMES] for one in documents])
     expected = pr.ListwisePerceptron()
     expected.learn_one(Columns(X, NAMES), list(grades.values()), 2.5)
@@ -255,7 +255,7 @@ def test_the_first_answer_tells_the_names_whatever_was_ranked_before(ranker):
 
 
 def test_missing_values_for_a_model_that_takes_them(tmp_path):
-    ranker = Ranker(tmp_path / "r", pr.ListwisePerceptron(transforms=["missing", "running"]), QUIET)
+    ranker = ServedRanker(tmp_path / "r", pr.ListwisePerceptron(transforms=["missing", "running"]), QUIET)
     ranker.rank([Document("a", {"title": 1.0, "price": None}), Document("b", {"price": 2.0})])
     ranker.close()
 
@@ -263,10 +263,10 @@ def test_missing_values_for_a_model_that_takes_them(tmp_path):
 def test_lists_of_numbers_need_no_names(tmp_path):
     made = queries(8)
     plain = [([Document(one.id, list(one.features.values())) for one in documents], g) for documents, g in made]
-    ranker = Ranker(tmp_path / "r", settings=QUIET)
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET)
     answer(ranker, plain)
     abandon(ranker)
-    again = Ranker(tmp_path / "r", settings=QUIET)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
     expected = pr.ListwisePerceptron()
     for documents, grades in plain:
         expected.learn_one(np.array([one.features for one in documents]), list(grades.values()))
@@ -287,12 +287,12 @@ def test_wrong_grades_are_refused_before_they_are_logged(ranker, grades):
 
 def test_an_answer_that_cannot_be_learned_is_counted_and_changes_nothing(tmp_path):
     model = pr.ListwisePerceptron(transforms=None)
-    ranker = Ranker(tmp_path / "r", model, QUIET)
+    ranker = ServedRanker(tmp_path / "r", model, QUIET)
     huge = [Document("a", [1e200]), Document("b", [-1e200])]
     ranker.learn(huge, {"b": 1.0}, event_id="x").result(10)
     ranker.learn([Document("a", [1.0]), Document("b", [-1.0])], {"b": 1.0}, event_id="y").result(10)
     abandon(ranker)
-    again = Ranker(tmp_path / "r", settings=QUIET)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
     assert (again.current.answers, again.current.refused) == (2, 1)
     assert "overflow" in again.current.refusal
     assert again.current.model.n_queries == 1
@@ -303,7 +303,7 @@ def test_an_answer_that_cannot_be_learned_is_counted_and_changes_nothing(tmp_pat
 @pytest.mark.parametrize("algorithm", ["listwise", "slam", "perceptron", "ranknet", "prank"])
 def test_blocks_of_answers_are_learned_as_one_after_the_other(tmp_path, algorithm):
     model = pr.algorithms()[algorithm]()
-    ranker = Ranker(tmp_path / "r", model, QUIET)
+    ranker = ServedRanker(tmp_path / "r", model, QUIET)
     made = queries(150, m=3)
     made[70][0][0].features["title"] = 1e250  # cannot be learned from, without transforms that take any scale
     weights = [2.0 if i % 7 == 0 and model.accepts_weights else 1.0 for i in range(len(made))]
@@ -323,7 +323,7 @@ def test_blocks_of_answers_are_learned_as_one_after_the_other(tmp_path, algorith
     assert document(ranker.current.model) == document(model)
     assert (ranker.current.answers, ranker.current.refused) == (150, refused)
     abandon(ranker)
-    again = Ranker(tmp_path / "r", settings=QUIET)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
     assert document(again.current.model) == document(model)
     again.close()
     assert verify(tmp_path)[0].is_sound
@@ -340,7 +340,7 @@ def test_ranking_does_not_wait_for_learning(tmp_path):
 
     pr.register(Slow)
     try:
-        ranker = Ranker(tmp_path / "r", Slow(), QUIET)
+        ranker = ServedRanker(tmp_path / "r", Slow(), QUIET)
         documents, grades = queries(1)[0]
         assert ranker.learn(documents, grades, event_id="a").result(10).sequence == 3  # acknowledged before learned
         assert ranker.rank(documents).model_version <= 2
@@ -354,7 +354,7 @@ def test_ranking_does_not_wait_for_learning(tmp_path):
 
 def test_rollback_to_any_version_and_promotion(tmp_path):
     made = queries(20)
-    ranker = Ranker(tmp_path / "r", settings=QUIET)
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET)
     answer(ranker, made[:5])
     ranker.save()
     answer(ranker, made[5:12])
@@ -367,7 +367,7 @@ def test_rollback_to_any_version_and_promotion(tmp_path):
     assert ranker.promote(other).result(10) == 16
     answer(ranker, made[12:])
     abandon(ranker)
-    again = Ranker(tmp_path / "r", settings=QUIET)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
     assert document(again.current.model) == document(offline(made[12:], other))
     again.close()
     assert verify(tmp_path)[0].is_sound
@@ -384,7 +384,7 @@ def test_an_answer_to_a_ranking_of_other_features_is_refused(ranker):
 
 
 def test_snapshots_are_written_in_the_background_and_the_oldest_removed(tmp_path):
-    ranker = Ranker(tmp_path / "r", settings=Settings(snapshot_answers=5, snapshots=2, snapshot_seconds=1e9))
+    ranker = ServedRanker(tmp_path / "r", settings=Settings(snapshot_answers=5, snapshots=2, snapshot_seconds=1e9))
     for part in range(3):
         answer(ranker, queries(5, seed=part))
         ranker.flush()
@@ -403,7 +403,7 @@ def open_log(folder):
 
 
 def filled(folder, n=10):
-    ranker = Ranker(folder, settings=QUIET)
+    ranker = ServedRanker(folder, settings=QUIET)
     answer(ranker, queries(n))
     ranker.close()
 
@@ -429,7 +429,7 @@ def test_a_damaged_end_is_cut_with_a_message(tmp_path, damage, with_snapshot):
     if damage == "missing":
         assert "from entry 11 on" in verify(tmp_path)[0].problems[0]
     n_left = 8 if damage in ("missing", "last two") else 9
-    ranker = Ranker(folder, settings=QUIET)
+    ranker = ServedRanker(folder, settings=QUIET)
     assert "the end of the log was damaged" in ranker.messages[0]
     if with_snapshot:  # what was learned is kept, and the log goes on from it
         assert "goes on from the model of that snapshot" in ranker.messages[1]
@@ -440,7 +440,7 @@ def test_a_damaged_end_is_cut_with_a_message(tmp_path, damage, with_snapshot):
     answer(ranker, more)
     expected = document(offline(more, offline(queries(10 if with_snapshot else n_left))))
     abandon(ranker)
-    again = Ranker(folder, settings=QUIET)
+    again = ServedRanker(folder, settings=QUIET)
     assert again.messages == []
     assert document(again.current.model) == expected
     again.close()
@@ -465,7 +465,7 @@ def test_a_damaged_middle_refuses_to_start(tmp_path, damage):
     log.execute(damage)
     log.close()
     with pytest.raises(DamagedLogError, match=r"entry \d+ is damaged, and entry \d+ after it is not; keep a copy"):
-        Ranker(folder, settings=QUIET)
+        ServedRanker(folder, settings=QUIET)
     (problem,) = verify(tmp_path)[0].problems  # of the snapshot nothing is known
     assert "is damaged, and entry" in problem
 
@@ -485,17 +485,17 @@ def test_files_that_are_no_logs_are_refused(tmp_path):
     content = (folder / "log.sqlite").read_bytes()
     (folder / "log.sqlite").write_bytes(content[:4096] + bytes(len(content) - 4096))
     with pytest.raises(DamagedLogError, match="cannot be read"):
-        Ranker(folder, settings=QUIET)
+        ServedRanker(folder, settings=QUIET)
     assert "cannot be read" in str(verify(tmp_path)[0].problems)
     (folder / "log.sqlite").write_bytes(b"something else " * 1000)
     with pytest.raises(DamagedLogError, match="file is not a database"):
-        Ranker(folder, settings=QUIET)
+        ServedRanker(folder, settings=QUIET)
     (folder / "log.sqlite").unlink()
     other = sqlite3.connect(folder / "log.sqlite")
     other.execute("CREATE TABLE mine (a)")
     other.close()
     with pytest.raises(DamagedLogError, match="is not a log of perceptrank"):
-        Ranker(folder, settings=QUIET)
+        ServedRanker(folder, settings=QUIET)
 
 
 def test_a_damaged_snapshot_is_passed_over(tmp_path):
@@ -504,7 +504,7 @@ def test_a_damaged_snapshot_is_passed_over(tmp_path):
     (path,) = (folder / "versions").iterdir()
     path.write_text(path.read_text().replace('"queries": 10', '"queries": 11'))
     assert "is damaged" in verify(tmp_path)[0].problems[0]
-    ranker = Ranker(folder, settings=QUIET)
+    ranker = ServedRanker(folder, settings=QUIET)
     assert document(ranker.current.model) == document(offline(queries(10)))
     ranker.close()
 
@@ -521,7 +521,7 @@ def test_a_snapshot_that_differs_from_the_log_is_found(tmp_path):
 
 def test_a_full_disk_turns_learning_off_and_recovers(tmp_path):
     made = queries(60)
-    ranker = Ranker(tmp_path / "r", settings=QUIET)
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET)
     answer(ranker, made[:10])
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     size = max(path.stat().st_size for path in (tmp_path / "r").iterdir())
@@ -637,12 +637,12 @@ def test_a_model_that_could_not_be_read_again_is_not_logged(ranker, tmp_path):
     assert ranker.problem == ""
     answer(ranker, made[3:])
     ranker.close()
-    again = Ranker(tmp_path / "r", settings=QUIET)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
     assert document(again.current.model) == document(offline(made))
     again.close()
     with pytest.raises(InvalidRequestError, match="unknown algorithm 'unregistered'"):
-        Ranker(tmp_path / "new", Unregistered())
-    Ranker(tmp_path / "new", pr.SlamPerceptron()).close()
+        ServedRanker(tmp_path / "new", Unregistered())
+    ServedRanker(tmp_path / "new", pr.SlamPerceptron()).close()
 
 
 def test_ids_that_are_there_twice_are_found_soon(ranker):

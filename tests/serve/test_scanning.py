@@ -15,7 +15,7 @@ import perceptrank as pr
 from perceptrank.serve import scanning
 from perceptrank.serve.documents import arrange
 from perceptrank.serve.errors import ServiceError
-from perceptrank.serve.messages import RankOptions, RankRequest
+from perceptrank.serve.http.messages import RankOptions, RankRequest
 from perceptrank.serve.replay import Current
 from perceptrank.serve.scanning import scan
 

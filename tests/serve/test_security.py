@@ -16,15 +16,13 @@ from support.serving import send
 
 import perceptrank as pr
 from perceptrank.serve import Service
-from perceptrank.serve import access as access_module
-from perceptrank.serve.access import Access
-from perceptrank.serve.access_log import AccessLog
 from perceptrank.serve.errors import ForbiddenError, RateLimitedError, UnauthorizedError
-from perceptrank.serve.gate import Gate, check_site
-from perceptrank.serve.http_app import make_app
-from perceptrank.serve.limits import Limits
-from perceptrank.serve.rate_limit import RateLimit
-from perceptrank.serve.slow_clients import SlowClients
+from perceptrank.serve.http import access as access_module
+from perceptrank.serve.http.access import Access, Gate, RateLimit, check_site
+from perceptrank.serve.http.app import make_app
+from perceptrank.serve.http.log_lines import AccessLog
+from perceptrank.serve.http.server import SlowClients
+from perceptrank.serve.settings import Limits
 
 DOCUMENTS = {"d1": {"secret_feature": 1.0}, "d2": {"secret_feature": 0.0}}
 BODY = json.dumps({"documents": [{"id": name, "features": features} for name, features in DOCUMENTS.items()]})

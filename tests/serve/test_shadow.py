@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 import perceptrank as pr
 from perceptrank.cli.app import app
-from perceptrank.serve import Ranker, Service, Settings, verify
-from perceptrank.serve.access import Access
+from perceptrank.serve import ServedRanker, Service, Settings, verify
 from perceptrank.serve.columns import Columns
 from perceptrank.serve.documents import Document
 from perceptrank.serve.errors import (
@@ -23,8 +22,10 @@ from perceptrank.serve.errors import (
     TooLargeError,
     UnknownError,
 )
-from perceptrank.serve.log import Addition, Log
-from perceptrank.serve.records import PromotionEntry, encode
+from perceptrank.serve.http.access import Access
+from perceptrank.serve.log.log import Addition
+from perceptrank.serve.log.records import PromotionEntry, encode
+from perceptrank.serve.log.sqlite import SqliteLog
 
 WEIGHTS = {"title": -1.0}  # poor, and of one feature only
 
@@ -65,7 +66,7 @@ def bits(ranker):
 
 def shadowed(folder, challengers=None, settings=QUIET, **more):
     challengers = {"new": pr.ListwisePerceptron(), "slow": pr.SlamPerceptron()} if challengers is None else challengers
-    return Ranker(folder, pr.FixedRanker(WEIGHTS), settings, fixed=True, challengers=challengers, **more)
+    return ServedRanker(folder, pr.FixedRanker(WEIGHTS), settings, fixed=True, challengers=challengers, **more)
 
 
 def test_challengers_learn_silently_and_are_compared(tmp_path):
@@ -98,7 +99,7 @@ def test_challengers_learn_silently_and_are_compared(tmp_path):
 
 def test_an_incumbent_may_learn_too(tmp_path):
     made = judged(40)
-    ranker = Ranker(tmp_path / "r", pr.SlamPerceptron(), QUIET, challengers={"new": pr.ListwisePerceptron()})
+    ranker = ServedRanker(tmp_path / "r", pr.SlamPerceptron(), QUIET, challengers={"new": pr.ListwisePerceptron()})
     futures = [ranker.learn(*one, event_id=str(i), weight=2.0) for i, one in enumerate(made)]
     assert [one.result(10).sequence for one in futures] == list(range(4, 44))
     ranker.flush()
@@ -129,14 +130,14 @@ def test_any_model_may_stay_as_it_is(tmp_path, fixed):
     made = judged(30)
     model = offline(made[:10], pr.ListwisePerceptron(transforms="running"))
     before = document(model)
-    ranker = Ranker(tmp_path / "r", model, QUIET, fixed=fixed, challengers={"new": pr.SlamPerceptron()})
+    ranker = ServedRanker(tmp_path / "r", model, QUIET, fixed=fixed, challengers={"new": pr.SlamPerceptron()})
     answer(ranker, made[10:])
     ranker.flush()
     assert (document(ranker.current.model) == before) is fixed
     expected = compare_offline(rounds_of(made[10:]), model, pr.SlamPerceptron(), fixed=fixed)
     assert ranker.current.shadow.challengers["new"].compared == expected
     ranker.close()
-    again = Ranker(tmp_path / "r", settings=QUIET)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
     assert bits(again) == bits(ranker)
     again.close()
     assert verify(tmp_path)[0].problems == ()
@@ -241,7 +242,7 @@ def test_a_promotion_that_the_log_does_not_show_is_found(tmp_path):
     ranker = shadowed(tmp_path / "r")
     answer(ranker, judged(5))
     ranker.close()
-    log = Log(tmp_path / "r" / "log.sqlite")
+    log = SqliteLog(tmp_path / "r" / "log.sqlite")
     log.append([Addition(encode(PromotionEntry(1, "new", 0.05)))])
     log.close()
     assert verify(tmp_path)[0].problems == ("entry 10 promotes 'new', which the log does not show better",)
@@ -285,7 +286,7 @@ def test_a_challenger_that_cannot_learn_harms_nobody(tmp_path):
     assert found["plain"].compared.n_rounds == found["prank"].compared.n_rounds == n_relevant(made)
     expected = bits(ranker)
     abandon(ranker)
-    again = Ranker(tmp_path / "r", settings=QUIET)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
     assert bits(again) == expected
     again.close()
     assert verify(tmp_path)[0].problems == ()
@@ -297,7 +298,7 @@ def test_features_of_challengers_are_found_by_name(tmp_path):
     turned.learn_one(pd_like(made[0], ("clicks", "title", "price")), list(made[0][1].values()))
     other = pr.ListwisePerceptron()
     other.learn_one(np.eye(2), [1, 0])
-    ranker = Ranker(tmp_path / "r", settings=QUIET)
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET)
     answer(ranker, made[:1])
     with pytest.raises(FeatureMismatchError, match="challenger 'other' has other features than the ranker"):
         ranker.add_challenger("other", other).result(10)
@@ -329,17 +330,17 @@ def test_challengers_are_not_lost_with_the_end_of_a_log(tmp_path):
     ranker = shadowed(tmp_path / "r")
     answer(ranker, judged(20))
     ranker.close()
-    log = Log(tmp_path / "r" / "log.sqlite")
+    log = SqliteLog(tmp_path / "r" / "log.sqlite")
     log._connection.execute("UPDATE entries SET record = zeroblob(9) WHERE sequence > 15")
     log.close()
-    again = Ranker(tmp_path / "r", settings=QUIET)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)
     assert "goes on from the model of that snapshot" in again.messages[1]
     found = again.current.shadow.challengers
     assert document(found["new"].model) == document(offline(judged(20)))
     assert document(found["slow"].model) == document(offline(judged(20), pr.SlamPerceptron()))
     expected = bits(again)
     abandon(again)
-    third = Ranker(tmp_path / "r", settings=QUIET)
+    third = ServedRanker(tmp_path / "r", settings=QUIET)
     assert bits(third) == expected
     third.close()
 
@@ -364,7 +365,7 @@ def test_wrong_challengers_are_refused(tmp_path):
         ranker.add_challenger("more", pr.Perceptron()).result(10)
     ranker.close()
     with pytest.raises(InvalidRequestError, match="began with another model"):
-        Ranker(tmp_path / "r", pr.FixedRanker(WEIGHTS), QUIET)  # which would learn
+        ServedRanker(tmp_path / "r", pr.FixedRanker(WEIGHTS), QUIET)  # which would learn
     with pytest.raises(InvalidRequestError, match="no ranker 'x' to challenge"):
         Service(tmp_path / "other", challengers={"x": {}})
     for name, value in (("promote_at", 1.0), ("promote_at", 0), ("shadow_error", 2.0)):

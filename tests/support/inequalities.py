@@ -3,9 +3,9 @@
 import numpy as np
 
 import perceptrank as pr
-from perceptrank.theory import bounds
+from perceptrank.theory import bounds, theorems
 from support import other_inequalities as other
-from support import twins
+from support import promises, twins
 from support.bounding import diameter, named, rounds_of
 from support.climbing import Inequality, quotient
 from support.small_problems import (
@@ -127,10 +127,12 @@ def perceptron(separable):
         size = float(np.linalg.norm(X, axis=1).max())
         if separable:
             margin = (labels * (X @ state["u"])).min() / max(np.linalg.norm(state["u"]), 1e-300)
-            return quotient(mistaken.sum(), bounds.perceptron(radius=size, margin=margin)) if margin > 0 else 0.0
+            return (
+                quotient(mistaken.sum(), theorems.perceptron().bound(radius=size, margin=margin)) if margin > 0 else 0.0
+            )
         hinges = np.maximum(0, 1 - labels * (X @ state["u"]))[mistaken].sum()
         against = float(np.linalg.norm(state["u"])), float(hinges)
-        return beyond(mistaken.sum(), bounds.perceptron(radius=size, comparator=against), against[1])
+        return beyond(mistaken.sum(), theorems.perceptron().bound(radius=size, comparator=against), against[1])
 
     return ratio
 
@@ -164,7 +166,7 @@ def mixing(state):
         weights = sum(ends)
     against = float(np.linalg.norm(u)), L
     size = diameter(stream_of(state), name)
-    return beyond(moved, bounds.parameter_mixing(diameter=size, relative_margin=rho, comparator=against), L)
+    return beyond(moved, promises.parameter_mixing(diameter=size, relative_margin=rho, comparator=against), L)
 
 
 def lower_bound(state):

@@ -47,7 +47,8 @@ OUTER = """
         return values
 """
 
-# Runs calls of kernels as a user, after Numba has imported what this user may not be allowed to read.
+# Runs calls of kernels as a user. What this user may not be allowed to read (a checkout in root's home, the modules
+# that Numba imports when it first compiles) is read before, by compiling a kernel of no module.
 PROCESS = """
 import json, os, sys, warnings
 SPAWNING = "subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn"
@@ -58,8 +59,7 @@ sys.path.insert(0, folder)
 import numba, numpy, outer
 from perceptrank.kernels.compiled import CacheWarning, cache_state, on_compile
 if int(user):
-    from numba.core.registry import cpu_target
-    cpu_target.target_context.refresh()
+    numba.njit(lambda n: numpy.zeros(n))(1)
     os.setgid(int(user)); os.setuid(int(user))
 names = []
 on_compile(names.append)

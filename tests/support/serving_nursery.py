@@ -12,13 +12,12 @@ from pathlib import Path
 import numpy as np
 
 import perceptrank as pr
-import perceptrank.serve.postgres_log  # so that forks need not
-from perceptrank.serve.access import Access
-from perceptrank.serve.http_app import make_app
-from perceptrank.serve.limits import Limits
-from perceptrank.serve.running import listen, run
+import perceptrank.serve.log.postgres  # so that forks need not
+from perceptrank.serve.http.access import Access
+from perceptrank.serve.http.app import make_app
+from perceptrank.serve.http.server import listen, run
 from perceptrank.serve.service import Service
-from perceptrank.serve.settings import Settings
+from perceptrank.serve.settings import Limits, Settings
 
 
 def serve(folder, settings, limits, models, database, shadow, port):

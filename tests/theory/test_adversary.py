@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from support import promises
 
 import perceptrank as pr
 from perceptrank.theory import bounds, n_rounds, play
@@ -137,7 +138,7 @@ def test_the_price_of_a_margin_is_paid(violators, rho, m, least):
 
 def test_without_the_split_the_price_is_more():
     """The smaller constant of "top" does not hold for the other two."""
-    top = pr.theory.bounds.listwise(diameter=1.0, violators="top", margin=0.1)
+    top = promises.listwise(diameter=1.0, violators="top", margin=0.1)
     for violators in ("uniform", "places"):
         assert pr.theory.costly_stream(violators, margin=0.1).n_lost > 2 * top
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support import twins
+from support import promises, twins
 from support.bounding import comparators, diameter, named
 from support.learners import at_weights
 from support.strategies import EITHER_PRECISION, separable_streams, streams
 
 import perceptrank as pr
-from perceptrank.theory import bounds
+from perceptrank.theory import bounds, theorems
 
 MEASURES = st.sampled_from([("ndcg", None), ("ndcg", 2), ("ndcg", 10), ("ap", None)])
 SLACK = 1 + 1e-9
@@ -53,7 +53,7 @@ def test_weight_ratios_of_large_and_linear_grades():
     np.testing.assert_allclose(bounds.weight_ratio(pr.NDCG(gain="linear"), stream), 3000 / 2999 * np.log2(3))
 
 
-@pytest.mark.parametrize("bound", [bounds.perceptron, bounds.minimax])
+@pytest.mark.parametrize("bound", [theorems.perceptron().bound, theorems.pair_perceptron().bound])
 def test_bounds_want_a_margin_or_a_comparator(bound):
     for wrong in ({}, {"margin": 1, "comparator": (1, 1)}):
         with pytest.raises(ValueError, match="margin or comparator"):
@@ -73,10 +73,10 @@ def test_bounds_want_a_margin_or_a_comparator(bound):
 
 
 def test_bounds_where_numbers_end():
-    assert bounds.minimax(radius=1, margin=1e-170) == np.inf
-    assert bounds.minimax(radius=1, margin=1e200) == 0
-    assert bounds.minimax(radius=1e200, margin=1) == np.inf
-    assert bounds.minimax(radius=1, comparator=(1e200, 1)) == np.inf
+    assert theorems.pair_perceptron().bound(radius=1, margin=1e-170) == np.inf
+    assert theorems.pair_perceptron().bound(radius=1, margin=1e200) == 0
+    assert theorems.pair_perceptron().bound(radius=1e200, margin=1) == np.inf
+    assert theorems.pair_perceptron().bound(radius=1, comparator=(1e200, 1)) == np.inf
     assert pr.SlamPerceptron().guarantee(diameter=1e200, margin=1) == np.inf
     ranker = pr.ListwisePerceptron(average=False)
     for scale in (2.0**-550, 2.0**550):  # D² is no number then, but D²/γ² is
@@ -85,21 +85,21 @@ def test_bounds_where_numbers_end():
 
 def test_worked_examples():
     """R = 1 and margin 0.1: 100 mistakes for classification, 400 for pairs, 399 rounds that cost any learner."""
-    assert bounds.perceptron(radius=1, margin=0.1) == pytest.approx(100)
-    assert bounds.minimax(radius=1, margin=0.1) == pytest.approx(400)
-    assert bounds.listwise(diameter=2, relative_margin=0, margin=0.1) == pytest.approx(400)
-    assert bounds.listwise(diameter=2, margin=0.1) == pytest.approx(1200)
-    assert bounds.listwise(diameter=2, violators="top", margin=0.1) == pytest.approx(450)
-    assert bounds.slam(diameter=2, learning_rate=0.1, margin=0.1) == pytest.approx(24**2 / 80 / 0.01)
-    assert bounds.slam(diameter=2, learning_rate=0.5, margin=0.1) == pytest.approx(400)
+    assert theorems.perceptron().bound(radius=1, margin=0.1) == pytest.approx(100)
+    assert theorems.pair_perceptron().bound(radius=1, margin=0.1) == pytest.approx(400)
+    assert promises.listwise(diameter=2, relative_margin=0, margin=0.1) == pytest.approx(400)
+    assert promises.listwise(diameter=2, margin=0.1) == pytest.approx(1200)
+    assert promises.listwise(diameter=2, violators="top", margin=0.1) == pytest.approx(450)
+    assert promises.slam(diameter=2, learning_rate=0.1, margin=0.1) == pytest.approx(24**2 / 80 / 0.01)
+    assert promises.slam(diameter=2, learning_rate=0.5, margin=0.1) == pytest.approx(400)
     assert bounds.lower(radius=1, margin=0.1, measure="ap") == pytest.approx(399 / 2)
     assert bounds.lower(radius=1, margin=0.1) == pytest.approx(399 * (1 - 1 / np.log2(3)))
     assert bounds.lower(radius=1, margin=0.1, measure="ap", version="paper") == pytest.approx(99 / 2)
-    assert bounds.minimax(radius=1, comparator=(2, 9)) == pytest.approx(9 + 8 + np.sqrt(16 * 9 + 64))
-    wide = bounds.listwise(diameter=2, learning_rate=1, surrogate_margin=3, comparator=(6, 12))
+    assert theorems.pair_perceptron().bound(radius=1, comparator=(2, 9)) == pytest.approx(9 + 8 + np.sqrt(16 * 9 + 64))
+    wide = promises.listwise(diameter=2, learning_rate=1, surrogate_margin=3, comparator=(6, 12))
     assert wide == pytest.approx(12 + 180 + np.sqrt(360 * 12 + 180**2))
     for rate, expected in ((2, 12 + 72 + np.sqrt(144 * 12 + 72**2)), (1, (4 + 6) / 6 * (12 + 36 * 10 / 4))):
-        found = bounds.slam(diameter=2, learning_rate=rate, surrogate_margin=3, comparator=(6, 12))
+        found = promises.slam(diameter=2, learning_rate=rate, surrogate_margin=3, comparator=(6, 12))
         assert found == pytest.approx(expected)
 
 
@@ -122,9 +122,9 @@ def test_slam_separable(data, measure, rate):
     rounds = list(play(pr.SlamPerceptron(named(name, k), learning_rate=rate), data.stream, name, k))
     losses, masses = sum(one[3] for one in rounds), sum(one[4] for one in rounds)
     given = {"diameter": diameter(data.stream, name), "learning_rate": rate, "margin": data.margin}
-    assert losses <= bounds.slam(**given) * SLACK
-    bound = bounds.listwise(surrogate_margin=1.0, **given)
-    assert bounds.slam(**given) <= bound * SLACK
+    assert losses <= promises.slam(**given) * SLACK
+    bound = promises.listwise(surrogate_margin=1.0, **given)
+    assert promises.slam(**given) <= bound * SLACK
     assert all(one[3] <= one[4] * SLACK + 1e-12 for one in rounds)
     assert losses <= masses * SLACK + 1e-9
     assert masses <= bound * SLACK
@@ -140,10 +140,10 @@ def test_slam_separable_as_in_the_paper(data, measure):
         "n_documents": min(k, longest) if k else longest,
         "weight_ratio": bounds.weight_ratio(named(name, k), data.stream),
     }
-    constant = bounds.slam_as_in_the_paper(**needed, margin=1)
+    constant = promises.slam_as_in_the_paper(**needed, margin=1)
     learner = pr.SlamPerceptron(named(name, k), learning_rate=1 / constant)
     losses = sum(one[3] for one in play(learner, data.stream, name, k))
-    assert losses <= bounds.slam_as_in_the_paper(**needed, margin=data.margin) * SLACK
+    assert losses <= promises.slam_as_in_the_paper(**needed, margin=data.margin) * SLACK
 
 
 @given(stream=streams(), measure=MEASURES, seed=st.integers(0, 99))
@@ -161,7 +161,7 @@ def test_slam_noisy_as_in_the_paper(stream, measure, seed):
     }
     if needed["radius"] == 0:
         return
-    constant = bounds.slam_as_in_the_paper(**needed, margin=1)
+    constant = promises.slam_as_in_the_paper(**needed, margin=1)
     for u in comparators(stream, seed):
         surrogate = 0.0
         for query in stream:
@@ -174,7 +174,7 @@ def test_slam_noisy_as_in_the_paper(stream, measure, seed):
         learner = pr.SlamPerceptron(named(name, k), learning_rate=share / constant, class_order="index")
         losses = sum(one[3] for one in play(learner, stream, name, k))
         against = float(np.linalg.norm(u)), surrogate
-        assert losses <= bounds.slam_as_in_the_paper(**needed, comparator=against) * SLACK + 1e-9
+        assert losses <= promises.slam_as_in_the_paper(**needed, comparator=against) * SLACK + 1e-9
 
 
 @given(stream=streams(), measure=MEASURES, rate=st.sampled_from([0.01, 0.1, 1.0]), seed=st.integers(0, 99))
@@ -188,8 +188,8 @@ def test_slam_noisy(stream, measure, rate, seed):
         surrogate = sum(twins.slam(X @ u, grades, v, 1.0)[0] for X, grades, v, _, mass in rounds if mass > 0)
         against = float(np.linalg.norm(u)), surrogate
         given = {"diameter": diameter(stream, name), "learning_rate": rate, "comparator": against}
-        assert masses <= bounds.listwise(surrogate_margin=1.0, **given) * SLACK
-        assert sum(one[3] for one in rounds) <= bounds.slam(**given) * SLACK + 1e-9
+        assert masses <= promises.listwise(surrogate_margin=1.0, **given) * SLACK
+        assert sum(one[3] for one in rounds) <= promises.slam(**given) * SLACK + 1e-9
 
 
 @given(data=separable_streams(), measure=MEASURES)
@@ -198,7 +198,7 @@ def test_minimax_separable(data, measure):
     name, k = measure
     learner = pr.MinimaxPerceptron(named(name, k))
     trace = learner.learn(data.stream)
-    bound = bounds.minimax(radius=radius(data.stream), margin=data.margin)
+    bound = theorems.pair_perceptron().bound(radius=radius(data.stream), margin=data.margin)
     assert learner.n_updates == trace.n_updates <= bound * SLACK
 
 
@@ -215,7 +215,7 @@ def test_minimax_noisy(stream, measure, seed):
             max(0.0, 1 + twins.widest_pair(X @ u, grades)[0]) for X, grades, _, _, mass in rounds if mass > 0
         )
         against = float(np.linalg.norm(u)), surrogate
-        assert mistakes <= bounds.minimax(radius=largest, comparator=against) * SLACK
+        assert mistakes <= theorems.pair_perceptron().bound(radius=largest, comparator=against) * SLACK
 
 
 LISTWISE = st.sampled_from(
@@ -235,7 +235,7 @@ def test_listwise_separable(data, measure, setting):
     masses = sum(one[4] for one in rounds)
     assert all(one[3] <= one[4] * SLACK + 1e-12 for one in rounds)
     largest = diameter(data.stream, name)
-    assert masses <= bounds.listwise(diameter=largest, relative_margin=rho, margin=data.margin) * SLACK
+    assert masses <= promises.listwise(diameter=largest, relative_margin=rho, margin=data.margin) * SLACK
     assert masses <= np.linalg.norm(learner.weights) / data.margin * SLACK
 
 
@@ -247,8 +247,8 @@ def test_listwise_separable_with_an_absolute_margin(data, measure, rate, setting
     )
     masses = sum(one[4] for one in play(learner, data.stream, name, k))
     given = {"diameter": diameter(data.stream, name), "learning_rate": rate, "margin": data.margin}
-    assert masses <= bounds.listwise(surrogate_margin=1.0, **given) * SLACK
-    expected = bounds.listwise(surrogate_margin=1.0, violators=setting[0], **given)
+    assert masses <= promises.listwise(surrogate_margin=1.0, **given) * SLACK
+    expected = promises.listwise(surrogate_margin=1.0, violators=setting[0], **given)
     assert learner.guarantee(diameter=given["diameter"], margin=data.margin) == expected
 
 
@@ -269,7 +269,7 @@ def test_listwise_noisy(stream, measure, setting, seed):
         else:
             surrogate = sum(twins.slam(X @ u, grades, v, 1.0)[0] for X, grades, v, _, mass in rounds if mass > 0)
         against = float(np.linalg.norm(u)), surrogate
-        assert masses <= bounds.listwise(diameter=largest, relative_margin=rho, comparator=against) * SLACK
+        assert masses <= promises.listwise(diameter=largest, relative_margin=rho, comparator=against) * SLACK
 
 
 @pytest.mark.parametrize("violators", ["places", "uniform", "top"])
@@ -294,7 +294,7 @@ def test_perceptron_separable(data):
     separator = np.append(data.ranker, -threshold)
     gamma = (np.where(labels, 1, -1) * (X @ separator)).min() / np.linalg.norm(separator)
     classifier = pr.Perceptron().fit(X, labels.astype(int))
-    bound = bounds.perceptron(radius=np.linalg.norm(X, axis=1).max(), margin=gamma)
+    bound = theorems.perceptron().bound(radius=np.linalg.norm(X, axis=1).max(), margin=gamma)
     assert classifier.n_updates <= bound * SLACK
 
 
@@ -310,7 +310,7 @@ def test_perceptron_noisy(stream, seed):
     for u in comparators(stream, seed):
         hinges = np.maximum(0, 1 - labels * (X @ u))[mistaken].sum()
         against = float(np.linalg.norm(u)), float(hinges)
-        assert mistaken.sum() <= bounds.perceptron(radius=largest, comparator=against) * SLACK
+        assert mistaken.sum() <= theorems.perceptron().bound(radius=largest, comparator=against) * SLACK
 
 
 @given(
@@ -349,7 +349,7 @@ def test_parameter_mixing(data, measure, make, seed):
             masses += share * trace.masses.sum()
             weights.append(share * learner.weights)
         common = sum(weights)
-    bound = bounds.parameter_mixing(
+    bound = promises.parameter_mixing(
         diameter=diameter(data.stream, name), learning_rate=0.3, surrogate_margin=margin, margin=data.margin
     )
     assert losses <= masses * SLACK + 1e-9
@@ -363,10 +363,10 @@ def test_parameter_mixing_with_a_relative_margin():
     ranker = pr.ListwisePerceptron(transforms=None, average=False)
     pr.distributed.learn(ranker, parts, epochs=8)
     size = diameter(data.stream, "ndcg")
-    bound = bounds.parameter_mixing(diameter=size, relative_margin=1.0, margin=data.margin)
+    bound = promises.parameter_mixing(diameter=size, relative_margin=1.0, margin=data.margin)
     assert bound == pytest.approx(3 * (size / data.margin) ** 2)
     assert 0 < ranker.certificate(margin=data.margin).mass <= bound * SLACK
-    assert bounds.parameter_mixing(diameter=2, relative_margin=0.5, comparator=(3.0, 0.0)) == pytest.approx(72.0)
+    assert promises.parameter_mixing(diameter=2, relative_margin=0.5, comparator=(3.0, 0.0)) == pytest.approx(72.0)
 
 
 def test_the_stream_on_which_small_rates_are_costly():

@@ -297,7 +297,7 @@ def test_who_has_a_certificate():
     with pytest.raises(ValueError, match="give diameter or radius"):
         pr.KernelPerceptron(policy="exact", budget=None, kernel="polynomial").guarantee(margin=0.5)
     with pytest.raises(ValueError, match="not compared by"):
-        averaged.guarantee(comparator=bounds.Comparator(1.0, 1.0, surrogate="slam"))
+        averaged.guarantee(comparator=pr.theory.Comparator(1.0, 1.0, surrogate="slam"))
 
 
 @pytest.mark.parametrize("policy", ["random", "forgetron", "bogd", "merge"])

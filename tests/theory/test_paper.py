@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from support import twins
+from support import promises, twins
 from support.bounding import comparators, named
 from support.strategies import judged_scores, streams
 
@@ -122,7 +122,7 @@ def test_algorithm_2_as_in_the_paper_at_any_rate(stream, measure, seed, rate):
     name, k = measure
     longest, size = int(np.diff(stream.offsets).max()), np.linalg.norm(stream.X.astype(float), axis=1).max()
     assume(size > 0)
-    constant = bounds.slam_as_in_the_paper(
+    constant = promises.slam_as_in_the_paper(
         radius=size,
         n_documents=min(k, longest) if k else longest,
         weight_ratio=bounds.weight_ratio(named(name, k), stream),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support import promises
 from support.learners import at_weights
 from support.strategies import examples, separable_streams, streams
 
@@ -251,7 +252,7 @@ def test_parameter_mixing_with_weights(data, kind, seed):
             parts.append(share * learner.weights)
         common = sum(parts)
     D = np.sqrt(stream.weights.max()) * pr.theory.diameter(stream)
-    bound = bounds.parameter_mixing(diameter=D, learning_rate=0.3, margin=data.margin)
+    bound = promises.parameter_mixing(diameter=D, learning_rate=0.3, margin=data.margin)
     assert masses <= bound * SLACK
 
 

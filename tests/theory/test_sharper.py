@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support import twins
+from support import promises, twins
 from support.bounding import comparators, diameter, named, rounds_of
 from support.strategies import examples, judged_scores, separable_streams, streams
 
@@ -148,7 +148,7 @@ def test_the_bound_is_below_the_papers_at_every_rate_that_its_proof_allows(rate,
     """At rate / C the paper's proof gives C / (rate (2 - rate)); ours is less, for D <= 2 R and k >= 2 documents."""
     constant = 4 * m * ratio  # R = 1
     paper = constant / (rate * (2 - rate))
-    ours = bounds.slam(diameter=2 * share, learning_rate=rate / constant, margin=1)
+    ours = promises.slam(diameter=2 * share, learning_rate=rate / constant, margin=1)
     assert ours <= paper * SLACK
     if rate == 1:
         assert ours <= 25 / 32 * paper
@@ -156,9 +156,9 @@ def test_the_bound_is_below_the_papers_at_every_rate_that_its_proof_allows(rate,
 
 def test_at_the_papers_own_rate_the_bound_is_at_most_25_32_of_the_papers():
     for m in (2, 3, 10, 100):
-        constant = bounds.slam_as_in_the_paper(radius=1, n_documents=m, weight_ratio=1, margin=1)
-        assert bounds.slam(diameter=2, learning_rate=1 / constant, margin=1) <= 25 / 32 * constant + 1e-9
-    assert bounds.slam(diameter=2, learning_rate=1 / 8, margin=1) == pytest.approx(25 / 32 * 8)
+        constant = promises.slam_as_in_the_paper(radius=1, n_documents=m, weight_ratio=1, margin=1)
+        assert promises.slam(diameter=2, learning_rate=1 / constant, margin=1) <= 25 / 32 * constant + 1e-9
+    assert promises.slam(diameter=2, learning_rate=1 / 8, margin=1) == pytest.approx(25 / 32 * 8)
 
 
 @given(stream=streams(), measure=MEASURES, seed=st.integers(0, 99))
@@ -278,5 +278,5 @@ def test_parameter_mixing_on_noisy_streams(stream, measure, seed, kind):
                     V * twins.level_pair(X @ u, grades) if kind == "places" else twins.slam(X @ u, grades, v, 1.0)[0]
                 )
         given = {"diameter": size, "relative_margin": 0.7, "comparator": (float(np.linalg.norm(u)), L)}
-        assert moved <= bounds.parameter_mixing(**given) * SLACK + 1e-9
-        assert outranked <= bounds.parameter_mixing(violators=kind, **given) * SLACK + 1e-9
+        assert moved <= promises.parameter_mixing(**given) * SLACK + 1e-9
+        assert outranked <= promises.parameter_mixing(violators=kind, **given) * SLACK + 1e-9

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
-from support import twins
+from support import promises, twins
 from support.strategies import EITHER_PRECISION, examples, separable_streams, streams
 
 import perceptrank as pr
-from perceptrank.theory import bounds
+from perceptrank.theory import bounds, theorems
 from perceptrank.theory.comparators import _value_and_gradient
 from perceptrank.theory.margins import shortest_combination
 from perceptrank.theory.theorem import SURROGATES
@@ -443,7 +443,7 @@ def test_certificates_on_noisy_streams(stream, make, measure, seed, length):
     ranker = pr.ListwisePerceptron(transforms=None).fit(stream, n_passes=3, seed=seed).coef_
     ranker = ranker * (length / (np.linalg.norm(ranker) or 1.0))
     loss = pr.theory.cumulative_surrogate(ranker, stream, measure, surrogate=learner.theorem.surrogate)
-    against = bounds.Comparator(float(np.linalg.norm(ranker)), loss, ranker)
+    against = pr.theory.Comparator(float(np.linalg.norm(ranker)), loss, ranker)
     certificate = learner.certificate(comparator=against, radius=pr.theory.radius(stream))
     assert certificate.holds
     assert losses <= certificate.mass * SLACK + 1e-9
@@ -564,22 +564,26 @@ def test_comparators_must_be_for_the_measure_that_is_learned():
     with pytest.raises(ValueError, match="not compared by 'slam'"):
         pr.Perceptron().guarantee(radius=1, comparator=found)
     with pytest.raises(ValueError, match="surrogate of the comparator must be one of"):
-        pr.SlamPerceptron().guarantee(diameter=1, comparator=bounds.Comparator(1.0, 1.0, surrogate="hinge"))
+        pr.SlamPerceptron().guarantee(diameter=1, comparator=pr.theory.Comparator(1.0, 1.0, surrogate="hinge"))
 
 
 def test_guarantees_are_the_bounds():
     given = {"diameter": 3.0, "margin": 0.5}
-    assert pr.SlamPerceptron(learning_rate=0.1, margin=2.0).guarantee(**given) == bounds.slam(
+    assert pr.SlamPerceptron(learning_rate=0.1, margin=2.0).guarantee(**given) == promises.slam(
         learning_rate=0.1, surrogate_margin=2.0, **given
     )
-    assert pr.MinimaxPerceptron().guarantee(radius=3.0, margin=0.5) == bounds.minimax(radius=3.0, margin=0.5)
+    assert pr.MinimaxPerceptron().guarantee(radius=3.0, margin=0.5) == theorems.pair_perceptron().bound(
+        radius=3.0, margin=0.5
+    )
     for settings, expected in (
-        ({"relative_margin": 2}, bounds.listwise(relative_margin=2, **given)),
-        ({"relative_margin": 2, "violators": "top"}, bounds.listwise(relative_margin=2, violators="top", **given)),
-        ({"margin": 1.0, "learning_rate": 0.5}, bounds.listwise(surrogate_margin=1.0, learning_rate=0.5, **given)),
-        ({"margin": 1.0, "learning_rate": 0.5, "violators": "top"}, bounds.slam(learning_rate=0.5, **given)),
-        ({"margin": 0}, bounds.listwise(relative_margin=0, **given)),
+        ({"relative_margin": 2}, promises.listwise(relative_margin=2, **given)),
+        ({"relative_margin": 2, "violators": "top"}, promises.listwise(relative_margin=2, violators="top", **given)),
+        ({"margin": 1.0, "learning_rate": 0.5}, promises.listwise(surrogate_margin=1.0, learning_rate=0.5, **given)),
+        ({"margin": 1.0, "learning_rate": 0.5, "violators": "top"}, promises.slam(learning_rate=0.5, **given)),
+        ({"margin": 0}, promises.listwise(relative_margin=0, **given)),
     ):
         assert pr.ListwisePerceptron(average=False, **settings, transforms=None).guarantee(**given) == expected
         assert pr.ListwisePerceptron(**settings, transforms=None).guarantee(**given) == 3 * expected + 2
-    assert pr.Perceptron().guarantee(radius=2, comparator=(1, 4)) == bounds.perceptron(radius=2, comparator=(1, 4))
+    assert pr.Perceptron().guarantee(radius=2, comparator=(1, 4)) == theorems.perceptron().bound(
+        radius=2, comparator=(1, 4)
+    )

@@ -161,8 +161,6 @@ def test_former_names():
         lambda: pr.SlamPerceptron().set_params(scaling="running"),
         lambda: pr.AdaGrad(pr.SlamPerceptron()).set_params(learner__scaling="running"),
         lambda: pr.SlamPerceptron().scaling,
-        lambda: pr.QueryZScore().scale(stream.X, stream.offsets),
-        lambda: type("Own", (pr.Scaling,), {}),
     ):
         with pytest.warns(DeprecationWarning, match="is now") as warned:
             use()
@@ -177,26 +175,12 @@ def test_former_names():
         assert ranker.scaling == "running"
     with pytest.warns(DeprecationWarning, match="scalings_ is now transforms_"):
         assert ranker.scalings_ == expected.transforms_
-    with pytest.warns(DeprecationWarning, match="scale is now apply"):
-        pr.QueryZScore().scale(stream.X, stream.offsets)
     assert pr.SlamPerceptron(transform="running").transforms == "running"
     ranker.set_params(transform="query-rank")
     assert ranker.transforms == "query-rank"
     ranker.transform = None
     assert ranker.transforms is None
     assert not hasattr(ranker, "transform")  # scikit-learn would call it
-
-    with pytest.warns(DeprecationWarning, match="Scaling is now Transform"):
-
-        class Halved(pr.Scaling):
-            name = "halved"
-
-            def scale(self, X, offsets):
-                return X / 2
-
-    halved = pr.SlamPerceptron(transforms=Halved())
-    halved.learn(stream)
-    assert np.array_equal(halved.predict(stream.X), halved.predict(stream.X))
 
 
 def test_model_files_of_version_1_are_read(tmp_path):

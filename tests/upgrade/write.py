@@ -2,7 +2,7 @@
 
 python tests/upgrade/write.py
 
-A release leaves its files here, and every later version must read them and go on from there.
+A release commits the folder that this writes, and every later version must read it and continue from it.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import perceptrank as pr
-from perceptrank.serve import Ranker, Settings
+from perceptrank.serve import ServedRanker, Settings
 from perceptrank.serve.documents import Document
 
 CHAINS = {
@@ -62,7 +62,7 @@ def first_model() -> pr.Learner:
     return ranker
 
 
-def answer(ranker: Ranker, places: range) -> None:
+def answer(ranker: ServedRanker, places: range) -> None:
     """Answer rankings of the queries at some places."""
     for place, query in enumerate(stream()):
         if place in places:
@@ -75,11 +75,11 @@ def answer(ranker: Ranker, places: range) -> None:
 def write_service(folder: Path) -> list[float]:
     """Leave the folder of a service: a log with a challenger and answers, some after the snapshot; return scores."""
     settings = Settings(snapshot_seconds=1e6, snapshot_answers=10**6, snapshots=1)
-    ranker = Ranker(folder / "default", first_model(), settings, challengers={"new": pr.ListwisePerceptron()})
+    ranker = ServedRanker(folder / "default", first_model(), settings, challengers={"new": pr.ListwisePerceptron()})
     answer(ranker, range(2, 6))
     ranker.close()  # with a snapshot
     snapshot = {path: path.read_bytes() for path in (folder / "default" / "versions").iterdir()}
-    ranker = Ranker(folder / "default", settings=settings)
+    ranker = ServedRanker(folder / "default", settings=settings)
     answer(ranker, range(6, 10))
     scores: list[float] = ranker.current.model.predict(stream().X[:8]).tolist()
     ranker.close()
@@ -90,8 +90,8 @@ def write_service(folder: Path) -> list[float]:
     return scores
 
 
-def main() -> None:
-    folder = Path(__file__).parent / pr.__version__
+def write(folder: Path) -> None:
+    """Write files of every kind into a new folder."""
     folder.mkdir()
     whole = stream()
     expected = {}
@@ -110,4 +110,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    write(Path(__file__).parent / pr.__version__)

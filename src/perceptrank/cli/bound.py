@@ -47,7 +47,7 @@ def bound(
 ) -> None:
     """Find the best margin of a stream, and print what theory promises each learner beside what it lost.
 
-    Needs the extra 'theory'. Where no linear ranker gets everything right, bounds compare with the best fixed one.
+    Where no linear ranker gets everything right, bounds compare with the best fixed ranker.
 
     Example: perceptrank bound train.txt.gz --measure ndcg@10 --plot bounds.png
     """
@@ -193,12 +193,9 @@ class _Facts:
         if not self.best.separable or self.weighted or not math.isfinite(self.weight_ratio):
             return None
         cutoff = pr.parse(self.measure).cutoff
-        return pr.theory.bounds.slam_as_in_the_paper(
-            radius=self.radius,
-            n_documents=min(cutoff or self.longest, self.longest),
-            weight_ratio=self.weight_ratio,
-            margin=self.best.lower,
-        )
+        longest = min(cutoff or self.longest, self.longest)
+        theorem = pr.theory.theorems.slam_as_in_the_paper(longest, self.weight_ratio)
+        return theorem.bound(radius=self.radius, margin=self.best.lower)
 
     def _lower(self) -> float | None:
         if not self.best.separable or self.weighted or 4 * self.radius**2 < 2 * self.best.upper**2:

@@ -17,6 +17,7 @@ from perceptrank.cli.streams import complain
 from perceptrank.cli.tables import fits, print_json, print_rows
 
 if TYPE_CHECKING:
+    from perceptrank.evaluation.trace import Trace
     from perceptrank.learners.learner import Learner
     from perceptrank.measures import Measure
     from perceptrank.stream.query_stream import QueryStream
@@ -77,16 +78,23 @@ def compare_over_orders(
     with ProgressBar("reading") as bar:
         stream = _whole(reading, bar)
     test = _held_out(reading, orders.test, stream) if orders.test else None
+    done = 0
     with ProgressBar("comparing") as bar:
-        result = pr.compare_orders(
+
+        def advance(traces: "dict[str, Trace]") -> None:
+            nonlocal done
+            done += len(next(iter(traces.values())))
+            bar(done, len(seeds) * len(stream))
+
+        result = pr.compare(
             learners,
             stream,
             recorded,
             test=test,
             orders=seeds,
             n_threads=reading.n_threads,
+            on_block=advance,
             on_error="drop",
-            progress=bar,
         )
     for name, reason in result.dropped.items():
         complain(f"warning: {name} did not come to the end: {reason}")
@@ -132,8 +140,8 @@ def _nothing(done: int, total: int) -> None:
     """Progress of held-out queries, which are read once."""
 
 
-def _show(result: "pr.OrderComparison", seed: int) -> None:
-    from perceptrank.evaluation.order_tables import joined, marks
+def _show(result: "pr.Comparison", seed: int) -> None:
+    from perceptrank.evaluation.comparison_tables import joined, marks
 
     several = len(result.seeds) > 1
     columns = [(on, one) for on in result.sets for one in result.measures]

@@ -129,19 +129,19 @@ def serve(
     _check_installed()
     if verify is not None:
         raise typer.Exit(_verify(verify, database, as_json=as_json))
-    from perceptrank.serve.access import Access
+    from perceptrank.serve.http.access import Access
 
     if add_token is not None:
         name, _, scopes = add_token.partition("=")
         data.mkdir(parents=True, exist_ok=True)
         print(Access(data).add(name, [one for one in scopes.split(",") if one]))
         return
-    from perceptrank.serve import progress
     from perceptrank.serve.config import Config
-    from perceptrank.serve.http_app import make_app
-    from perceptrank.serve.running import listen, run
+    from perceptrank.serve.http.app import make_app
+    from perceptrank.serve.http.log_lines import set_up
+    from perceptrank.serve.http.server import listen, run
+    from perceptrank.serve.page import progress
     from perceptrank.serve.service import Service
-    from perceptrank.serve.service_log import set_up
 
     tables, access, log = Config.read(config), Access(data), set_up(log_format)
     settings, limits = tables.settings(promote_at=promote_at), tables.limits(rate_limit=rate_limit)

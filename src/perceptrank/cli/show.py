@@ -59,7 +59,7 @@ def show(
 
     Example: perceptrank show model.json test.txt.gz --query 18219 --since old.json
     """
-    from perceptrank.deploy.explanation_text import query_text, why_text
+    from perceptrank.deploy.explanation.text import query_text, why_text
 
     if plot is not None:
         from perceptrank.evaluation.plots import check_drawable

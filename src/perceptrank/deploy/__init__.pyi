@@ -1,9 +1,9 @@
 from .agreement import Parity as Parity
 from .agreement import parity as parity
-from .changes import Change as Change
-from .contributions import Contributions as Contributions
-from .explanation import Explanation as Explanation
-from .explanation import explain as explain
+from .explanation.changes import Change as Change
+from .explanation.contributions import Contributions as Contributions
+from .explanation.explanation import Explanation as Explanation
+from .explanation.explanation import explain as explain
 from .exports import Export as Export
 from .exports import export as export
 from .exports import targets as targets

@@ -11,17 +11,17 @@ from perceptrank.deploy.target import Export, Target
 __all__ = ["Export", "export", "make_target", "targets"]
 
 _TARGETS = {
-    "python": ("python_function", "PythonFunction"),
-    "javascript": ("javascript_function", "JavaScriptFunction"),
-    "sql": ("sql_query", "SqlQuery"),
+    "python": ("python", "PythonFunction"),
+    "javascript": ("javascript", "JavaScriptFunction"),
+    "sql": ("sql", "SqlQuery"),
     "onnx": ("onnx_graph", "OnnxGraph"),
-    "elasticsearch": ("elasticsearch_model", "ElasticsearchModel"),
-    "opensearch": ("elasticsearch_model", "OpenSearchModel"),
-    "solr": ("solr_model", "SolrModel"),
-    "ranklib": ("ranklib_model", "RankLibModel"),
-    "vespa": ("vespa_profile", "VespaProfile"),
-    "pmml": ("pmml_model", "PmmlModel"),
-    "hybrid": ("hybrid_weights", "HybridWeights"),
+    "elasticsearch": ("elasticsearch", "ElasticsearchModel"),
+    "opensearch": ("elasticsearch", "OpenSearchModel"),
+    "solr": ("solr", "SolrModel"),
+    "ranklib": ("ranklib", "RankLibModel"),
+    "vespa": ("vespa", "VespaProfile"),
+    "pmml": ("pmml", "PmmlModel"),
+    "hybrid": ("hybrid", "HybridWeights"),
 }
 
 
@@ -89,7 +89,7 @@ def make_target(name: str, options: dict[str, Any]) -> Target:
     if name not in _TARGETS:
         raise ValueError(f"target must be one of {', '.join(map(repr, _TARGETS))}, got {name!r}")
     module, kind = _TARGETS[name]
-    made: type[Target] = getattr(importlib.import_module(f"perceptrank.deploy.{module}"), kind)
+    made: type[Target] = getattr(importlib.import_module(f"perceptrank.deploy.engines.{module}"), kind)
     for option in options:
         if option not in made.options():
             known = f"has the options {', '.join(made.options())}" if made.options() else "has no options"

@@ -14,14 +14,14 @@ from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.transforms.bins import Bins
 from perceptrank.transforms.clip import Clip
 from perceptrank.transforms.composition import Chain, Composition, Join
-from perceptrank.transforms.fastfood import Fastfood
 from perceptrank.transforms.missing import Missing
 from perceptrank.transforms.query_minmax import QueryMinMax
 from perceptrank.transforms.query_normal import QueryNormal
 from perceptrank.transforms.query_rank import QueryRank
 from perceptrank.transforms.query_zscore import QueryZScore
-from perceptrank.transforms.random_fourier import RandomFourier
-from perceptrank.transforms.random_relu import RandomRelu
+from perceptrank.transforms.random.fastfood import Fastfood
+from perceptrank.transforms.random.random_fourier import RandomFourier
+from perceptrank.transforms.random.random_relu import RandomRelu
 from perceptrank.transforms.running import RunningStandardizer
 from perceptrank.transforms.running_spread import RunningSpread
 from perceptrank.transforms.signed_log import SignedLog

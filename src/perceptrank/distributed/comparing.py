@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from perceptrank.distributed.executors import executor_of
 from perceptrank.distributed.shards import Shard, StreamShard, file_shards
-from perceptrank.evaluation.comparison import Comparison, named_learners
+from perceptrank.evaluation.comparing import named_learners
+from perceptrank.evaluation.comparison import Comparison
 from perceptrank.evaluation.trace import Trace
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.state import State

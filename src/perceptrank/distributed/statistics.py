@@ -8,7 +8,7 @@ from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.learners.state import State
 from perceptrank.transforms.bins import Bins
 from perceptrank.transforms.composition import Composition
-from perceptrank.transforms.fourier_features import FourierFeatures
+from perceptrank.transforms.random.fourier_features import FourierFeatures
 from perceptrank.transforms.transform import Transform
 
 

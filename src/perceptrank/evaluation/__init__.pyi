@@ -1,15 +1,12 @@
+from .comparing import compare as compare
 from .comparison import Comparison as Comparison
+from .comparison import PairDifference as PairDifference
 from .comparison import Standing as Standing
-from .comparison import compare as compare
 from .decision import Decision as Decision
 from .differences import Difference as Difference
 from .differences import Slice as Slice
 from .evaluation import Evaluation as Evaluation
 from .holdout import evaluate as evaluate
-from .order_comparison import OrderComparison as OrderComparison
-from .order_comparison import OrderDifference as OrderDifference
-from .order_comparison import OrderStanding as OrderStanding
-from .orders import compare_orders as compare_orders
 from .trace import Trace as Trace
 from .worst import MovedDocument as MovedDocument
 from .worst import QueryChange as QueryChange

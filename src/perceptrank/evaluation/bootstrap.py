@@ -1,6 +1,5 @@
 """Paired bootstrap over queries, with simultaneous confidence intervals."""
 
-import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammainccinv, ndtr, ndtri, stdtrit
 
 from perceptrank.kernels.arrays import Bools, FloatRows, Floats
 from perceptrank.kernels.chance import noise
@@ -44,20 +44,65 @@ def resampled_means(
     return means
 
 
-def simultaneous_half_widths(drawn: Floats, means: Floats, best: int, confidence: float) -> Floats:
-    """Return the half-widths of simultaneous confidence intervals for the differences to the best row.
+class PairedIntervals(NamedTuple):
+    """Means of rows, their intervals, and the half-widths of the intervals of all differences of two rows."""
 
-    Which row is best is known only afterwards, so the intervals cover the differences of all pairs.
+    per_order: Floats  # rows x orders
+    low: Floats
+    high: Floats
+    half_widths: Floats  # rows x rows
+
+
+def paired_intervals(
+    values: Floats,
+    n_orders: int,
+    weights: Floats | None,
+    *,
+    confidence: float,
+    n_measures: int,
+    n_resamples: int,
+    seed: int,
+) -> PairedIntervals:
+    """Return intervals from a paired bootstrap: columns are drawn with replacement, the same for all rows.
+
+    Values have `n_orders` successive rows for each learner; of several orders, these are resampled too. Intervals of
+    differences hold at once for all pairs of learners, and for so many measures.
+
+    Of the variance of a difference, the part s² is due to the orders, r of them. Resampling finds it too small by
+    s² / r, and it is known from r values only: so its part of the half-width is that of Student's t with r - 1 degrees
+    of freedom. As few orders do not tell either how the differences of pairs depend on each other, the critical value
+    is then at least Bonferroni's.
     """
-    critical, errors = pairwise_errors(drawn, means, confidence)
-    half_widths: Floats = critical * errors[best]
-    return half_widths
+    n = values.shape[1] if weights is None else float(weights.sum() ** 2 / (weights @ weights))
+    means = values.mean(axis=1) if weights is None else np.average(values, axis=1, weights=weights)
+    per_order: Floats = means.reshape(-1, n_orders)
+    rng = np.random.default_rng(seed)
+    drawn = resampled_means(values, n_resamples, rng, weights)
+    if n_orders > 1:
+        shares = rng.multinomial(n_orders, np.full(n_orders, 1 / n_orders), size=n_resamples) / n_orders
+        drawn = np.einsum("blr,br->bl", drawn.reshape(n_resamples, -1, n_orders), shares)
+        means = per_order.mean(axis=1)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
+    family = 1 - (1 - confidence) / n_measures
+    critical, errors = _pairwise_errors(drawn, means, family)
+    correction = np.sqrt(n / max(1, n - 1))
+    half_widths = critical * errors * correction
+    if n_orders > 1:
+        n_pairs = max(1, len(means) * (len(means) - 1) // 2)
+        critical = max(critical, -ndtri((1 - family) / (2 * n_pairs)))
+        due = (per_order[:, None] - per_order[None]).var(axis=2, ddof=1) / n_orders
+        others = np.maximum((errors * correction) ** 2 + due / n_orders - due, 0.0)
+        half_widths = np.sqrt(critical**2 * others + stdtrit(n_orders - 1, ndtr(-critical)) ** 2 * due)
+    if n < FEWEST_QUERIES:
+        low, high, half_widths = (np.full_like(bounds, np.nan) for bounds in (low, high, half_widths))
+    return PairedIntervals(per_order, low, high, half_widths)
 
 
-def pairwise_errors(drawn: Floats, means: Floats, confidence: float) -> tuple[np.float64, Floats]:
-    """Return the standard errors of the differences of all pairs, rows x rows, and how many of them intervals extend.
+def _pairwise_errors(drawn: Floats, means: Floats, confidence: float) -> tuple[np.float64, Floats]:
+    """Return how many standard errors intervals of differences extend, and these errors, rows x rows.
 
-    That is the quantile of the largest studentised deviation among all pairs: the intervals hold at once.
+    The number is the quantile of the largest studentised deviation among all pairs: the intervals hold at once.
     """
     deviations = drawn - means
     largest = np.zeros(len(drawn))
@@ -113,8 +158,8 @@ def simultaneous_intervals(
             np.maximum(largest, drawn, out=largest)
         critical[usual] = np.quantile(largest, 1 - error_rate * usual.sum(), method="higher")
     low[usual], high[usual] = (mean - critical * error)[usual], (mean + critical * error)[usual]
-    for s, k in np.argwhere(rare).tolist():
-        most = min(1.0, _poisson_limit(int(n_not_zero[s, k]), error_rate) * drawn_from[s].largest_shares[k])
+    for s, k in np.argwhere(rare).tolist():  # the upper limit of a Poisson mean
+        most = min(1.0, gammainccinv(n_not_zero[s, k] + 1, error_rate) * drawn_from[s].largest_shares[k])
         low[s, k], high[s, k] = -most, most
     return Intervals(mean, error, low, high, critical)
 
@@ -203,19 +248,3 @@ def draw_sums(values: Floats, weights: Floats, size: int, seed: int, first: int,
                 sums[b, 2, k] += w * w
                 sums[b, 3, k] += w * weighted
                 sums[b, 4, k] += weighted * weighted
-
-
-def _poisson_limit(count: int, error_rate: float) -> float:
-    """Return the mean of a Poisson variable that is at most `count` with the given probability.
-
-    Examples
-    --------
-    >>> round(_poisson_limit(0, 0.05), 4), round(_poisson_limit(2, 0.05), 4)
-    (2.9957, 6.2958)
-    """
-    low, high = 0.0, 1000.0
-    while high - low > 1e-9:
-        middle = (low + high) / 2
-        at_most = math.exp(-middle) * sum(middle**j / math.factorial(j) for j in range(count + 1))
-        low, high = (middle, high) if at_most > error_rate else (low, middle)
-    return high

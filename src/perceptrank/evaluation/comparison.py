@@ -1,41 +1,47 @@
-"""Compare learners on one stream, in one pass over the data, with significance of the differences."""
+"""Results of several learners on the same queries, and which of their differences are significant."""
 
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.evaluation.bootstrap import FEWEST_QUERIES, resampled_means, simultaneous_half_widths
+from perceptrank.evaluation.bootstrap import PairedIntervals, paired_intervals
 from perceptrank.evaluation.plots import draw_running_means
-from perceptrank.evaluation.protocols import OnlineRanker
 from perceptrank.evaluation.trace import Trace
-from perceptrank.kernels.processors import n_processors
-from perceptrank.measures import Measure, MeasureLike, parse, parse_all
-from perceptrank.stream.blocks import Blocks, as_blocks
-from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
-from perceptrank.stream.validation import check_choice, check_positive_whole
+from perceptrank.io.atomic import write_atomically
+from perceptrank.kernels.arrays import Bools, Floats, Ints
+from perceptrank.measures import Measure, MeasureLike, parse
+from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole, check_seed
+
+_POINTS = 200  # of a curve
 
 
 class Standing(NamedTuple):
-    """Mean of a learner, and its difference to the best learner.
+    """Mean of a learner, its difference to the best learner, and the learners that it beats.
 
     Attributes
     ----------
     name : str
         Name of the learner.
     mean, low, high : float
-        Mean of the measure and its confidence interval.
+        Mean of the measure over all orders and queries, and its confidence interval.
     behind, behind_low, behind_high : float
         Mean of the best learner minus this one's, and its confidence interval; 0 for the best learner itself.
     is_behind : bool
         The difference is significant: its whole interval is above 0.
     n_updates : int
-        Number of rounds with an update.
+        Number of rounds with an update, in all orders together.
+    letter : str
+        Its mark in tables.
+    spread : float or None
+        Standard deviation of the means of the orders; None if there is one order.
+    per_order : tuple of float
+        Mean of each order.
+    beats : tuple of str
+        Names of the learners that are significantly worse.
     """
 
     name: str
@@ -47,24 +53,55 @@ class Standing(NamedTuple):
     behind_high: float
     is_behind: bool
     n_updates: int
+    letter: str
+    spread: float | None
+    per_order: tuple[float, ...]
+    beats: tuple[str, ...]
+
+
+class PairDifference(NamedTuple):
+    """Difference of two learners.
+
+    Attributes
+    ----------
+    better, worse : str
+        Names of the learners, by their means.
+    difference, low, high : float
+        Difference of the means, and its confidence interval, which holds at once with those of all other pairs.
+    is_significant : bool
+        The whole interval is above 0.
+    """
+
+    better: str
+    worse: str
+    difference: float
+    low: float
+    high: float
+    is_significant: bool
 
 
 class Comparison:
-    """Results of several learners on the same queries.
+    """Results of several learners on the same queries: `compare` returns it.
 
     Parameters
     ----------
-    traces : mapping of str to Trace
-        Trace of each learner, by name.
+    traces : mapping of str to Trace, or sequence of such mappings
+        Trace of each learner, by name; of several orders, a mapping for each order.
     dropped : mapping of str to str, optional
         Error message of each learner that failed, by name.
+    seeds : sequence of int, optional
+        Seeds of the orders, if queries were shuffled: order k is that of ``stream.shuffled(seeds[k])``.
+    test : sequence of mappings of str to Trace, optional
+        Traces of held-out queries, after each order.
 
     Attributes
     ----------
     traces : dict of str to Trace
-        Trace of each learner, by name.
+        Trace of each learner, by name; of several orders, those of the first.
     dropped : dict of str to str
         Error message of each learner that failed, by name.
+    seeds : list of int
+        Seed of each order; empty if the queries were not shuffled.
 
     Examples
     --------
@@ -77,22 +114,76 @@ class Comparison:
     ['listwise', 'slam']
     """
 
-    def __init__(self, traces: Mapping[str, Trace], dropped: Mapping[str, str] | None = None) -> None:
-        self.traces = dict(traces)
-        self.dropped = dict(dropped or {})
+    def __init__(
+        self,
+        traces: Mapping[str, Trace] | Sequence[Mapping[str, Trace]],
+        dropped: Mapping[str, str] | None = None,
+        *,
+        seeds: Sequence[int] | None = None,
+        test: Sequence[Mapping[str, Trace]] | None = None,
+    ) -> None:
+        progressive = [traces] if isinstance(traces, Mapping) else list(traces)
+        self.traces, self.dropped, self.seeds = dict(progressive[0]), dict(dropped or {}), list(seeds or ())
+        self._sets = ({} if test is None else {"test": list(test)}) | {"progressive": progressive}
+        self._known: dict[Any, PairedIntervals] = {}
 
     def __repr__(self) -> str:
-        first = next(iter(self.traces.values()))
-        return f"Comparison({len(self.traces)} learners, {len(first)} queries)"
+        orders = f"{len(self.seeds)} orders of " if self.seeds else ""
+        test = f", {self.n_test} held out" if self.n_test else ""
+        return f"Comparison({len(self.traces)} learners, {orders}{self.n_queries} queries{test})"
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the learners."""
+        return list(self.traces)
 
     @property
     def measures(self) -> list[Measure]:
-        """The recorded measures."""
+        """The recorded measures; the first decides on the order of tables."""
         return next(iter(self.traces.values())).measures
+
+    @property
+    def sets(self) -> list[str]:
+        """Names of the sets of queries: "test" if some were held out, and "progressive"."""
+        return list(self._sets)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries that were learned from in each order."""
+        return len(next(iter(self.traces.values())))
+
+    @property
+    def n_test(self) -> int:
+        """Number of held-out queries, 0 if there are none."""
+        return len(next(iter(self._sets["test"][0].values()))) if "test" in self._sets else 0
+
+    @property
+    def letters(self) -> dict[str, str]:
+        """Letter of each learner, the best first by the first measure of the first set."""
+        values, weights = self._counted(self.measures[0], self.sets[0])
+        means = np.average(values, axis=1, weights=weights).reshape(len(self.names), -1).mean(axis=1)
+        return {self.names[i]: _letter(place) for place, i in enumerate(_best_first(means))}
+
+    def n_counted(self, measure: MeasureLike, on: str) -> int:
+        """Return how many queries of a set a measure counts: most leave out those without relevant documents.
+
+        Parameters
+        ----------
+        measure : str or Measure
+            One of those that were recorded.
+        on : str
+            One of `sets`.
+
+        Returns
+        -------
+        int
+        """
+        return int(self._counted(parse(measure), on)[0].shape[1])
 
     def standings(
         self,
         measure: MeasureLike | None = None,
+        on: str | None = None,
         *,
         confidence: float = 0.95,
         n_resamples: int = 2000,
@@ -101,16 +192,23 @@ class Comparison:
         """Rank the learners, best first, with bootstrap confidence intervals.
 
         Queries are resampled with replacement, the same for all learners (a paired bootstrap), so that the difficulty
-        of a query cancels in differences. The intervals of the differences to the best learner are simultaneous: all of
-        them cover with the given confidence, for any number of learners and whichever is the best. The randomness is
-        that of the queries alone, each ranked by the learner as it was in that round; other orders of the stream are
-        not considered. Coverage is approximate, and better with more queries. If queries have weights, means are
-        weighted, and the number of queries is the effective one: the squared sum of weights over the sum of squares.
+        of a query cancels in differences. The intervals of the differences are simultaneous: all of them cover with the
+        given confidence, for any number of learners and whichever is the best. Coverage is approximate, and better with
+        more queries. If queries have weights, means are weighted, and the number of queries is the effective one: the
+        squared sum of weights over the sum of squares.
+
+        Without shuffled orders the randomness is that of the queries alone, each ranked by the learner as it was in
+        that round. With them, orders are resampled too, and the intervals of differences hold for all measures at once:
+        what is significant is so for new queries and new orders of this kind. Few orders do not tell how much orders
+        differ (Student's t, with Bonferroni's correction for the pairs): take ten orders or more. Progressive values of
+        a query are those before it was learned from, wherever it came in an order.
 
         Parameters
         ----------
         measure : str or Measure, optional
             Default the first recorded measure. Queries that it leaves out for any learner are ignored.
+        on : either "test" or "progressive", optional
+            Which queries; default held-out queries if there are any.
         confidence : float
             Confidence level of the intervals, between 0 and 1.
         n_resamples : int
@@ -130,47 +228,237 @@ class Comparison:
         ValueError
             If an argument is invalid, or the measure leaves out all queries.
         """
-        if not 0 < confidence < 1:
-            raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
-        check_positive_whole("n_resamples", n_resamples)
-        chosen = self.measures[0] if measure is None else parse(measure)
-        names = list(self.traces)
-        values = np.array([self.traces[name].values(chosen) for name in names])
-        counted, weights = ~np.isnan(values).any(axis=0), self.traces[names[0]].weights
-        if weights is not None:
-            counted &= weights > 0
-            weights = np.ldexp(weights[counted], -np.frexp(weights.max())[1])  # their squares are numbers
-        values = values[:, counted]
-        if values.shape[1] == 0:
-            raise ValueError(f"no query counts for {chosen}: it leaves out all of them")
-        n = values.shape[1] if weights is None else float(weights.sum() ** 2 / (weights @ weights))
-        means = np.average(values, axis=1, weights=weights) if weights is not None else values.mean(axis=1)
-        drawn = resampled_means(values, n_resamples, np.random.default_rng(seed), weights)
-        tail = (1 - confidence) / 2
-        lows, highs = np.quantile(drawn, [tail, 1 - tail], axis=0)
+        on = self._chosen_set(on)
+        intervals = self._intervals(measure, on, confidence, n_resamples, seed)
+        means, letters = intervals.per_order.mean(axis=1), self.letters
+        several = intervals.per_order.shape[1] > 1
+        beats = _beats(intervals)
         best = int(np.argmax(means))
-        behind = means[best] - means
-        half_widths = simultaneous_half_widths(drawn, means, best, confidence) * np.sqrt(n / max(1, n - 1))
-        if n < FEWEST_QUERIES:
-            lows, highs, half_widths = (np.full(len(means), np.nan) for _ in range(3))
-        order = np.lexsort((np.arange(len(names)), -means))
+        behind, half_widths = means[best] - means, intervals.half_widths[best]
+        by_letter = [self.names.index(name) for name in letters]
         return [
             Standing(
-                names[i],
+                self.names[i],
                 float(means[i]),
-                float(lows[i]),
-                float(highs[i]),
+                float(intervals.low[i]),
+                float(intervals.high[i]),
                 float(behind[i]),
                 float(behind[i] - half_widths[i]),
                 float(behind[i] + half_widths[i]),
                 bool(behind[i] > half_widths[i]),
-                self.traces[names[i]].n_updates,
+                sum(order[self.names[i]].n_updates for order in self._sets["progressive"]),
+                letters[self.names[i]],
+                float(intervals.per_order[i].std(ddof=1)) if several else None,
+                tuple(intervals.per_order[i].tolist()),
+                tuple(self.names[j] for j in by_letter if beats[i, j]),
             )
-            for i in order
+            for i in _best_first(means)
         ]
+
+    def differences(
+        self,
+        measure: MeasureLike | None = None,
+        on: str | None = None,
+        *,
+        confidence: float = 0.95,
+        n_resamples: int = 2000,
+        seed: int = 0,
+    ) -> list[PairDifference]:
+        """Return the differences of all pairs of learners, with the intervals of `standings`.
+
+        Parameters
+        ----------
+        measure : str or Measure, optional
+            Default the first recorded measure.
+        on : either "test" or "progressive", optional
+            Which queries; default held-out queries if there are any.
+        confidence : float
+            Confidence level, between 0 and 1.
+        n_resamples : int
+            Number of bootstrap resamples.
+        seed : int
+            Seed of the bootstrap.
+
+        Returns
+        -------
+        list of PairDifference
+        """
+        intervals = self._intervals(measure, self._chosen_set(on), confidence, n_resamples, seed)
+        means, beats = intervals.per_order.mean(axis=1), _beats(intervals)
+        order = _best_first(means)
+        return [
+            PairDifference(
+                self.names[i],
+                self.names[j],
+                float(means[i] - means[j]),
+                float(means[i] - means[j] - intervals.half_widths[i, j]),
+                float(means[i] - means[j] + intervals.half_widths[i, j]),
+                bool(beats[i, j]),
+            )
+            for place, i in enumerate(order)
+            for j in order[place + 1 :]
+        ]
+
+    def _chosen_set(self, on: str | None) -> str:
+        if on is not None and on not in self._sets:
+            raise ParameterError("on", f"must be one of {', '.join(map(repr, self._sets))}", on)
+        return self.sets[0] if on is None else on
+
+    def _chosen_measure(self, measure: MeasureLike | None) -> Measure:
+        chosen = self.measures[0] if measure is None else parse(measure)
+        if chosen not in self.measures:
+            raise KeyError(f"{chosen} was not recorded; {', '.join(map(str, self.measures))} were")
+        return chosen
+
+    def _intervals(
+        self, measure: MeasureLike | None, on: str, confidence: float, n_resamples: int, seed: int
+    ) -> PairedIntervals:
+        if not 0 < as_number(confidence) < 1:
+            raise ParameterError("confidence", "must be between 0 and 1", confidence)
+        check_positive_whole("n_resamples", n_resamples)
+        check_seed(seed)
+        chosen = self._chosen_measure(measure)
+        key = chosen, on, confidence, n_resamples, seed
+        if key not in self._known:
+            values, weights = self._counted(chosen, on)
+            self._known[key] = paired_intervals(
+                values,
+                len(self._sets[on]),
+                weights,
+                confidence=confidence,
+                n_measures=len(self.measures) if self.seeds else 1,
+                n_resamples=n_resamples,
+                seed=seed,
+            )
+        return self._known[key]
+
+    def _counted(self, measure: Measure, on: str) -> tuple[Floats, Floats | None]:
+        """Return the values of queries that count for all learners, a row per learner and order, and their weights."""
+        orders = self._sets[on]
+        places = self._places() if on == "progressive" and self.seeds else [None] * len(orders)
+        values = np.array(
+            [
+                _put_back(order[name].values(measure), place)
+                for name in self.names
+                for order, place in zip(orders, places, strict=True)
+            ]
+        )
+        weights, counted = orders[0][self.names[0]].weights, ~np.isnan(values).any(axis=0)
+        if weights is not None:
+            weights = _put_back(weights, places[0])
+            counted &= weights > 0
+            weights = np.ldexp(weights[counted], -np.frexp(weights.max())[1])  # their squares are numbers
+        if not counted.any():
+            raise ValueError(f"no query counts for {measure}: it leaves out all of them")
+        return values[:, counted], weights
+
+    def _places(self) -> list[Ints]:
+        return [np.random.default_rng(seed).permutation(self.n_queries) for seed in self.seeds]
+
+    @property
+    def points(self) -> Ints:
+        """Numbers of queries that `curves` have a value for."""
+        return np.unique(np.geomspace(1, self.n_queries, _POINTS).astype(np.int64))
+
+    def curves(self, measure: MeasureLike | None = None) -> dict[str, Floats]:
+        """Return the running means of each learner at `points`, in every order: orders x points.
+
+        Parameters
+        ----------
+        measure : str or Measure, optional
+            Default the first recorded measure.
+
+        Returns
+        -------
+        dict of str to array
+        """
+        chosen, last = self._chosen_measure(measure), self.points - 1
+        orders = self._sets["progressive"]
+        return {name: np.stack([order[name].running_mean(chosen)[last] for order in orders]) for name in self.names}
+
+    def as_plain(self, *, confidence: float = 0.95, seed: int = 0) -> dict[str, Any]:
+        """Return everything but the values of single queries as dicts, lists, text and numbers.
+
+        Parameters
+        ----------
+        confidence : float
+            Confidence level, between 0 and 1.
+        seed : int
+            Seed of the bootstrap.
+
+        Returns
+        -------
+        dict
+        """
+        settings: Any = {"confidence": confidence, "seed": seed}
+        sets = {
+            on: {
+                str(measure): {
+                    "standings": [row._asdict() for row in self.standings(measure, on, **settings)],
+                    "differences": [row._asdict() for row in self.differences(measure, on, **settings)],
+                }
+                for measure in self.measures
+            }
+            for on in self._sets
+        }
+        curves = {
+            str(measure): {name: values.tolist() for name, values in self.curves(measure).items()}
+            for measure in self.measures
+        }
+        return {
+            "orders": len(self._sets["progressive"]),
+            "seeds": self.seeds,
+            "queries": self.n_queries,
+            "test_queries": self.n_test,
+            "measures": [str(measure) for measure in self.measures],
+            "confidence": confidence,
+            "letters": self.letters,
+            "dropped": self.dropped,
+            "sets": sets,
+            "curves": {"queries": self.points.tolist(), "running_means": curves},
+        }
+
+    def save_csv(self, path: str | os.PathLike[str], *, confidence: float = 0.95, seed: int = 0) -> None:
+        """Write one row per learner, set and measure, with the mean of every order, atomically.
+
+        Parameters
+        ----------
+        path : path
+            The file; one of that name is replaced.
+        confidence : float
+            Confidence level, between 0 and 1.
+        seed : int
+            Seed of the bootstrap.
+        """
+        from perceptrank.evaluation.comparison_tables import csv_table
+
+        write_atomically(os.fspath(path), csv_table(self, confidence, seed))
+
+    def save_latex(self, path: str | os.PathLike[str], *, confidence: float = 0.95, seed: int = 0) -> None:
+        """Write a table for LaTeX's package booktabs, atomically.
+
+        The best mean of each column is bold; the letters at a mean are those of the learners that it beats.
+
+        Parameters
+        ----------
+        path : path
+            The file; one of that name is replaced.
+        confidence : float
+            Confidence level, between 0 and 1.
+        seed : int
+            Seed of the bootstrap.
+        """
+        from perceptrank.evaluation.comparison_tables import latex_table
+
+        write_atomically(os.fspath(path), latex_table(self, confidence, seed))
 
     def plot(self, path: str | os.PathLike[str], measure: MeasureLike | None = None) -> None:
         """Plot the running means of all learners.
+
+        With shuffled orders the figure is for print: as wide as a column, with fonts that can be edited. Bands are one
+        standard deviation over the orders wide on each side. Of 100 queries or more, the first nine are left out, and
+        bands that are far wider at first than later leave the axes. The nine best learners have colours and names,
+        others are grey.
 
         Parameters
         ----------
@@ -188,134 +476,46 @@ class Comparison:
         ValueError
             If the suffix is unknown.
         """
-        chosen = self.measures[0] if measure is None else parse(measure)
-        curves = {name: trace.running_mean(chosen) for name, trace in self.traces.items()}
-        draw_running_means(path, curves, f"running mean of {chosen}, before learning from each query")
+        chosen = self._chosen_measure(measure)
+        if not self.seeds:
+            curves = {name: trace.running_mean(chosen) for name, trace in self.traces.items()}
+            draw_running_means(path, curves, f"running mean of {chosen}, before learning from each query")
+            return
+        from perceptrank.evaluation.comparison_tables import capitals
+        from perceptrank.evaluation.print_plot import draw_for_print
+
+        by_name = self.curves(chosen)
+        curves = {name: by_name[name] for name in self.letters}
+        draw_for_print(path, self.points, curves, f"running mean of {capitals(chosen)}")
 
 
-def compare(
-    learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker],
-    stream: Blocks,
-    measures: Iterable[MeasureLike] | MeasureLike = "ndcg@10",
-    *,
-    n_threads: int | None = None,
-    on_block: Callable[[dict[str, Trace]], object] | None = None,
-    on_error: Literal["raise", "drop"] = "raise",
-) -> Comparison:
-    """Train several learners in one pass over a stream, and compare them.
+def _best_first(means: Floats) -> list[int]:
+    order: list[int] = np.lexsort((np.arange(len(means)), -means)).tolist()
+    return order
 
-    Learners take each block in parallel, while it is in the cache. They continue from their current state, and end in
-    exactly the state that each would have reached alone.
 
-    Parameters
-    ----------
-    learners : sequence of learners, or mapping of names to learners
-        Without names, learners are named by their algorithm, numbered where it occurs more than once.
-    stream : QueryStream or iterable of QueryStream
-    measures : str, Measure, or several
-        Measures to record for every ranking, before it is learned from.
-    n_threads : int, optional
-        Number of threads; default one per available processor.
-    on_block : callable, optional
-        Called after each block with the traces of that block, by name.
-    on_error : either "raise" or "drop"
-        Treatment of a learner that fails, for example because its weights overflow: raise the error, or continue
-        without that learner and report it in `Comparison.dropped`.
+def _beats(intervals: PairedIntervals) -> Bools:
+    means = intervals.per_order.mean(axis=1)
+    beats: Bools = means[:, None] - means > intervals.half_widths  # no number is larger than NaN
+    return beats
 
-    Returns
-    -------
-    Comparison
 
-    Raises
-    ------
-    TypeError or ValueError
-        If an argument is invalid, there are no queries, or all learners fail.
-    ArithmeticError, MemoryError, or ValueError
-        If a learner fails and `on_error` is "raise"; the message names the learner.
+def _put_back(values: Floats, place: Ints | None) -> Floats:
+    """Return values of shuffled queries in the order of the stream: the k-th is that of query place[k]."""
+    if place is None:
+        return values
+    in_place = np.empty_like(values)
+    in_place[place] = values
+    return in_place
+
+
+def _letter(place: int) -> str:
+    """Return a, b, …, z, aa, ab and so on.
 
     Examples
     --------
-    >>> import perceptrank as pr
-    >>> result = compare([pr.ListwisePerceptron(), pr.SlamPerceptron()], pr.separable(200).stream)
-    >>> [standing.name for standing in result.standings()]
-    ['listwise', 'slam']
+    >>> _letter(0), _letter(25), _letter(26)
+    ('a', 'z', 'aa')
     """
-    named = named_learners(learners)
-    recorded = parse_all(measures)
-    if not recorded:
-        raise ValueError("measures must name at least one measure, got none")
-    n_threads = n_processors() if n_threads is None else check_positive_whole("n_threads", n_threads)
-    check_choice("on_error", on_error, ("raise", "drop"))
-    parts: dict[str, list[Trace]] = {name: [] for name in named}
-    dropped: dict[str, str] = {}
-
-    before: dict[str, Future[Trace]] = {}
-    pending: deque[dict[str, Future[Trace]]] = deque()
-
-    def learn(name: str, block: QueryStream, previous: Future[Trace] | None) -> Trace:
-        if previous is not None:
-            previous.result()
-        try:
-            return named[name].learn(block, recorded)
-        except (ValueError, ArithmeticError, MemoryError) as error:
-            kinds = (MemoryError, ArithmeticError, ValueError)
-            kind = next(
-                one for one in kinds if isinstance(error, one)
-            )  # not the error's own type, whose constructor may differ
-            raise kind(f"{name}: {error}") from error
-
-    def finish_oldest() -> None:
-        done = {}
-        for name, future in pending.popleft().items():
-            try:
-                done[name] = future.result()
-            except (ValueError, ArithmeticError, MemoryError) as error:
-                if on_error == "raise":
-                    raise
-                dropped[name] = str(error).removeprefix(f"{name}: ")
-                parts.pop(name, None)
-        for name, trace in done.items():
-            parts[name].append(trace)
-        if on_block is not None and done:
-            on_block(done)
-
-    with ThreadPoolExecutor(n_threads) as pool:
-        for whole in as_blocks(stream, required=True):
-            for block in whole.blocks(BLOCK_BYTES):
-                active = [name for name in named if name not in dropped]
-                before = {name: pool.submit(learn, name, block, before.get(name)) for name in active}
-                pending.append(before)
-                if len(pending) > 1:  # learners that finish a block early need not wait for the others
-                    finish_oldest()
-        while pending:
-            finish_oldest()
-    if dropped and not parts:
-        name, reason = next(iter(dropped.items()))
-        raise ValueError(f"all learners failed; {name}: {reason}")
-    return Comparison({name: Trace.concatenate(traces) for name, traces in parts.items()}, dropped)
-
-
-def named_learners(learners: Mapping[str, OnlineRanker] | Iterable[OnlineRanker]) -> dict[str, OnlineRanker]:
-    """Return learners by name; raise if there are none, one is something else, or was given twice."""
-    if isinstance(learners, OnlineRanker):
-        raise TypeError("learners must be a list or a dict of learners, got one learner")
-    named = dict(learners) if isinstance(learners, Mapping) else numbered_names(learners)
-    if not named:
-        raise ValueError("learners must name at least one learner, got none")
-    for name, learner in named.items():
-        if not isinstance(learner, OnlineRanker):
-            raise TypeError(f"learners must be learners, got {type(learner).__name__} for {name!r}")
-    if len({id(learner) for learner in named.values()}) < len(named):
-        raise ValueError("learners must be distinct objects: one was given twice")
-    return named
-
-
-def numbered_names(rankers: Iterable[Any]) -> dict[str, Any]:
-    """Name rankers by their algorithms, numbered where one occurs more than once."""
-    given = list(rankers)
-    kinds = [getattr(one, "name", type(one).__name__) for one in given]
-    named = {}
-    for k, (kind, ranker) in enumerate(zip(kinds, given, strict=True)):
-        number = kinds[: k + 1].count(kind)
-        named[f"{kind} {number}" if kinds.count(kind) > 1 else kind] = ranker
-    return named
+    before, last = divmod(place, 26)
+    return (_letter(before - 1) if before else "") + chr(ord("a") + last)

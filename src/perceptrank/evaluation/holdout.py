@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from perceptrank.evaluation.comparison import numbered_names
+from perceptrank.evaluation.comparing import numbered_names
 from perceptrank.evaluation.evaluation import Evaluation
 from perceptrank.evaluation.protocols import Ranker
 from perceptrank.evaluation.slices import By, LabelCollector

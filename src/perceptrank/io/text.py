@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -72,6 +72,8 @@ class TextReader:
     files : list of path or binary file
     on_empty : callable
         Called with a `FormatError` for every empty file.
+    expected : str
+        What the files should be, for error messages.
 
     Attributes
     ----------
@@ -81,9 +83,11 @@ class TextReader:
         Total size of the files; 0 if unknown.
     """
 
-    def __init__(self, files: list[Source], on_empty: Callable[[FormatError], object]) -> None:
+    def __init__(
+        self, files: Sequence[Source], on_empty: Callable[[FormatError], object], expected: str = "LETOR text"
+    ) -> None:
         self.files = files
-        self._on_empty = on_empty
+        self._on_empty, self._expected = on_empty, expected
         self.n_read = 0
         sizes = [size_in_bytes(one) for one in files]
         self.n_bytes = 0 if None in sizes else sum(size or 0 for size in sizes)
@@ -105,7 +109,8 @@ class TextReader:
 
     def _chunks_of(self, file: IO[bytes] | io.FileIO, number: int) -> Iterator[Chunk]:
         name = display_name(self.files[number])
-        source = DecompressedFile(_CountingFile(file, self), name, size_in_bytes(self.files[number]) or 0)
+        n_bytes = size_in_bytes(self.files[number]) or 0
+        source = DecompressedFile(_CountingFile(file, self), name, n_bytes, self._expected)
         line, size = 1, _CHUNK_BYTES
         kept = np.empty(0, np.uint8)
         while True:

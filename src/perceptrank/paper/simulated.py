@@ -62,7 +62,8 @@ def run_simulated(
     radii, diameters = [radius(one) for one in streams], [diameter(one) for one in streams]
     ratio = max(bounds.weight_ratio(MEASURE, one) for one in streams)
     cutoff = parse(MEASURE).cutoff or 0
-    constant = bounds.slam_as_in_the_paper(radius=max(radii), n_documents=cutoff, weight_ratio=ratio, margin=1)
+    largest = max(radii)
+    constant = cutoff * (4 * largest * largest) * ratio
     paper = Run(_AS_IN_THE_PAPER, MEASURE, 1 / constant)
 
     def extra() -> dict[Run, Learner]:

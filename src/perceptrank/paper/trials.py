@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from perceptrank.evaluation.comparison import compare
+from perceptrank.evaluation.comparing import compare
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner

@@ -1,6 +1,6 @@
 from .client import Client as Client
 from .errors import ServiceError as ServiceError
-from .ranker import Ranker as Ranker
+from .ranker import ServedRanker as ServedRanker
 from .service import Service as Service
 from .settings import Settings as Settings
 from .verification import Verification as Verification

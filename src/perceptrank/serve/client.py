@@ -253,7 +253,7 @@ class Client:
         Returns
         -------
         dict
-            As `perceptrank.serve.Ranker.standings` returns it.
+            As `perceptrank.serve.ServedRanker.standings` returns it.
         """
         found: dict[str, Any] = self._request("GET", "/challengers")
         return found

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perceptrank.io.errors import FileFormatError
-from perceptrank.serve.limits import Limits
-from perceptrank.serve.settings import Settings
+from perceptrank.serve.settings import Limits, Settings
 from perceptrank.stream.validation import ParameterError
 
 PREFIX = "PERCEPTRANK_SERVE_"

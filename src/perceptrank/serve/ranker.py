@@ -31,10 +31,9 @@ from perceptrank.serve.errors import (
     ServiceError,
     UnknownError,
 )
-from perceptrank.serve.log import Addition, Row, damaged
-from perceptrank.serve.logs import open_log
-from perceptrank.serve.rankings import Rankings
-from perceptrank.serve.records import (
+from perceptrank.serve.log.log import Addition, Row, damage
+from perceptrank.serve.log.opening import open_log
+from perceptrank.serve.log.records import (
     AnswerEntry,
     Entry,
     FixedEntry,
@@ -45,11 +44,12 @@ from perceptrank.serve.records import (
     digest_of,
     encode,
 )
+from perceptrank.serve.rankings import Rankings
 from perceptrank.serve.replay import BLOCK, Current, nothing_before, replay
 from perceptrank.serve.scanning import Scanned, scan
 from perceptrank.serve.settings import Settings
-from perceptrank.serve.shadow import unfit
-from perceptrank.serve.shadowed import Shadowed, ShadowRequest, restoring
+from perceptrank.serve.shadow.challengers import Shadowed, ShadowRequest, restoring
+from perceptrank.serve.shadow.shadow import unfit
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import (
     Acknowledgement,
@@ -94,7 +94,7 @@ class Ranked(NamedTuple):
     model: Learner
 
 
-class Ranker(Shadowed):
+class ServedRanker(Shadowed):
     """One model behind a log, in a folder.
 
     `rank` never waits for learning: a model is replaced as a whole by the one that has learned more. `feedback` and
@@ -140,7 +140,7 @@ class Ranker(Shadowed):
     >>> import tempfile
     >>> from perceptrank.serve.documents import Document
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ranker = Ranker(Path(folder.name))
+    >>> ranker = ServedRanker(Path(folder.name))
     >>> documents = [Document("shoe", {"bm25": 4.1}), Document("boot", {"bm25": 3.9})]
     >>> ranker.learn(documents, {"boot": 1.0}, event_id="1").result()
     Acknowledgement(event_id='1', sequence=3, duplicate=False)
@@ -170,7 +170,7 @@ class Ranker(Shadowed):
         (folder / "versions").mkdir(parents=True, exist_ok=True)
         self._snapshots = Snapshots(folder / "versions")
         self._log = open_log(folder, database)
-        self.messages += getattr(self._log, "warnings", ())
+        self.messages += self._log.warnings
         try:
             self._current = self._recovered(check_all)
             if self._current is None:
@@ -186,7 +186,7 @@ class Ranker(Shadowed):
             raise
         except sqlite3.DatabaseError as error:
             self._log.close()
-            raise damaged(self._log.path, error) from None
+            raise damage(self._log.path, error) from None
         except BaseException:
             self._log.close()
             raise

@@ -10,8 +10,8 @@ from perceptrank.io.model_file import parse_model
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.registry import restore
 from perceptrank.serve.columns import Columns
-from perceptrank.serve.log import Row
-from perceptrank.serve.records import (
+from perceptrank.serve.log.log import Row
+from perceptrank.serve.log.records import (
     FIRST_LINK,
     AnswerEntry,
     ChallengerEntry,
@@ -23,7 +23,7 @@ from perceptrank.serve.records import (
     RemovalEntry,
     decode,
 )
-from perceptrank.serve.shadow import Shadow, after_answers, begun, promoted
+from perceptrank.serve.shadow.shadow import Shadow, after_answers, begun, promoted
 from perceptrank.stream.query_stream import QueryStream
 
 BLOCK = 64  # answers that are learned at once; rankings meanwhile are by the model before them

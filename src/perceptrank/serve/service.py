@@ -10,8 +10,8 @@ from typing import Self
 
 from perceptrank.learners.learner import Learner
 from perceptrank.serve.errors import InvalidRequestError, UnknownError
-from perceptrank.serve.logs import NAME, ranker_names
-from perceptrank.serve.ranker import Ranker
+from perceptrank.serve.log.opening import NAME, ranker_names
+from perceptrank.serve.ranker import ServedRanker
 from perceptrank.serve.settings import Settings
 
 try:
@@ -47,7 +47,7 @@ class Service:
     Attributes
     ----------
     folder : Path
-    rankers : dict of str to Ranker
+    rankers : dict of str to ServedRanker
         The rankers by name.
 
     Raises
@@ -84,7 +84,7 @@ class Service:
         challengers: Mapping[str, Mapping[str, Learner]] | None = None,
     ) -> None:
         self.folder = Path(folder)
-        self.rankers: dict[str, Ranker] = {}
+        self.rankers: dict[str, ServedRanker] = {}
         wanted = dict(models or {})
         for name in wanted:
             if not NAME.fullmatch(name):
@@ -100,7 +100,7 @@ class Service:
                     f"there is no ranker {unknown[0]!r} to challenge", f"there are {', '.join(names)}"
                 )
             for name in names:
-                self.rankers[name] = Ranker(
+                self.rankers[name] = ServedRanker(
                     self.folder / name,
                     wanted.get(name),
                     settings,
@@ -113,7 +113,7 @@ class Service:
             self.close()
             raise
 
-    def ranker(self, name: str) -> Ranker:
+    def ranker(self, name: str) -> ServedRanker:
         """Return a ranker.
 
         Parameters
@@ -122,7 +122,7 @@ class Service:
 
         Returns
         -------
-        Ranker
+        ServedRanker
 
         Raises
         ------

@@ -13,7 +13,7 @@ from perceptrank.io.errors import FormatError
 from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.learners.registry import restore
 from perceptrank.serve.replay import Current
-from perceptrank.serve.shadow import Shadow
+from perceptrank.serve.shadow.shadow import Shadow
 
 _NAME = re.compile(r"(\d{12,})\.json")
 

@@ -8,7 +8,7 @@ import msgspec
 
 from perceptrank.learners.learner import Learner
 from perceptrank.serve.errors import EventConflictError, FeatureMismatchError
-from perceptrank.serve.records import AnswerEntry, as_bytes
+from perceptrank.serve.log.records import AnswerEntry, as_bytes
 
 
 class Acknowledgement(NamedTuple):

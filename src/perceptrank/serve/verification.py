@@ -9,9 +9,9 @@ from pathlib import Path
 
 from perceptrank.io.model_file import model_text
 from perceptrank.serve.errors import DamagedLogError
-from perceptrank.serve.log import Row, damaged
-from perceptrank.serve.logs import AnyLog, open_log, ranker_names
-from perceptrank.serve.records import AnswerEntry, PromotionEntry, decode
+from perceptrank.serve.log.log import Log, Row, damage
+from perceptrank.serve.log.opening import open_log, ranker_names
+from perceptrank.serve.log.records import AnswerEntry, PromotionEntry, decode
 from perceptrank.serve.replay import Current, replay
 from perceptrank.serve.snapshots import Snapshots
 
@@ -120,7 +120,7 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
             problems.append(f"{n_answers} answers, but {log.n_events()} event ids")
         problems += [f"the log does not have version {version} of a snapshot" for version in expected]
     except sqlite3.DatabaseError as error:
-        problems.append(str(damaged(log.path, error)))
+        problems.append(str(damage(log.path, error)))
     except ValueError as error:  # of a damaged log among others
         problems.append(str(error))
     finally:
@@ -128,7 +128,7 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
     return Verification(name, 0 if current is None else current.version, n_answers, n_compared, tuple(problems))
 
 
-def _up_to(log: AnyLog, bad: int | None) -> Iterator[Row]:
+def _up_to(log: Log, bad: int | None) -> Iterator[Row]:
     for row in log.rows():
         if bad is not None and row.sequence >= bad:
             return

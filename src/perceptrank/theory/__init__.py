@@ -1,6 +1,6 @@
 """Theorems, bounds, margins, certificates, and the adversary of the lower bound."""
 
-from perceptrank.theory import bounds, drift
+from perceptrank.theory import bounds, drift, theorems
 from perceptrank.theory.adversary import Game, n_rounds, play
 from perceptrank.theory.budget_adversary import BudgetGame, play_budget
 from perceptrank.theory.certificates import Certificate, Promise
@@ -30,4 +30,5 @@ __all__ = [
     "play",
     "play_budget",
     "radius",
+    "theorems",
 ]

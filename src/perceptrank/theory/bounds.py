@@ -1,9 +1,8 @@
-"""The theorems as functions: upper bounds for learners, and the lower bound for all of them.
+"""Bounds of another form than `Theorem.bound`, and the lower bound for all learners.
 
-Every upper bound takes the quantities of its constant C and either `margin`, the γ of a separable stream, or
-`comparator`, the pair (U, L); see `perceptrank.theory.Theorem`. `perceptrank.theory.margin` and `comparator` compute
-these, `diameter` and `radius` distances and norms. Bounds on the loss in a measure hold for queries of any length; if
-none has more than m documents, `largest_share` times as much is lost.
+A learner's own bound is `learner.theorem.bound(...)`, or `guarantee`. Where a function here takes `margin`, the γ of a
+separable stream, or `comparator`, the pair (U, L), give exactly one of them; `perceptrank.theory.margin`, `comparator`,
+`diameter` and `radius` compute such values. All functions raise ValueError if an argument is out of its range.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import math
 import numpy as np
 
 from perceptrank.measures import AP, NDCG, MeasureLike
+from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.validation import (
     ParameterError,
     check_choice,
@@ -23,251 +23,25 @@ from perceptrank.stream.validation import (
 from perceptrank.theory import theorems
 from perceptrank.theory.adversary import n_rounds
 from perceptrank.theory.surrogates import parse_learnable
-from perceptrank.theory.theorem import AnyComparator, Comparator, Theorem, largest_lost, norm_and_loss
+from perceptrank.theory.theorem import AnyComparator, largest_lost, norm_and_loss
 from perceptrank.theory.theorems import HEAD_START, MEAN_FACTOR
-from perceptrank.theory.weight_ratio import weight_ratio
 
 __all__ = [
-    "Comparator",
     "averaged_risk",
     "forgetron",
     "hedge",
     "largest_share",
     "leader",
-    "listwise",
     "lower",
-    "minimax",
-    "parameter_mixing",
-    "perceptron",
     "prank",
     "random_budget",
     "random_features",
     "ridge",
     "safe_averaging",
-    "slam",
-    "slam_as_in_the_paper",
     "weight_ratio",
 ]
 
 FEWEST_UNITS = 83  # of the Forgetron: 1 / 84 + 2 / sqrt(84) + 1 / (2 sqrt(ln 84)) <= 15/32
-
-
-def perceptron(*, radius: float, margin: float | None = None, comparator: AnyComparator | None = None) -> float:
-    """Bound the mistakes of the classification perceptron (Algorithm 1): C = R².
-
-    Theorem 1 of the paper and its corollary.
-
-    Parameters
-    ----------
-    radius : float > 0
-        Largest norm R of an example.
-    margin : float, optional
-        Margin γ of a separable stream; give this or `comparator`.
-    comparator : Comparator or (U, L), optional
-        Norm and cumulative surrogate of a fixed ranker; the surrogate is the hinge loss, summed over
-        the rounds with a mistake.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
-
-    Examples
-    --------
-    >>> perceptron(radius=1, margin=0.5)
-    4.0
-    """
-    return theorems.perceptron().bound(radius=check_positive("radius", radius), margin=margin, comparator=comparator)
-
-
-def slam_as_in_the_paper(
-    *,
-    radius: float,
-    n_documents: int,
-    weight_ratio: float,
-    margin: float | None = None,
-    comparator: AnyComparator | None = None,
-) -> float:
-    """Bound the cumulative loss of Algorithm 2 at the rate 1 / C, as in the paper: C = 4 m R² v_max.
-
-    The rate is the one for a separable stream; the general form holds for the best rate in hindsight. The paper's
-    theorem has v_max outside of the root; it belongs under the root too. Not valid for weights that are shared inside a
-    class (`class_order="mean"`) under a cut-off: then more than k are positive.
-
-    Parameters
-    ----------
-    radius : float > 0
-        Largest norm R of a document.
-    n_documents : int
-        m, the most documents of a query, or k for NDCG@k.
-    weight_ratio : float > 0
-        v_max, see the function `weight_ratio`.
-    margin : float, optional
-        Margin γ of a separable stream; give this or `comparator`.
-    comparator : Comparator or (U, L), optional
-        Norm and cumulative surrogate of a fixed ranker; the surrogate is SLAM with margin 1, summed
-        over all rounds.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
-
-    Examples
-    --------
-    >>> slam_as_in_the_paper(radius=1, n_documents=10, weight_ratio=2, margin=1)
-    80.0
-    """
-    check_positive_whole("n_documents", n_documents)
-    constant = n_documents * minimax(radius=radius, margin=1) * check_positive("weight_ratio", weight_ratio)
-    promised = Theorem("", "4 m R² v_max", "4 m R² v_max", constant)
-    return promised.bound(diameter=1.0, margin=margin, comparator=comparator)
-
-
-def slam(
-    *,
-    diameter: float,
-    learning_rate: float,
-    surrogate_margin: float = 1.0,
-    margin: float | None = None,
-    comparator: AnyComparator | None = None,
-) -> float:
-    """Bound the cumulative loss of Algorithm 2 at any rate, with C = D² + 2 surrogate_margin / learning_rate.
-
-    The bound is independent of the number of documents, the cut-off and the grades. With K = U² D² and a = 2
-    surrogate_margin / learning_rate: L + K / 2 + √(K L + K² / 4) if a ≤ D² √(1 + 4 L / K), else
-    C / a (L + U² C / 4). On a separable stream, D² / γ² if a ≤ D², else C² / (4 a γ²).
-
-    Parameters
-    ----------
-    diameter : float
-        Largest distance D between two differently graded documents of a query.
-    learning_rate : float > 0
-        Factor of every step.
-    surrogate_margin : float > 0
-        Margin of the surrogate.
-    margin : float, optional
-        Margin γ of a separable stream; give this or `comparator`.
-    comparator : Comparator or (U, L), optional
-        Norm and cumulative surrogate of a fixed ranker; the surrogate is SLAM with margin 1, summed
-        over the rounds with a loss.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
-
-    Examples
-    --------
-    >>> slam(diameter=2, learning_rate=0.5, margin=1), slam(diameter=2, learning_rate=0.125, margin=1)
-    (4.0, 6.25)
-    """
-    check_positive("surrogate_margin", surrogate_margin)
-    promised = theorems.slam(check_positive("learning_rate", learning_rate), surrogate_margin)
-    return promised.bound(diameter=diameter, margin=margin, comparator=comparator)
-
-
-def minimax(*, radius: float, margin: float | None = None, comparator: AnyComparator | None = None) -> float:
-    """Bound the mistakes, hence the cumulative loss, of Algorithm 3: C = 4 R².
-
-    Parameters
-    ----------
-    radius : float > 0
-        Largest norm R of a document.
-    margin : float, optional
-        Margin γ of a separable stream; give this or `comparator`.
-    comparator : Comparator or (U, L), optional
-        Norm and cumulative surrogate of a fixed ranker; the surrogate is max-pair with margin 1,
-        summed over the rounds with a mistake.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
-
-    Examples
-    --------
-    >>> minimax(radius=1, margin=1)
-    4.0
-    """
-    promised = theorems.pair_perceptron()
-    return promised.bound(radius=check_positive("radius", radius), margin=margin, comparator=comparator)
-
-
-def listwise(
-    *,
-    diameter: float,
-    relative_margin: float = 1.0,
-    violators: str = "places",
-    surrogate_margin: float | None = None,
-    learning_rate: float = 1.0,
-    margin: float | None = None,
-    comparator: AnyComparator | None = None,
-) -> float:
-    """Bound the cumulative loss of the listwise perceptron, last iterate.
-
-    C = (1 + 2 relative_margin) D², or with an absolute margin D² + 2 surrogate_margin / learning_rate. With
-    violators="top" the bound is smaller, that of `slam`: a relative margin of at most 1/2 then costs nothing, and one
-    of 1 an eighth.
-
-    Parameters
-    ----------
-    diameter : float
-        Largest distance D between two differently graded documents of a query.
-    relative_margin : float ≥ 0
-        Margin in units of the mean squared step per weight moved.
-    violators : "places", "uniform", or "top"
-        Those of the learner.
-    surrogate_margin : float ≥ 0, optional
-        An absolute margin instead.
-    learning_rate : float > 0
-        Factor of every step, which counts with an absolute margin only.
-    margin : float, optional
-        Margin γ of a separable stream; give this or `comparator`.
-    comparator : Comparator or (U, L), optional
-        Norm and cumulative surrogate of a fixed ranker; the surrogate, summed over the rounds with an
-        update, is level-pair with margin 1 if violators are weighted by places, SLAM with margin 1 otherwise.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
-
-    Examples
-    --------
-    >>> listwise(diameter=2, relative_margin=0, margin=1)
-    4.0
-    >>> listwise(diameter=2, margin=1), listwise(diameter=2, violators="top", margin=1)
-    (12.0, 4.5)
-    """
-    check_choice("violators", violators, ("places", "uniform", "top"))
-    splits = violators == "top"
-    promised = theorems.listwise(check_not_negative("relative_margin", relative_margin), "level-pair", splits=splits)
-    if surrogate_margin is not None:
-        check_not_negative("surrogate_margin", surrogate_margin)
-        rate = check_positive("learning_rate", learning_rate)
-        promised = theorems.slam(rate, surrogate_margin, "level-pair", splits=splits)
-    return promised.bound(diameter=diameter, margin=margin, comparator=comparator)
 
 
 def largest_share(measure: MeasureLike, n_documents: int) -> float:
@@ -286,11 +60,6 @@ def largest_share(measure: MeasureLike, n_documents: int) -> float:
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
 
     Examples
     --------
@@ -320,11 +89,6 @@ def safe_averaging(mean_loss: float, current_loss: float, *, largest_weight: flo
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
 
     Examples
     --------
@@ -380,11 +144,6 @@ def random_budget(
     -------
     float
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
-
     Examples
     --------
     >>> random_budget(diameter=1, n_units=16, relative_margin=0, margin=0.5)  # 8 / (1 - 8 / 32)
@@ -393,7 +152,7 @@ def random_budget(
     check_positive_whole("n_units", n_units)
     if not 1 <= check_positive("decay", decay) < math.inf:
         raise ParameterError("decay", "must be at least 1", decay)
-    norm, loss = _norm_and_loss(margin, comparator)
+    norm, loss = map(float, norm_and_loss(margin, comparator))
     gone = min(1.0, decay / n_units)
     cost = gone / 2 if decay == 1 else gone / (2 - gone)
     constant = 2 * (1 + check_not_negative("relative_margin", relative_margin))
@@ -426,88 +185,16 @@ def forgetron(
     -------
     float
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
-
     Examples
     --------
     >>> round(forgetron(diameter=1, n_units=500, margin=0.5), 2)
     7.76
     """
-    norm, loss = _norm_and_loss(margin, comparator)
+    norm, loss = map(float, norm_and_loss(margin, comparator))
     k, size = check_positive_whole("n_units", n_units), check_not_negative("diameter", diameter) * norm
     if k < FEWEST_UNITS or size > math.sqrt((k + 1) / math.log(k + 1)) / 4:
         return math.inf
     return 64 / 33 * (2 * loss + size**2)
-
-
-def _norm_and_loss(margin: float | None, comparator: AnyComparator | None) -> tuple[float, float]:
-    """Return U and L of what a bound compares with."""
-    if (margin is None) == (comparator is None):
-        raise ValueError("give margin or comparator, one of them")
-    norm, loss = (1 / check_positive("margin", margin), 0.0) if comparator is None else comparator[:2]
-    return check_not_negative("comparator", norm), check_not_negative("comparator", loss)
-
-
-def parameter_mixing(
-    *,
-    diameter: float,
-    learning_rate: float = 1.0,
-    surrogate_margin: float = 1.0,
-    relative_margin: float | None = None,
-    violators: str = "places",
-    margin: float | None = None,
-    comparator: AnyComparator | None = None,
-) -> float:
-    """Bound the loss of iterative parameter mixing with Algorithm 2, or with the listwise rule and surrogate_margin 0.
-
-    In each epoch every shard runs one pass from the mean of all shards' weights, and the results are averaged; the
-    losses of a shard count by its weight in that mean. Summed over epochs and shards: (D² + 2 surrogate_margin /
-    learning_rate) / γ², or with a relative margin ρ of the listwise rule (1 + 2 ρ) D² / γ²; and less
-    with violators="top", which Algorithm 2 has, see `slam`. The number of shards does not matter.
-
-    Parameters
-    ----------
-    diameter : float
-        Largest distance D between two differently graded documents of a query.
-    learning_rate : float > 0
-        Factor of every step.
-    surrogate_margin : float ≥ 0
-        Margin of the surrogate.
-    relative_margin : float ≥ 0, optional
-        Relative margin of the listwise rule, in place of `surrogate_margin`.
-    violators : "places", "uniform", or "top"
-        Those of the listwise rule; "top" for Algorithm 2.
-    margin : float > 0, optional
-        Margin γ of the separable stream; give this or `comparator`.
-    comparator : Comparator or (norm, loss), optional
-        Norm and cumulative surrogate of some fixed ranker, which counts shards by their weights too.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
-
-    Examples
-    --------
-    >>> parameter_mixing(diameter=2, learning_rate=1, surrogate_margin=0, margin=0.5)
-    16.0
-    """
-    return listwise(
-        diameter=diameter,
-        relative_margin=0.0 if relative_margin is None else relative_margin,
-        violators=violators,
-        surrogate_margin=surrogate_margin if relative_margin is None else None,
-        learning_rate=learning_rate,
-        margin=margin,
-        comparator=comparator,
-    )
 
 
 def leader(*, n_learners: int, best_loss: float, largest_weight: float = 1.0) -> float:
@@ -525,11 +212,6 @@ def leader(*, n_learners: int, best_loss: float, largest_weight: float = 1.0) ->
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
 
     Examples
     --------
@@ -564,11 +246,6 @@ def hedge(
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
 
     Examples
     --------
@@ -610,11 +287,6 @@ def prank(*, n_grades: int, radius: float, margin: float, threshold_margin: floa
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
 
     Examples
     --------
@@ -665,11 +337,6 @@ def averaged_risk(
     -------
     float
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or not exactly one of `margin` and `comparator` is given.
-
     Examples
     --------
     >>> averaged_risk(diameter=2, n_queries=1000, surrogate_margin=4.0, margin=0.5)  # rho = 1: 2 * 16 / 1000
@@ -708,11 +375,6 @@ def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: 
     -------
     float
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
-
     Examples
     --------
     >>> round(ridge(n_features=10, n_documents=5000, penalty=1000, largest_loss=4), 1)
@@ -750,11 +412,6 @@ def random_features(*, error: float, chance: float, n_documents: int, n_together
     -------
     float
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
-
     Examples
     --------
     >>> random_features(error=0.1, chance=0.01, n_documents=100)
@@ -789,11 +446,6 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
     -------
     float
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
-
     Examples
     --------
     >>> lower(radius=1, margin=0.5, measure="ap")
@@ -804,3 +456,47 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
     alone = isinstance(chosen, NDCG) and chosen.cutoff == 1
     per_round = 1.0 if alone else 0.5 if isinstance(chosen, AP) else 1 - 1 / math.log2(3)
     return n_rounds(radius, margin, version) * per_round
+
+
+def weight_ratio(measure: MeasureLike, stream: Blocks) -> float:
+    """Return v_max of a stream, the largest ratio of two positive SLAM weights of a query; 1 for AP.
+
+    Weights decrease along the ideal ranking, by grade and by place, so it is the ratio of the first positive weight to
+    the last.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        "ndcg", "ndcg@k" or "ap".
+    stream : QueryStream or iterable of blocks
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from perceptrank import QueryStream
+    >>> weight_ratio("ndcg", QueryStream.from_arrays([[0.0]] * 3, [2, 1, 0]))  # (2^2 - 1) / 1 against 1 / log2(3)
+    4.754887502163468
+    """
+    chosen = parse_learnable(measure)
+    if not isinstance(chosen, NDCG):
+        return 1.0
+    largest = 1.0
+    for block in as_blocks(stream):
+        for start, stop in zip(block.offsets[:-1], block.offsets[1:], strict=True):
+            grades = np.sort(block.relevance[start:stop])[::-1][: chosen.cutoff]
+            relevant = grades[grades > 0]
+            if len(relevant):
+                gains = _ratio_of_gains(chosen.gain, float(relevant[0]), float(relevant[-1]))
+                largest = max(largest, gains * math.log2(1 + len(relevant)))
+    return largest
+
+
+def _ratio_of_gains(gain: str, better: float, worse: float) -> float:
+    if gain == "linear":
+        return better / worse
+    with np.errstate(over="ignore"):
+        shares = math.expm1(-better * math.log(2)) / math.expm1(-worse * math.log(2))
+        return float(np.exp2(better - worse) * shares)

@@ -18,7 +18,6 @@ from perceptrank.stream.validation import (
     check_positive_whole,
     read_only,
 )
-from perceptrank.theory.least_squares import non_negative_least_squares
 from perceptrank.theory.surrogate_pass import ROWS, surrogate_pass
 from perceptrank.theory.surrogates import LEVEL_PAIR, MAX_PAIR, SLAM, parse_learnable, weighing_of
 from perceptrank.theory.theorem import SURROGATES, Comparator
@@ -109,8 +108,6 @@ def comparator(
         If an argument is invalid, or the stream has no queries.
     TypeError
         If the stream is an iterator, which can be read only once.
-    ImportError
-        If SciPy is not installed.
 
     References
     ----------
@@ -156,12 +153,14 @@ def _highest_plane(slopes: Floats, heights: Floats) -> Floats:
     Solved as non-negative least squares: heights enter through a small multiple of the identity, whose square is the
     error of the result, and the constraint on the sum through a large row. Any shares give a valid lower bound.
     """
+    from scipy.optimize import nnls
+
     n = len(heights)
     scale = float(np.sqrt(max(1.0, np.abs(heights).max())))
     small, large = 1e-3 * scale, 30 * scale
     rows = np.vstack([slopes.T, small * np.eye(n), np.full(n, large)])
     target = np.concatenate([np.zeros(slopes.shape[1]), (heights - heights.min()) / (2 * small), [large]])
-    shares = non_negative_least_squares(rows, target)
+    shares: Floats = nnls(rows, target, maxiter=100 * n)[0]
     shares /= shares.sum()
     return shares
 

@@ -22,7 +22,6 @@ from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.sparse import SparseFeatures, dense
 from perceptrank.stream.validation import ParameterError, check_positive, check_positive_whole, read_only
 from perceptrank.theory.geometry import lengths
-from perceptrank.theory.least_squares import non_negative_least_squares
 from perceptrank.theory.surrogates import parse_learnable
 from perceptrank.theory.worst_pairs import worst_pairs_pass
 
@@ -103,8 +102,6 @@ def margin(stream: Blocks, measure: MeasureLike = "ndcg", *, tolerance: float = 
         If an argument is invalid, or no two documents of a query have different grades.
     TypeError
         If the stream is an iterator, which can be read only once.
-    ImportError
-        If SciPy is not installed.
 
     Examples
     --------
@@ -243,6 +240,8 @@ def shortest_combination(points: Floats) -> Floats:
     >>> shortest_combination(np.array([[1.0, 1.0], [1.0, -1.0], [3.0, 0.0]]))
     array([0.5, 0.5, 0. ])
     """
+    from scipy.optimize import nnls
+
     if points.shape[1] > _MANY_FEATURES:  # as sparse ones are, of which most are 0 in all points
         points = points[:, points.any(axis=0)]
         if len(points) < points.shape[1]:  # the columns of R have the inner products of the points
@@ -255,7 +254,7 @@ def shortest_combination(points: Floats) -> Floats:
     for _ in range(_UNITS):
         generators = np.vstack([points.T / unit, np.ones(len(points))])
         try:
-            shares = non_negative_least_squares(generators, target)
+            shares: Floats = nnls(generators, target, maxiter=100 * generators.shape[1])[0]
         except RuntimeError:  # it did not converge
             break
         shares = shares / (shares.sum() or 1.0)

@@ -1,7 +1,18 @@
-"""The theorems, one function each; docs/theory.md has the proofs."""
+"""The theorems, one function each; docs/theory.md has the proofs.
+
+>>> slam(learning_rate=0.5).bound(diameter=2, margin=1), slam(learning_rate=0.125).bound(diameter=2, margin=1)
+(4.0, 6.25)
+>>> listwise().bound(diameter=2, margin=1), listwise(splits=True).bound(diameter=2, margin=1)
+(12.0, 4.5)
+>>> pair_perceptron().bound(radius=1, margin=1), perceptron().bound(radius=1, margin=0.5)
+(4.0, 4.0)
+>>> slam_as_in_the_paper(n_documents=10, weight_ratio=2).bound(radius=1, margin=1)
+80.0
+"""
 
 from dataclasses import replace
 
+from perceptrank.stream.validation import check_positive, check_positive_whole
 from perceptrank.theory.theorem import Theorem
 
 # Of safe averaging: the mean of all iterates ranks while its loss is at most MEAN_FACTOR times that of the current
@@ -23,7 +34,20 @@ def perceptron() -> Theorem:
     )
 
 
-def slam(learning_rate: float, margin: float, surrogate: str = "slam", *, splits: bool = True) -> Theorem:
+def slam_as_in_the_paper(n_documents: int, weight_ratio: float) -> Theorem:
+    """Bound the cumulative loss of Algorithm 2 at the rate 1 / C as the paper does, with C = 4 m R² v_max.
+
+    The rate is that of a separable stream; the general form holds for the best rate in hindsight. m is the largest
+    number of documents of a query, or k for NDCG@k; v_max is `bounds.weight_ratio`. The paper's theorem has v_max
+    outside of the root; it belongs under the root too. Not valid for weights that are shared inside a class
+    (`class_order="mean"`) under a cut-off: then more than k are positive.
+    """
+    check_positive_whole("n_documents", n_documents)
+    factor = 4 * n_documents * check_positive("weight_ratio", weight_ratio)
+    return Theorem("loss ≤ 4 m R² v_max/γ²", "4 m R² v_max", "4 m R² v_max", factor, size="radius", surrogate="slam")
+
+
+def slam(learning_rate: float, margin: float = 1.0, surrogate: str = "slam", *, splits: bool = True) -> Theorem:
     """Bound the cumulative loss of Algorithm 2 at any rate, or of the listwise perceptron with an absolute margin.
 
     If outranked documents are moved against the best-scored one of a lower grade, the bound splits (Theorem A').
@@ -45,7 +69,7 @@ def pair_perceptron() -> Theorem:
     return Theorem("mistakes ≤ D²/γ²", "D²", "D²", 1.0, surrogate="max-pair", tight=True)
 
 
-def listwise(relative_margin: float, surrogate: str, *, splits: bool = False) -> Theorem:
+def listwise(relative_margin: float = 1.0, surrogate: str = "level-pair", *, splits: bool = False) -> Theorem:
     """Bound the cumulative loss of the listwise perceptron with a relative margin ρ.
 
     If outranked documents are moved against the best-scored one of a lower grade, the bound splits (Theorem C').

@@ -9,7 +9,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.transforms.column_ranks import write_scores
-from perceptrank.transforms.column_transform import ColumnTransform
+from perceptrank.transforms.transform import ColumnTransform
 
 
 class QueryNormal(ColumnTransform):

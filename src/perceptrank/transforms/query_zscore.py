@@ -9,8 +9,8 @@ from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.lanes import LANES
 from perceptrank.kernels.moments import standardize_lanes
 from perceptrank.stream.validation import read_only
-from perceptrank.transforms.column_transform import ColumnTransform
 from perceptrank.transforms.standardizing import check_overflow
+from perceptrank.transforms.transform import ColumnTransform
 
 
 class QueryZScore(ColumnTransform):

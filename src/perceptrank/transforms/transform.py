@@ -11,9 +11,10 @@ import numpy as np
 
 from perceptrank.kernels.alignment import aligned
 from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.lanes import LANES
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures, dense
-from perceptrank.stream.validation import as_any_features, as_grouped, warn_renamed
+from perceptrank.stream.validation import as_any_features, as_grouped
 
 
 class Transform(ABC):
@@ -314,36 +315,6 @@ class Transform(ABC):
         made = checked(self, self.learn_and_apply(X, offsets) if learning else self.apply(X, offsets), X)
         outputs[:, first : first + made.shape[1]] = made
 
-    def scale(self, X: Features, offsets: Ints) -> Features:
-        """Return what `apply` does; the former name of it.
-
-        Parameters
-        ----------
-        X : array of shape (documents, features)
-        offsets : array of int of shape (queries + 1,)
-
-        Returns
-        -------
-        array of shape (documents, outputs)
-        """
-        warn_renamed("scale", "apply")
-        return self.apply(X, offsets)
-
-    def learn_and_scale(self, X: Features, offsets: Ints) -> Features:
-        """Return what `learn_and_apply` does; the former name of it.
-
-        Parameters
-        ----------
-        X : array of shape (documents, features)
-        offsets : array of int of shape (queries + 1,)
-
-        Returns
-        -------
-        array of shape (documents, outputs)
-        """
-        warn_renamed("learn_and_scale", "learn_and_apply")
-        return self.learn_and_apply(X, offsets)
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
@@ -393,28 +364,34 @@ class ElementwiseTransform(WritingTransform):
         return X.with_values(super()._apply(column, np.array([0, len(values)]), learning=learning)[:, 0])
 
 
-class Scaling(Transform):
-    """The former name of `Transform`, for subclasses that define `scale` and `learn_and_scale`."""
+class ColumnTransform(WritingTransform):
+    """A transform of each column by itself, whose kernel needs at least LANES columns."""
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        warn_renamed("Scaling", "Transform, with apply for scale and learn_and_apply for learn_and_scale")
+    def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        """Write the transformed features into columns of an array, from column `first` on."""
+        n_features = X.shape[1]
+        if n_features >= LANES:
+            self.write_columns(X, offsets, outputs, first)
+            return
+        wider: Features = np.zeros((len(X), LANES), X.dtype)
+        wider[:, :n_features] = X
+        made = np.empty_like(wider)
+        self.write_columns(wider, offsets, made, 0)
+        outputs[:, first : first + n_features] = made[:, :n_features]
 
     @abstractmethod
-    def scale(self, X: Features, offsets: Ints) -> Features:
-        """Return a scaled copy of the features of queries with these offsets."""
+    def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
+        """Write the outputs of at least LANES columns into columns of an array.
 
-    def learn_and_scale(self, X: Features, offsets: Ints) -> Features:
-        """Learn from the features, if this transform learns, and return a scaled copy of them."""
-        return self.scale(X, offsets)
-
-    def apply(self, X: Features, offsets: Ints) -> Features:
-        """Return the scaled features of a block, without learning."""
-        return self.scale(X, offsets)
-
-    def learn_and_apply(self, X: Features, offsets: Ints) -> Features:
-        """Learn from each query of a block, if this transform learns, and return its scaled features."""
-        return self.learn_and_scale(X, offsets)
+        Parameters
+        ----------
+        X : array of shape (documents, features)
+        offsets : array of int of shape (queries + 1,)
+        outputs : array of shape (documents, columns)
+            Written to.
+        first : int
+            The first column to write to.
+        """
 
 
 def checked(transform: Transform, made: Any, X: Any) -> Any:

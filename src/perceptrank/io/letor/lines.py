@@ -22,8 +22,9 @@ from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, W
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.texts import Texts
 
-# Blank lines, and comments that do not name a feature: a text may have far more of them than of any others.
-_PASSED_OVER = re.compile(rb"\s*+(?:#(?![0-9]{1,7}:)[^\n]*+\s*+)*+")
+# Blank lines, and comments that do not name a feature. There may be very many of them: matching some at a time bounds
+# the memory of a match. (Possessive quantifiers would, too, but Python gets them wrong before 3.11.5.)
+_SKIPPED = re.compile(rb"\s*(?:#(?![0-9]{1,7}:)[^\n]*\s*){0,1000}")
 
 
 class Widest(NamedTuple):
@@ -120,7 +121,7 @@ class LineParser:
     def _detect_from(self, chunk: Chunk) -> None:
         text = chunk.text[chunk.start : chunk.stop].tobytes()
         line, end = chunk.first_line, 0
-        while (start := _PASSED_OVER.match(text, end).end()) < len(text):  # type: ignore[union-attr]
+        while (start := _skip_comments(text, end)) < len(text):
             line += text.count(b"\n", end, start)
             end = text.index(b"\n", start)
             fields, _, comment = text[start:end].partition(b"#")
@@ -279,6 +280,13 @@ class LineParser:
             late = np.empty((2 * max(found[codes.N_LATE], 8), codes.N_LATE_COLUMNS), np.int64)
         n_rows, n_runs, n_bad = (int(found[k]) for k in (codes.N_ROWS, codes.N_RUNS, codes.N_BAD))
         return _Found(found, runs[:n_runs], comments[:n_rows], bad[:n_bad])
+
+
+def _skip_comments(text: bytes, start: int) -> int:
+    """Return the position of the first line from `start` on that is a document or names a feature."""
+    while (skipped := _SKIPPED.match(text, start)) is not None and skipped.end() > start:
+        start = skipped.end()
+    return start
 
 
 def _widest(chunk: Chunk, found: Ints) -> Widest:

@@ -1,20 +1,14 @@
 """Text of tables, plain or compressed, in chunks of whole records."""
 
-import os
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
-import numpy as np
-
-from perceptrank.io.compression import DecompressedFile
+from perceptrank.io import text as text_files
 from perceptrank.io.errors import FormatError
-from perceptrank.io.text import LONGEST_LINE
 
 CHUNK_BYTES = 4 * 2**20
-_HEAD_BYTES = 2**18
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_QUOTE, _NEWLINE = b'"', b"\n"
 QUOTES = "quotes must be closed; a field that has quotes must be quoted, and its own quotes doubled"
+_QUOTE, _NEWLINE = b'"', b"\n"
 
 Progress = Callable[[int], object]
 
@@ -26,70 +20,63 @@ class Chunk(NamedTuple):
     line: int
 
 
-def chunks(
-    path: str, *, quoted: bool, prefix: bytes = b"", size: int | None = None, progress: Progress | None = None
+def read_chunks(
+    path: str, *, quoted: bool = False, prefix: bytes = b"", progress: Progress | None = None
 ) -> Iterator[Chunk]:
-    """Read a file in chunks of whole lines; with `quoted`, a line that ends within quotes goes on.
+    """Read a file in chunks of whole lines; with `quoted`, a record continues after a newline within quotes.
 
-    Every chunk begins with `prefix`. A record, like a line of LETOR text, has at most 64 MiB. `progress` is called with
-    numbers of bytes that were read, before decompression.
+    Every chunk begins with `prefix`. A record has at most 64 MiB, like a line of LETOR text. `progress` is called with
+    the number of bytes read so far, before decompression. Raises `FormatError` for an empty file.
     """
-    begin = len(prefix)
-    with open(path, "rb", buffering=0) as file:
-        source = DecompressedFile(_Counting(file, progress), path, os.path.getsize(path), "a table")
-        line = 1
-        text = bytearray(begin + (size or CHUNK_BYTES))  # one buffer for all chunks
-        text[:begin] = prefix
-        filled = begin
-        while True:
-            stop = _fill(source, text, filled, line)
-            is_last = stop < len(text)
-            if line == 1 and text.startswith(_BYTE_ORDER_MARK, begin):
-                del text[begin : begin + 3]
-                stop -= 3
-            if is_last:
-                if stop > begin:
-                    _check_quotes(path, text[begin:stop], line, quoted)
-                    yield Chunk(bytes(memoryview(text)[:stop]), line)
-                return
-            end = _end_of_records(text, begin, stop, quoted)
-            if end > begin:
-                whole = bytes(memoryview(text)[:end])
-                text[begin : begin + stop - end] = text[end:stop]
-                filled = begin + stop - end
-                yield Chunk(whole, line)
-                line += _count(whole, _NEWLINE, begin, end)
-            elif stop >= LONGEST_LINE:
-                if quoted and _NEWLINE in text:
-                    _check_quotes(path, text[begin:stop], line, quoted)
-                raise FormatError(path, line, 1, f"a line longer than {LONGEST_LINE >> 20} MiB")
-            else:
-                filled = stop
-                text += bytes(len(text))
+    reader = text_files.TextReader([path], _refuse, "a table")
+    held: list[text_files.Chunk] = []
+    rest, line, size, begin = b"", 1, 0, len(prefix)
+
+    def join() -> bytes:
+        return b"".join([prefix, rest, *(chunk.text.data[chunk.start : chunk.stop] for chunk in held)])
+
+    for chunk in reader.chunks():
+        held.append(chunk)
+        size += chunk.n_bytes
+        if progress is not None:
+            progress(reader.n_read)
+        if size < CHUNK_BYTES:
+            continue
+        text = join()
+        end = _end_of_records(text, begin) if quoted else len(text)
+        if end > begin:
+            yield Chunk(text[:end], line)
+            line = chunk.first_line + chunk.n_lines - text.count(_NEWLINE, end)
+        elif size >= text_files.LONGEST_LINE:
+            raise _open_quote(path, text[begin:], line)
+        for used in held:
+            reader.release(used)
+        rest, held = text[end:], []
+        size = len(rest)
+    if size:
+        text = join()
+        if quoted and text.count(_QUOTE, begin) % 2:
+            raise _open_quote(path, text[begin:], line)
+        yield Chunk(text, line)
 
 
 def read_head(path: str, *, quoted: bool = False) -> bytes:
-    """Read the first whole records of a file, and of one that is a single long record all of it."""
-    reader = chunks(path, quoted=quoted, size=_HEAD_BYTES)
+    """Read the first chunk of a file."""
+    chunks = read_chunks(path, quoted=quoted)
     try:
-        return next(reader, Chunk(b"", 1)).text
+        return next(chunks).text
     finally:
-        reader.close()  # type: ignore[attr-defined]
+        chunks.close()  # type: ignore[attr-defined]
 
 
-def _fill(source: DecompressedFile, text: bytearray, start: int, line: int) -> int:
-    with memoryview(text) as view:
-        while start < len(view) and (n := source.readinto(view[start:], line)):
-            start += n
-    return start
+def _refuse(error: FormatError) -> NoReturn:
+    raise error
 
 
-def _end_of_records(text: bytearray, begin: int, stop: int, quoted: bool) -> int:
+def _end_of_records(text: bytes, begin: int) -> int:
     """Return the end of the last newline that is not within quotes; `begin` if there is none."""
-    end = text.rfind(_NEWLINE, begin, stop) + 1 or begin
-    if not quoted:
-        return end
-    n_quotes = _count(text, _QUOTE, begin, end)
+    end = len(text)
+    n_quotes = text.count(_QUOTE, begin)
     while n_quotes % 2 and end > begin:
         start = text.rfind(_NEWLINE, begin, end - 1) + 1 or begin
         n_quotes -= text.count(_QUOTE, start, end)
@@ -97,36 +84,7 @@ def _end_of_records(text: bytearray, begin: int, stop: int, quoted: bool) -> int
     return end
 
 
-def _count(text: bytes | bytearray, byte: bytes, begin: int, end: int) -> int:
-    """Count a byte as `text.count` does, several times as fast."""
-    if text.find(byte, begin, end) < 0:
-        return 0
-    return int(np.count_nonzero(np.frombuffer(text, np.uint8, end - begin, begin) == byte[0]))
-
-
-def _check_quotes(path: str, text: bytearray, line: int, quoted: bool) -> None:
-    """Raise if a quote is not closed; where that is cannot be told for sure, so the first odd line is named."""
-    if quoted and _count(text, _QUOTE, 0, len(text)) % 2:
-        odd = next(i for i, one in enumerate(text.split(_NEWLINE)) if one.count(_QUOTE) % 2)
-        raise FormatError(path, line + odd, 1, QUOTES)
-
-
-class _Counting:
-    """A file that tells how many bytes are read from it."""
-
-    def __init__(self, file: "os.PathLike[str] | object", progress: Progress | None) -> None:
-        self._file, self._progress = file, progress
-
-    def read(self, size: int) -> bytes:
-        data: bytes = self._file.read(size) or b""  # type: ignore[union-attr]
-        self._tell(len(data))
-        return data
-
-    def readinto(self, view: memoryview) -> int:
-        n: int = self._file.readinto(view) or 0  # type: ignore[union-attr]
-        self._tell(n)
-        return n
-
-    def _tell(self, n: int) -> None:
-        if self._progress is not None:
-            self._progress(n)
+def _open_quote(path: str, text: bytes, line: int) -> FormatError:
+    """Return the error for a quote that is not closed, at the first line with an odd number of them."""
+    odd = next(i for i, row in enumerate(text.split(_NEWLINE)) if row.count(_QUOTE) % 2)
+    return FormatError(path, line + odd, 1, QUOTES)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.parquet_columns import WEIGHT, ColumnSetting
 
-Role = Literal["qid", "docid", "relevance", "weight"]
+Role: TypeAlias = str
 Format = Literal["csv", "tsv", "jsonl", "qrels", "run"]
 
 ROLES: tuple[Role, ...] = ("qid", "docid", "relevance", "weight")
 # The usual names, most telling first; without case, and with "_" for whatever is not a letter or digit.
-USUAL: dict[Role, tuple[str, ...]] = {
+_USUAL: dict[Role, tuple[str, ...]] = {
     "qid": (
         *("qid", "query_id", "queryid", "query", "query_text", "search_query", "search_term", "search_terms"),
         *("searchterm", "search_phrase", "keywords", "keyword", "topic", "topic_id", "q"),
@@ -28,29 +28,21 @@ USUAL: dict[Role, tuple[str, ...]] = {
         *("relevance", "rel", "grade", "label", "rating", "judgement", "judgment", "relevance_grade"),
         *("relevance_label", "relevance_judgement", "relevance_judgment"),
     ),
-    "weight": (),  # many things are called a weight: it is guessed by the one name that our own files have
+    "weight": (),  # many things are called a weight: only the name that our own files have is guessed
 }
 # Of Quepid's exports: numbers and texts about a whole case, and the places of rated documents in a list of ratings.
 _BOOKKEEPING = {"team_name", "case_name", "case_id", "snapshot_name", "snapshot_time", "doc_position"}
 _WORDS: dict[Role, str] = {"qid": "query", "docid": "document", "relevance": "grade", "weight": "query weight"}
-_NEVER_FEATURES = {name for names in USUAL.values() for name in names} | _BOOKKEEPING
+_NEVER_FEATURES = {name for names in _USUAL.values() for name in names} | _BOOKKEEPING
 _SHOWN = 8
 
 
 class Wanted(NamedTuple):
-    """Names of columns that the caller gives, or None to have them guessed."""
+    """Names of columns that the caller gives; the others are guessed."""
 
-    qid: str | None = None
-    docid: str | None = None
-    relevance: str | None = None
-    weight: str | None = None
+    roles: dict[Role, str]
     features: tuple[str, ...] | None = None
     is_shared: bool = False  # by tables of which each may have its own names
-
-    def name_of(self, role: Role) -> str | None:
-        """Return the name that is given for a role."""
-        given: str | None = getattr(self, role)
-        return given
 
 
 @dataclass(frozen=True)
@@ -63,34 +55,27 @@ class TableColumns:
         The file.
     format : "csv", "tsv", "jsonl", "qrels", or "run"
         Its format.
-    qid, docid, relevance : str or None
-        Columns of the queries, documents and grades; None for one that the table lacks or that is not needed.
+    roles : dict
+        The column of each role that the table has: "qid", "docid", "relevance", "weight".
     features : tuple of str
         Columns that are features, as far as they are known before all rows are read.
     ignored : tuple of str
         Columns that are not used: text, and second columns of queries, documents or grades.
     guessed : tuple of str
-        Those of "qid", "docid", "relevance" and "weight" that were found by their usual names.
-    weight : str or None
-        Column of the queries' weights.
+        Roles whose columns were found by their usual names.
     """
 
     path: str
     format: Format
-    qid: str | None
-    docid: str | None
-    relevance: str | None
+    roles: dict[Role, str]
     features: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    guessed: tuple[str, ...] = ()
-    weight: str | None = None
+    guessed: tuple[Role, ...] = ()
 
     def __str__(self) -> str:
-        roles: list[tuple[Role, str | None]] = [(role, getattr(self, role)) for role in ROLES]
         taken = [
             f"{_WORDS[role]} from {name!r}{' (guessed)' if role in self.guessed else ''}"
-            for role, name in roles
-            if name is not None
+            for role, name in self.roles.items()
         ]
         parts = [", ".join(taken)]
         if self.features:
@@ -105,46 +90,63 @@ def _listed(names: Sequence[str]) -> str:
     return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
 
 
-def normalized(name: str) -> str:
+def _normalize(name: str) -> str:
     """Return a name without case, with one "_" for each run of other characters than letters and digits.
 
     Examples
     --------
-    >>> normalized("Query Text"), normalized(" docId"), normalized("_id")
+    >>> _normalize("Query Text"), _normalize(" docId"), _normalize("_id")
     ('query_text', 'docid', '_id')
     """
     return re.sub(r"[^0-9a-z]+", "_", name.strip().lower())
 
 
-def find_role(
-    path: str, names: Sequence[str], role: Role, wanted: Wanted, *, required: bool
-) -> tuple[str | None, bool]:
-    """Return the column of a role, and whether it was guessed; raise if it is required and there is none."""
-    given = wanted.name_of(role)
-    features = wanted.features or ()
-    others = {name: other for other in ROLES if other != role and (name := wanted.name_of(other)) is not None}
-    if given in others:
-        raise ValueError(f"{role} and {others[given]} must be two columns, got {given!r} for both")
-    if given is not None and given in names:
-        if given in features:
-            raise ValueError(f"features must not have {given!r}, which is the column of {role}")
-        return given, False
-    if given is not None and (role == "relevance" or not wanted.is_shared):
-        raise missing_column(path, given, names)
-    found = None
-    if role != "weight":
-        usual = {normalized(name): name for name in reversed(names) if name not in features and name not in others}
-        found = next((usual[name] for name in USUAL[role] if name in usual), None)
-    elif given is None and WEIGHT in names and WEIGHT not in features:
-        found = WEIGHT
-    if found is None and required:
-        raise FileFormatError(
-            path,
-            f" has no column that is known to hold the {_WORDS[role]} of a row; it has {_listed(names)}. ",
-            ColumnSetting(role),
-            " names it",
-        )
-    return found, found is not None
+def find_roles(
+    path: str, names: Sequence[str], wanted: Wanted, required: set[Role], others: Iterable[str] = ()
+) -> tuple[dict[Role, str], tuple[Role, ...]]:
+    """Return the column of each role that has one, and the roles whose columns were guessed.
+
+    `others` are columns that are taken only if the caller names them. Raises if a required role has no column.
+    """
+    roles: dict[Role, str] = {}
+    guessed: list[Role] = []
+    for role in ROLES:
+        name = _find_named(path, [*names, *others], role, wanted)
+        if name is None:
+            name = _guess(names, role, wanted)
+            guessed += [] if name is None else [role]
+        if name is not None:
+            roles[role] = name
+        elif role in required:
+            problem = f" has no column that is known to hold the {_WORDS[role]} of a row; it has {_listed(names)}. "
+            raise FileFormatError(path, problem, ColumnSetting(role), " names it")
+    return roles, tuple(guessed)
+
+
+def _find_named(path: str, names: Sequence[str], role: Role, wanted: Wanted) -> str | None:
+    """Return the column that the caller names for a role, None if it is to be guessed."""
+    name = wanted.roles.get(role)
+    if name is None:
+        return None
+    for other in wanted.roles:
+        if other != role and wanted.roles[other] == name:
+            raise ValueError(f"{role} and {other} must be two columns, got {name!r} for both")
+    if name in names:
+        if name in (wanted.features or ()):
+            raise ValueError(f"features must not have {name!r}, which is the column of {role}")
+        return name
+    if role == "relevance" or not wanted.is_shared:
+        raise missing_column(path, name, names)
+    return None
+
+
+def _guess(names: Sequence[str], role: Role, wanted: Wanted) -> str | None:
+    taken = {*(wanted.features or ()), *(name for other, name in wanted.roles.items() if other != role)}
+    left = [name for name in names if name not in taken]
+    if role == "weight":
+        return WEIGHT if WEIGHT in left and role not in wanted.roles else None
+    usual = {_normalize(name): name for name in reversed(left)}
+    return next((usual[name] for name in _USUAL[role] if name in usual), None)
 
 
 def missing_column(path: str, name: str, names: Sequence[str]) -> FileFormatError:
@@ -154,4 +156,4 @@ def missing_column(path: str, name: str, names: Sequence[str]) -> FileFormatErro
 
 def is_kept_apart(name: str) -> bool:
     """Tell if a column is not a feature unless the caller says so, by its name."""
-    return normalized(name) in _NEVER_FEATURES or name == WEIGHT
+    return _normalize(name) in _NEVER_FEATURES or name == WEIGHT

@@ -10,25 +10,25 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from perceptrank.io.errors import FileFormatError, FormatError
-from perceptrank.io.tables.chunks import CHUNK_BYTES, QUOTES, Chunk, Progress, chunks, read_head
+from perceptrank.io.tables.chunks import CHUNK_BYTES, QUOTES, Chunk, Progress, read_chunks, read_head
 from perceptrank.io.tables.columns import (
-    ROLES,
     Format,
     Role,
     TableColumns,
     Wanted,
-    find_role,
+    find_roles,
     is_kept_apart,
     missing_column,
 )
-from perceptrank.io.tables.pairs import FEATURE_LISTS, VectorColumns, parse_pairs
-from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS, Place, Rows, parse_number
-from perceptrank.kernels.arrays import Features
+from perceptrank.io.tables.document_table import DocumentTable
+from perceptrank.io.tables.documents import FEATURE_LISTS, Document, parse_pairs
+from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS, Place, Rows, is_number
 from perceptrank.stream.texts import Texts
 
 _DELIMITERS = ",;\t|"
@@ -36,228 +36,143 @@ _SAMPLE = 200
 _AHEAD = 2
 
 
-class _Header(NamedTuple):
-    """The first record of a file: names of columns, the delimiter, and where the next record begins."""
-
-    names: list[str]
-    delimiter: str
-    length: int
-    n_lines: int
-
-
 class DelimitedTable:
-    """A table whose cells are separated by a delimiter.
+    """A table whose cells are separated by a delimiter; the parameters are those of `DocumentTable`.
 
-    Parameters
-    ----------
-    path : str
-    format : either "csv" or "tsv"
-        TSV has no quotes; the delimiter of CSV is a comma, a semicolon, a tab or ``|``, as the header has it.
-    wanted : Wanted
-    required : set of str
-        Roles that must have a column; others that have none are left out.
-    with_features : bool
-        Read features.
-    dtype : numpy.dtype
-
-    Attributes
-    ----------
-    columns : TableColumns
-    knows_names : bool
-        False if the names of features are known only when all rows are read, as for a column of vectors.
+    TSV has no quotes; the delimiter of CSV is a comma, a semicolon, a tab or ``|``, as the header has it.
     """
 
-    def __init__(
-        self, path: str, format: Format, wanted: Wanted, required: set[Role], with_features: bool, dtype: Any
-    ) -> None:
-        self.path, self._quoted, self._dtype = path, format == "csv", np.dtype(dtype)
-        self._is_joined = wanted.is_shared
-        head = read_head(path, quoted=self._quoted)
-        self._header = header = self._read_header(head)
-        roles: dict[Role, str | None] = {}
-        guessed = []
-        for role in ROLES:
-            roles[role], by_name = find_role(path, header.names, role, wanted, required=role in required)
-            guessed += [role] if by_name else []
-        taken = {name for name in roles.values() if name is not None}
-        rest = Chunk(head[header.length :], 1 + header.n_lines)
-        sample = [record for _, record in islice(self._records(rest, header.delimiter), _SAMPLE)]
-        features, ignored = self._choose(wanted, taken, sample) if with_features else ([], [])
-        self._vectors: VectorColumns | None = None
-        if len(features) == 1 and self._is_vector(features[0], sample):
-            self._vectors = VectorColumns(None)
-        self._roles, self._features = roles, features
-        self.knows_names = self._vectors is None
-        self.columns = TableColumns(
-            path,
-            format,
-            roles["qid"],
-            roles["docid"],
-            roles["relevance"],
-            tuple(features),
-            tuple(ignored),
-            tuple(guessed),
-            roles["weight"],
-        )
+    knows_names = True
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features that are known."""
-        return tuple(self._features) if self._vectors is None else self._vectors.names
+    def __init__(
+        self,
+        path: str,
+        format: Format,
+        wanted: Wanted,
+        required: set[Role],
+        with_features: bool,
+        dtype: npt.DTypeLike,
+    ) -> None:
+        self.path, self._text, self._dtype = path, _DelimitedText(path, quoted=format == "csv"), np.dtype(dtype)
+        self._roles, guessed = find_roles(path, self._text.names, wanted, required)
+        self.names: tuple[str, ...] = self._choose_features(wanted) if with_features else ()
+        others = [name for name in self._text.names if name not in (*self._roles.values(), *self.names)]
+        ignored = tuple(others) if with_features else ()
+        self.columns = TableColumns(path, format, self._roles, self.names, ignored, guessed)
+
+    def _choose_features(self, wanted: Wanted) -> tuple[str, ...]:
+        names = self._text.names
+        if wanted.features is not None:
+            for name in wanted.features:
+                if name not in names:
+                    raise missing_column(self.path, name, names)
+            return wanted.features
+        others = [name for name in names if name and name not in self._roles.values()]
+        vectors = (name for name in others if name.lower() in FEATURE_LISTS and self.has_vectors(name))
+        if vector := next(vectors, None):
+            return (vector,)
+        return tuple(name for name in others if not is_kept_apart(name) and self._has_numbers(name))
+
+    def _has_numbers(self, name: str) -> bool:
+        """Tell numbers from text: most values are numbers, so that one that is not is an error."""
+        values = self._text.sample(name)
+        return 2 * sum(map(is_number, values)) >= len(values)
+
+    def has_vectors(self, name: str) -> bool:
+        """Tell if a column has texts with names and values of features."""
+        values = self._text.sample(name)
+        return bool(values) and all("=" in value or ":" in value for value in values)
 
     def find_names(self) -> None:
-        """Read all rows, for the names of the features."""
-        for _ in self.rows():
-            pass
-        self.knows_names = True
+        """Do nothing: the names are in the header."""
 
     def rows(self, progress: Progress | None = None) -> Iterator[Rows]:
         """Read the rows, chunk by chunk; while one is used, the next ones are parsed."""
-        found = self._chunks(progress)
-        if self._vectors is not None or os.path.getsize(self.path) < CHUNK_BYTES:
-            yield from map(self._parse, found)
+        chunks = self._text.chunks(progress)
+        if os.path.getsize(self.path) < CHUNK_BYTES:
+            yield from map(self._parse, chunks)
             return
         waiting: deque[Future[Rows]] = deque()
         with ThreadPoolExecutor(_AHEAD) as pool:
             try:
-                for chunk in found:
+                for chunk in chunks:
                     waiting.append(pool.submit(self._parse, chunk))
                     if len(waiting) > _AHEAD:
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()
             finally:
-                for one in waiting:
-                    one.cancel()
+                for future in waiting:
+                    future.cancel()
+
+    def documents(self, progress: Progress | None = None) -> Iterator[tuple[int, Document]]:
+        """Read the rows as documents whose features are named in a column of vectors."""
+        (vector,) = self.names
+        names = self._text.names
+        for chunk in self._text.chunks(progress):
+            for line, cells in islice(self._text.records(chunk), 1, None):
+                row = dict(zip(names, cells, strict=False))
+                try:
+                    features = parse_pairs(row.pop(vector, ""))
+                except ValueError as error:
+                    column = names.index(vector) + 1
+                    raise FormatError(self.path, line, column, f"{error} (column {vector!r})") from None
+                yield line, Document(row, features, {})
 
     def labels(self, column: str) -> Iterator[tuple[list[Any], list[Any]]]:
         """Read the queries and the texts of a column of all rows."""
-        pl = import_polars()
-        if column not in self._header.names:
-            raise missing_column(self.path, column, self._header.names)
+        if column not in self._text.names:
+            raise missing_column(self.path, column, self._text.names)
         qid = self._roles["qid"]
-        assert qid is not None
-        for chunk in self._chunks(None):
-            frame = self._frame_of_texts(pl, chunk, dict.fromkeys([qid, column], pl.String))
+        for chunk in self._text.chunks(None):
+            frame = self._parse_texts(chunk, dict.fromkeys([qid, column], import_polars().String))
             yield frame[qid].to_list(), frame[column].to_list()
-
-    def _chunks(self, progress: Progress | None) -> Iterator[Chunk]:
-        """Read chunks, each with a header of its own, whose line is the one before it."""
-        names, delimiter, length, n_lines = self._header
-        numbered = delimiter.join(map(str, range(len(names)))).encode() + b"\n"
-        for text, line in chunks(self.path, quoted=self._quoted, prefix=numbered, progress=progress):
-            if line > 1:
-                yield Chunk(text, line - 1)
-            elif rest := text[len(numbered) + length :]:
-                yield Chunk(numbered + rest, n_lines)
-
-    def _read_header(self, head: bytes) -> _Header:
-        if not head.strip():
-            raise FormatError(self.path, 1, 1, "the file is empty")
-        end = head.find(b"\n") + 1 or len(head)
-        while self._quoted and head.count(b'"', 0, end) % 2:
-            end = head.find(b"\n", end) + 1 or len(head)
-        first = self._decoded(head[:end], 1)
-        unquoted = "".join(first.split('"')[::2])  # a name may have delimiters
-        delimiter = "\t" if not self._quoted else max(_DELIMITERS, key=unquoted.count)
-        names = [name.strip() for name in next(self._records(Chunk(first.encode(), 1), delimiter))[1]]
-        if len(names) < 2:
-            raise FormatError(self.path, 1, 1, f"a header must name two columns or more, got {first[:80].strip()!r}")
-        if twice := sorted(name for name, n in Counter(names).items() if n > 1):
-            raise FormatError(self.path, 1, names.index(twice[0]) + 1, f"two columns are called {twice[0]!r}")
-        if all(_is_number(name) for name in names):
-            raise FormatError(self.path, 1, 1, f"the first line must name the columns, got {first[:80].strip()!r}")
-        return _Header(names, delimiter, end, head.count(b"\n", 0, end))
-
-    def _choose(self, wanted: Wanted, taken: set[str], sample: list[list[str]]) -> tuple[list[str], list[str]]:
-        """Return the columns that are features, and those that are not used."""
-        others = [name for name in self._header.names if name not in taken]
-        if wanted.features is not None:
-            for name in wanted.features:
-                if name not in self._header.names:
-                    raise missing_column(self.path, name, self._header.names)
-            return list(wanted.features), [name for name in others if name not in wanted.features]
-        vectors = [name for name in others if name.lower() in FEATURE_LISTS and self._is_vector(name, sample)]
-        chosen = vectors[:1] or [
-            name for name in others if name and not is_kept_apart(name) and self._holds_numbers(name, sample)
-        ]
-        return chosen, [name for name in others if name not in chosen]
-
-    def _values(self, name: str, sample: list[list[str]]) -> list[str]:
-        j = self._header.names.index(name)
-        return [record[j] for record in sample if len(record) > j and record[j].strip().lower() not in MISSING_WORDS]
-
-    def _holds_numbers(self, name: str, sample: list[list[str]]) -> bool:
-        """Tell numbers from text: most values are numbers, so that one that is not is an error."""
-        values = self._values(name, sample)
-        return 2 * sum(map(_is_number, values)) >= len(values)
-
-    def _is_vector(self, name: str, sample: list[list[str]]) -> bool:
-        values = self._values(name, sample)
-        return bool(values) and all("=" in value or ":" in value for value in values)
-
-    def _check_quotes(self, chunk: Chunk) -> None:
-        """Raise if a quote within a cell, as in 5" tv, would make one row of several lines: polars pairs all quotes."""
-        if not self._quoted or b'"' not in chunk.text:
-            return
-        text = np.frombuffer(chunk.text, np.uint8)
-        opening, closing = np.flatnonzero(text == ord('"'))[: chunk.text.count(b'"') // 2 * 2].reshape(-1, 2).T
-        before = np.frombuffer(b'\n"' + self._header.delimiter.encode(), np.uint8)  # one that is doubled has another
-        for place in np.flatnonzero((opening > 0) & ~np.isin(text[opening - 1], before)).tolist():
-            if b"\n" in chunk.text[opening[place] : closing[place]]:
-                line = chunk.line + chunk.text.count(b"\n", 0, opening[place])
-                raise FormatError(self.path, line, 1, QUOTES)
 
     def _parse(self, chunk: Chunk) -> Rows:
         pl = import_polars()
-        self._check_quotes(chunk)
-        texts = [name for name in (self._roles["qid"], self._roles["docid"]) if name is not None]
-        grade, weight = self._roles["relevance"], self._roles["weight"]
+        self._text.check_quotes(chunk)
+        texts = {role: name for role, name in self._roles.items() if role in ("qid", "docid")}
+        numbers = {role: name for role, name in self._roles.items() if role not in texts}
         number = pl.Float32 if self._dtype == np.float32 else pl.Float64
-        types: dict[str, Any] = dict.fromkeys(texts, pl.String)
-        types |= {name: pl.Float64 for name in (grade, weight) if name is not None}
-        types |= dict.fromkeys(self._features, pl.String if self._vectors is not None else number)
+        types = dict.fromkeys(texts.values(), pl.String) | dict.fromkeys(numbers.values(), pl.Float64)
+        types |= dict.fromkeys(self.names, number)
         try:
-            frame = self._frame(pl, chunk, types)
+            frame = self._read_csv(chunk, types)
         except (pl.exceptions.PolarsError, OverflowError):
-            frame = self._frame_of_texts(pl, chunk, types)
+            frame = self._parse_texts(chunk, types)
 
         def place(row: int, column: str) -> Place:
-            return self._place(chunk, row, column)
+            return self._text.place(chunk, row, column)
 
-        qids = frame[texts[0]].to_numpy()
-        docids = [frame[name].to_numpy() if self._is_joined else _as_texts(frame[name]) for name in texts[1:]]
-        X: Features | None = None
-        names = tuple(self._features)
-        if self._vectors is not None:
-            X, names = self._parse_vectors(chunk, frame[self._features[0]].to_list())
-        elif self._features:
-            X = np.ascontiguousarray(frame[self._features].to_numpy(order="c"), dtype=self._dtype)
-        grades, weights = (
-            None if name is None else np.array(frame[name].to_numpy(), dtype=np.float64) for name in (grade, weight)
-        )
-        return Rows(self.path, qids, docids[0] if docids else None, grades, X, names, place, weights)
+        qids = frame[texts.pop("qid")].to_numpy()
+        columns: dict[str, Any] = {role: _as_texts(frame[name]) for role, name in texts.items()}
+        columns |= {role: np.array(frame[name].to_numpy(), dtype=np.float64) for role, name in numbers.items()}
+        X = np.empty((len(qids), 0), self._dtype)
+        if self.names:
+            X = np.ascontiguousarray(frame[list(self.names)].to_numpy(order="c"), dtype=self._dtype)
+        return Rows(self.path, place, qids, columns, X, self.names)
 
-    def _frame(self, pl: Any, chunk: Chunk, types: dict[str, Any]) -> Any:
-        """Parse a chunk; columns that are not used are skipped."""
-        names = self._header.names
-        schema = {str(j): types.get(name, pl.String) for j, name in enumerate(names)}
+    def _read_csv(self, chunk: Chunk, types: dict[str, Any]) -> Any:
+        """Parse a chunk, whose header numbers the columns; those that are not used are skipped."""
+        pl = import_polars()
+        names = self._text.names
         frame = pl.read_csv(
             chunk.text,
-            schema=schema,
+            schema={str(j): types.get(name, pl.String) for j, name in enumerate(names)},
             columns=[str(j) for j, name in enumerate(names) if name in types],
-            separator=self._header.delimiter,
-            quote_char='"' if self._quoted else None,
+            separator=self._text.delimiter,
+            quote_char='"' if self._text.quoted else None,
         )
         frame.columns = [names[int(number)] for number in frame.columns]
         return frame
 
-    def _frame_of_texts(self, pl: Any, chunk: Chunk, types: dict[str, Any]) -> Any:
-        """Parse a chunk that has something else than numbers: spaces, words for what is missing, truths, or errors."""
+    def _parse_texts(self, chunk: Chunk, types: dict[str, Any]) -> Any:
+        """Parse a chunk that has more than numbers: spaces, words for missing values, truths, or errors."""
+        pl = import_polars()
         try:
-            frame = self._frame(pl, chunk, dict.fromkeys(types, pl.String))
+            frame = self._read_csv(chunk, dict.fromkeys(types, pl.String))
         except (pl.exceptions.PolarsError, OverflowError) as error:
-            raise self._malformed(chunk, error) from None
+            raise self._text.malformed(chunk, error) from None
         for name, kind in types.items():
             if kind == pl.String:
                 continue
@@ -267,68 +182,115 @@ class DelimitedTable:
             numbers = numbers.zip_with(truths.is_null(), truths)
             wrong = numbers.is_null() & words.is_not_null() & ~words.is_in(list(MISSING_WORDS))
             if wrong.any():
-                row = cast(int, wrong.arg_max())
-                place = self._place(chunk, row, name)
-                words_of = {self._roles["relevance"]: "a grade", self._roles["weight"]: "the weight of a query"}
-                what = words_of.get(name, "a feature")
-                problem = f"{what} must be a number (column {name!r}), got {place.text[:80]!r}"
-                raise FormatError(self.path, place.line, place.column, problem)
+                place = self._text.place(chunk, cast(int, wrong.arg_max()), name)
+                kinds = {self._roles.get("relevance"): "a grade", self._roles.get("weight"): "the weight of a query"}
+                rule = f"{kinds.get(name, 'a feature')} must be a number (column {name!r})"
+                raise FormatError(self.path, place.line, place.column, f"{rule}, got {place.text[:80]!r}")
             frame = frame.with_columns(numbers.alias(name))
         return frame
 
-    def _malformed(self, chunk: Chunk, error: Exception) -> FormatError:
-        """Find the line that polars refuses to read."""
-        n_names = len(self._header.names)
-        for line, record in self._records(chunk, self._header.delimiter):
-            if len(record) > n_names:
-                problem = f"a row must have {n_names} cells, as the header has, got {len(record)}"
-                return FormatError(self.path, line, n_names + 1, problem)
-        said = str(error).split("\n")[0][:200]
-        return FileFormatError(self.path, f", lines from {chunk.line + 1} on: {said}")
 
-    def _parse_vectors(self, chunk: Chunk, texts: list[str | None]) -> tuple[Features, tuple[str, ...]]:
-        assert self._vectors is not None
-        name = self._features[0]
-        for row, text in enumerate(texts):
-            try:
-                self._vectors.add(parse_pairs(text or ""))
-            except ValueError as error:
-                place = self._place(chunk, row, name)
-                raise FormatError(self.path, place.line, place.column, f"{error} (column {name!r})") from None
-        return self._vectors.take(self._dtype)
+class _DelimitedText:
+    """The text of a table: its header, its chunks, and the places of its cells."""
 
-    def _place(self, chunk: Chunk, row: int, column: str) -> Place:
-        """Find a cell; blank lines are rows to polars, and to the module csv."""
-        names = self._header.names
-        j = names.index(column) if column in names else 0
-        for number, (line, record) in enumerate(self._records(chunk, self._header.delimiter)):
-            if number == row + 1:  # after the header
-                return Place(line, j + 1, record[j] if j < len(record) else "")
-        return Place(chunk.line, j + 1, "")
+    def __init__(self, path: str, *, quoted: bool) -> None:
+        self._path, self.quoted = path, quoted
+        head = read_head(path, quoted=quoted)
+        if not head.strip():
+            raise FormatError(path, 1, 1, "the file is empty")
+        end = head.find(b"\n") + 1
+        while quoted and head.count(b'"', 0, end) % 2:
+            end = head.find(b"\n", end) + 1
+        first = self._decode(head[:end], 1)
+        unquoted = "".join(first.split('"')[::2])  # a name may have delimiters
+        self.delimiter = max(_DELIMITERS, key=unquoted.count) if quoted else "\t"
+        self.names = [name.strip() for name in next(self.records(Chunk(head[:end], 1)))[1]]
+        self._length, self._n_lines = end, head.count(b"\n", 0, end)
+        shown = repr(first[:80].strip())
+        if len(self.names) < 2:
+            raise FormatError(path, 1, 1, f"a header must name two columns or more, got {shown}")
+        if twice := sorted(name for name, n in Counter(self.names).items() if n > 1):
+            raise FormatError(path, 1, self.names.index(twice[0]) + 1, f"two columns are called {twice[0]!r}")
+        if all(map(is_number, self.names)):
+            raise FormatError(path, 1, 1, f"the first line must name the columns, got {shown}")
+        rows = self.records(Chunk(head[end:], 1 + self._n_lines))
+        self._sample = [cells for _, cells in islice(rows, _SAMPLE)]
 
-    def _records(self, chunk: Chunk, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    def sample(self, name: str) -> list[str]:
+        """Return the first values of a column, without those that are missing."""
+        j = self.names.index(name)
+        return [cells[j] for cells in self._sample if len(cells) > j and cells[j].strip().lower() not in MISSING_WORDS]
+
+    def chunks(self, progress: Progress | None) -> Iterator[Chunk]:
+        """Read chunks, each with a header of its own that numbers the columns, on the line before the first row."""
+        numbered = self.delimiter.join(map(str, range(len(self.names)))).encode() + b"\n"
+        for text, line in read_chunks(self._path, quoted=self.quoted, prefix=numbered, progress=progress):
+            if line > 1:
+                yield Chunk(text, line - 1)
+            elif rows := text[len(numbered) + self._length :]:
+                yield Chunk(numbered + rows, self._n_lines)
+
+    def records(self, chunk: Chunk) -> Iterator[tuple[int, list[str]]]:
         """Parse records as text, each with the line that it begins on."""
-        text = self._decoded(chunk.text, chunk.line)
+        text = self._decode(chunk.text, chunk.line)
         csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-        quoting: Any = csv.QUOTE_MINIMAL if self._quoted else csv.QUOTE_NONE
-        reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter, quoting=quoting)
+        quoting: Any = csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE
+        reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=self.delimiter, quoting=quoting)
         line = chunk.line
         try:
-            for record in reader:
-                yield line, record
+            for cells in reader:
+                yield line, cells
                 line = chunk.line + reader.line_num
         except csv.Error as error:
-            said = str(error).split(" - ")[0]
-            raise FormatError(self.path, line, 1, f"cells must be as CSV has them: {said}") from None
+            problem = str(error).split(" - ")[0]
+            raise FormatError(self._path, line, 1, f"cells must be as CSV has them: {problem}") from None
 
-    def _decoded(self, text: bytes, line: int) -> str:
+    def place(self, chunk: Chunk, row: int, column: str) -> Place:
+        """Find a cell; blank lines are rows to polars, and to the module csv."""
+        j = self.names.index(column) if column in self.names else 0
+        line, cells = next(islice(self.records(chunk), row + 1, None), (chunk.line, []))  # after the header
+        return Place(line, j + 1, cells[j] if j < len(cells) else "")
+
+    def check_quotes(self, chunk: Chunk) -> None:
+        """Raise if a quote within a cell, as in 5" tv, would make one row of several lines: polars pairs all quotes."""
+        if not self.quoted or b'"' not in chunk.text:
+            return
+        text = np.frombuffer(chunk.text, np.uint8)
+        opening, closing = np.flatnonzero(text == ord('"')).reshape(-1, 2).T
+        before = np.frombuffer(b'\n"' + self.delimiter.encode(), np.uint8)  # a doubled quote has another before it
+        for pair in np.flatnonzero((opening > 0) & ~np.isin(text[opening - 1], before)).tolist():
+            if b"\n" in chunk.text[opening[pair] : closing[pair]]:
+                line = chunk.line + chunk.text.count(b"\n", 0, opening[pair])
+                raise FormatError(self._path, line, 1, QUOTES)
+
+    def malformed(self, chunk: Chunk, error: Exception) -> FormatError:
+        """Return the error for a chunk that polars refuses to read, with the line if it can be found."""
+        n_names = len(self.names)
+        for line, cells in self.records(chunk):
+            if len(cells) > n_names:
+                problem = f"a row must have {n_names} cells, as the header has, got {len(cells)}"
+                return FormatError(self._path, line, n_names + 1, problem)
+        reason = str(error).split("\n")[0][:200]
+        return FileFormatError(self._path, f", lines from {chunk.line + 1} on: {reason}")
+
+    def _decode(self, text: bytes, line: int) -> str:
         try:
             return text.decode()
         except UnicodeDecodeError as error:
             line += text.count(b"\n", 0, error.start)
             column = error.start - text.rfind(b"\n", 0, error.start)
             problem = f"text must be UTF-8, got {text[error.start : error.start + 8]!r}"
-            raise FormatError(self.path, line, column, problem) from None
+            raise FormatError(self._path, line, column, problem) from None
+
+
+def open_delimited(
+    path: str, format: Format, wanted: Wanted, required: set[Role], with_features: bool, dtype: npt.DTypeLike
+) -> DelimitedTable | DocumentTable:
+    """Open a table with a delimiter; one whose only feature is a column of vectors is a table of documents."""
+    table = DelimitedTable(path, format, wanted, required, with_features, dtype)
+    if len(table.names) != 1 or not table.has_vectors(table.names[0]):
+        return table
+    return DocumentTable(path, format, wanted._replace(features=None), required, True, dtype, table.documents)
 
 
 def _as_texts(column: Any) -> Texts:
@@ -338,14 +300,6 @@ def _as_texts(column: Any) -> Texts:
     np.cumsum(filled.str.len_bytes().to_numpy(), out=starts[1:])
     content = filled.str.join("").item() if len(filled) else ""
     return Texts._trusted(np.frombuffer(content.encode(), np.uint8), starts)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        parse_number(text)
-    except ValueError:
-        return False
-    return True
 
 
 def import_polars() -> Any:

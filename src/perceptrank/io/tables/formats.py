@@ -1,12 +1,12 @@
 """Formats of tables: by the suffix of a file, or by its first line."""
 
 from pathlib import Path
-from typing import Any
 
 from perceptrank.io.compression import SUFFIXES
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.tables.chunks import read_head
 from perceptrank.io.tables.columns import Format
+from perceptrank.io.tables.rows import is_number
 
 _FORMATS: dict[str, Format] = {
     ".csv": "csv",
@@ -39,26 +39,17 @@ def table_format(path: str) -> Format:
     named = format_of_name(path)
     if named is not None:
         return named
-    first = next((line for line in read_head(path).splitlines() if line.strip()), b"").strip()
-    words: list[Any] = first.split()
-    if first[:1] == b"{":
+    lines = read_head(path).decode(errors="replace").splitlines()
+    first = next((line.strip() for line in lines if line.strip()), "")
+    words = first.split()
+    if first.startswith("{"):
         return "jsonl"
-    if b"\t" in first and len(words) not in (4, 6):
-        return "tsv"
-    if len(words) == 4 and _is_number(words[3]) and b"," not in first:
+    if len(words) == 4 and is_number(words[3]) and "," not in first:
         return "qrels"
-    if len(words) == 6 and _is_number(words[3]) and _is_number(words[4]):
+    if len(words) == 6 and is_number(words[3]) and is_number(words[4]):
         return "run"
-    if b"\t" in first:
+    if "\t" in first:
         return "tsv"
-    if b"," in first or b";" in first:
+    if "," in first or ";" in first:
         return "csv"
-    raise FileFormatError(path, " is no table that is known: end its name with .csv, .tsv, .jsonl, .qrels or .run")
-
-
-def _is_number(word: bytes) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+    raise FileFormatError(path, " is no known kind of table: end its name with .csv, .tsv, .jsonl, .qrels or .run")

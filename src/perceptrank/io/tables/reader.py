@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.io.block_assembly import BlockAssembler, Piece, RepeatedQueryError, as_id_array
+from perceptrank.io.block_assembly import (
+    BlockAssembler,
+    Piece,
+    RepeatedQueryError,
+    as_id_array,
+    joined_docids,
+    joined_weights,
+)
 from perceptrank.io.errors import FormatError
 from perceptrank.io.growing import GrowingArray
 from perceptrank.io.paths import PathLike
-from perceptrank.io.tables.reading import Part, Report, Tables, as_wanted
-from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.io.tables.reading import Report, Tables, as_wanted
+from perceptrank.io.tables.rows import Rows
+from perceptrank.kernels.arrays import Features
 from perceptrank.stream.blocks import Scan
 from perceptrank.stream.grouping import group_runs
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
-from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import Name, ParameterError, check_choice, check_positive_whole
 
 Missing = Literal["error", "keep", "zero"]
@@ -104,18 +112,19 @@ def read_table(
     >>> stream, stream.qids.tolist(), stream.docids.tolist()
     (QueryStream(2 queries, 3 documents, 1 features), ['shoes', 'hats'], ['a', 'b', 'c'])
     """
-    tables = _open(paths, feature_paths, qid, docid, relevance, weight, features, missing, dtype, report, progress)
-    columns = _Columns(np.dtype(dtype))
-    waiting: list[Part] = []  # until all names are known
-    for part in tables.parts():
+    roles = {"qid": qid, "docid": docid, "relevance": relevance, "weight": weight}
+    tables = _open(paths, feature_paths, roles, features, missing, dtype, report, progress)
+    collected = _Collected(np.dtype(dtype))
+    waiting: list[Rows] = []  # until all names are known
+    for rows in tables.rows():
         if tables.know_names:
-            columns.add(part.piece, tables.aligned(part, tables.names))
+            collected.add(tables.align(rows, tables.names))
         else:
-            waiting.append(tables.detached(part))
+            waiting.append(_forget_text(rows))
     names = tables.names
-    for part in waiting:
-        columns.add(part.piece, tables.aligned(part, names))
-    return columns.stream(names)
+    for rows in waiting:
+        collected.add(tables.align(rows, names))
+    return collected.as_stream(names)
 
 
 def scan_table(
@@ -198,20 +207,19 @@ def scan_table(
     2
     """
     check_positive_whole("max_bytes", max_bytes)
-    tables = _open(paths, feature_paths, qid, docid, relevance, weight, features, missing, dtype, report, progress)
+    roles = {"qid": qid, "docid": docid, "relevance": relevance, "weight": weight}
+    tables = _open(paths, feature_paths, roles, features, missing, dtype, report, progress)
     names = tables.find_names()
 
     def start() -> Iterator[QueryStream]:
         queries = BlockAssembler(max_bytes, names)
-        for part in tables.parts():
-            piece = part.piece._replace(X=tables.aligned(part, names))
-            for small, first in _cut(piece, max_bytes):
+        for rows in tables.rows():
+            for part in _cut(tables.align(rows, names), max_bytes):
                 try:
-                    yield from queries.add(small)
+                    yield from queries.add(part.piece())
                 except RepeatedQueryError as error:
-                    line = part.line(first + error.start)
                     advice = Name("read_table"), " groups them, in memory"
-                    raise FormatError(part.path, line, 1, f"{error}; ", *advice) from None
+                    raise FormatError(part.path, part.line(error.start), 1, f"{error}; ", *advice) from None
         yield from queries.flush()
 
     return Scan(start, f"tables in {', '.join(tables.files)}")
@@ -220,10 +228,7 @@ def scan_table(
 def _open(
     paths: PathLike | Iterable[PathLike],
     feature_paths: PathLike | Iterable[PathLike] | None,
-    qid: str | None,
-    docid: str | None,
-    relevance: str | None,
-    weight: str | None,
+    roles: dict[str, str | None],
     features: str | Sequence[str] | None,
     missing: str,
     dtype: npt.DTypeLike,
@@ -234,72 +239,61 @@ def _open(
     kind = np.dtype(dtype)
     if kind not in (np.float32, np.float64):
         raise ParameterError("dtype", "must be float32 or float64", str(kind))
-    wanted = as_wanted(qid, docid, relevance, weight, features)
-    return Tables(paths, feature_paths, wanted, kind, missing, report, progress)
+    return Tables(paths, feature_paths, as_wanted(roles, features), kind, missing, report, progress)
 
 
-def _cut(piece: Piece, max_bytes: int) -> Iterator[tuple[Piece, int]]:
-    """Cut a piece at queries into smaller ones, of about so many bytes; yield each with its first row."""
-    bounds = [*piece.starts, len(piece.X)]
-    row_bytes = max(1, piece.X.nbytes // len(piece.X))
+def _cut(rows: Rows, max_bytes: int) -> Iterator[Rows]:
+    """Cut rows at queries into parts of about so many bytes."""
+    n_rows = max(1, max_bytes // max(1, rows.X.itemsize * rows.X.shape[1]))
     first = 0
-    for q in range(1, len(bounds)):
-        start, stop = bounds[first], bounds[q]
-        if (stop - start) * row_bytes >= max_bytes or q == len(bounds) - 1:
-            docids = None if piece.docids is None else piece.docids[start:stop]
-            starts = [one - start for one in bounds[first:q]]
-            rows = piece.X[start:stop], piece.relevance[start:stop]
-            weights = None if piece.weights is None else piece.weights[start:stop]
-            yield Piece(*rows, None, starts, piece.qids[first:q], docids, weights), start
-            first = q
+    for stop in [*rows.starts()[1:].tolist(), len(rows)]:
+        if stop - first >= n_rows or stop == len(rows):
+            yield rows.take(slice(first, stop))
+            first = stop
 
 
-class _Columns:
-    """Collects pieces that may have a query in several places."""
+def _forget_text(rows: Rows) -> Rows:
+    """Return rows that do not hold the text they were read from, and know their first line only."""
+    place = rows.place(0, "")
+    return replace(rows, place=lambda row, column: place)
+
+
+class _Collected:
+    """Collects rows whose queries may come back."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._values = GrowingArray(dtype)
-        self._grades: list[Floats] = []
-        self._docids: list[Texts | None] = []
-        self._weights: list[Floats | None] = []
-        self._qids: list[str] = []
+        self._pieces: list[Piece] = []
         self._starts: list[int] = []
+        self._qids: list[str] = []
         self._n_rows = 0
 
-    def add(self, piece: Piece, X: Features) -> None:
-        """Add a piece with these features."""
+    def add(self, rows: Rows) -> None:
+        """Add rows."""
+        X = rows.X
         if X.nbytes > free_memory():
             n_bytes = len(self._values) * X.itemsize + X.nbytes
             raise MemoryError(
                 f"there is no memory for {n_bytes / 1e9:.1f} GB of features; scan_table reads block by block"
             )
         self._values.extend(X.ravel())
-        self._grades.append(piece.relevance)
-        self._docids.append(piece.docids)
-        self._weights.append(piece.weights)
-        begins_anew = not self._qids or piece.qids[0] != self._qids[-1]
-        self._qids += piece.qids if begins_anew else piece.qids[1:]
-        self._starts += [self._n_rows + start for start in (piece.starts if begins_anew else piece.starts[1:])]
+        piece = rows.piece()
+        self._pieces.append(piece._replace(X=np.empty((len(X), 0))))
+        continues = int(bool(self._qids) and piece.qids[0] == self._qids[-1])
+        self._qids += piece.qids[continues:]
+        self._starts += [self._n_rows + start for start in piece.starts[continues:]]
         self._n_rows += len(X)
 
-    def stream(self, names: tuple[str, ...]) -> QueryStream:
+    def as_stream(self, names: tuple[str, ...]) -> QueryStream:
         """Bring the documents of each query together."""
         X: Features = self._values.finish().reshape(self._n_rows, len(names))
-        grades = np.concatenate(self._grades)
-        lengths = list(map(len, self._grades))
-        docids = None
-        if any(one is not None for one in self._docids):
-            texts = zip(self._docids, lengths, strict=True)
-            docids = Texts.concatenate([Texts.empty(n) if one is None else one for one, n in texts])
-        weights = None
-        if any(one is not None for one in self._weights):
-            given = zip(self._weights, lengths, strict=True)
-            weights = np.concatenate([np.ones(n) if one is None else one for one, n in given])
+        grades = np.concatenate([piece.relevance for piece in self._pieces])
+        docids, weights = joined_docids(self._pieces), joined_weights(self._pieces)
         bounds = np.array([*self._starts, self._n_rows], dtype=np.int64)
         rows, offsets, qids = group_runs(as_id_array(self._qids), bounds)
         if rows is not None:
             X, grades = X[rows], grades[rows]
             docids = None if docids is None else docids[rows]
             weights = None if weights is None else weights[rows]
-        of_queries = None if weights is None else weights[offsets[:-1]]  # which are checked to be the same in all rows
-        return QueryStream._trusted(X, grades, offsets, qids, names, docids=docids, weights=of_queries)
+        query_weights = None if weights is None else weights[offsets[:-1]]  # which are the same in all rows
+        return QueryStream._trusted(X, grades, offsets, qids, names, docids=docids, weights=query_weights)

@@ -1,67 +1,31 @@
-"""Tables as pieces of a stream: joined, checked, and with the same features everywhere."""
+"""Tables as rows of a stream: joined, checked, and with the same features everywhere."""
 
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.io.block_assembly import Piece, TwoWeightsError, WeightsOfQueries
+from perceptrank.io.block_assembly import TwoWeightsError, WeightsOfQueries
 from perceptrank.io.errors import FileFormatError, FormatError, no_documents
 from perceptrank.io.paths import PathLike, find_files, is_rereadable
-from perceptrank.io.tables.chunks import Progress
-from perceptrank.io.tables.columns import Format, Role, TableColumns, Wanted
-from perceptrank.io.tables.delimited import DelimitedTable
+from perceptrank.io.tables.columns import ROLES, Format, Role, TableColumns, Wanted, missing_column
+from perceptrank.io.tables.delimited import DelimitedTable, open_delimited
+from perceptrank.io.tables.document_table import DocumentTable
+from perceptrank.io.tables.documents import read_json, read_trec
 from perceptrank.io.tables.formats import table_format
-from perceptrank.io.tables.json_lines import JsonTable
-from perceptrank.io.tables.judgements import Judgements, two_weights
 from perceptrank.io.tables.rows import Rows, absent_feature, check_features, check_grades, check_weights
-from perceptrank.io.tables.trec import TrecTable
-from perceptrank.kernels.arrays import Features, Floats
-from perceptrank.stream.texts import Texts
+from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.validation import Setting
 
 Report = Callable[[TableColumns], object]
+Table: TypeAlias = DelimitedTable | DocumentTable
 
-_KINDS: dict[Format, Any] = {
-    "csv": DelimitedTable,
-    "tsv": DelimitedTable,
-    "jsonl": JsonTable,
-    "qrels": TrecTable,
-    "run": TrecTable,
-}
-
-
-class Table(Protocol):
-    """A table that is read in batches of rows."""
-
-    path: str
-    columns: TableColumns
-    knows_names: bool
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features that are known."""
-        ...
-
-    def rows(self, progress: Progress | None = None) -> Iterator[Rows]:
-        """Read the rows."""
-        ...
-
-    def labels(self, column: str) -> Iterator[tuple[list[Any], list[Any]]]:
-        """Read the queries and the values of a column of all rows."""
-        ...
-
-
-class Part(NamedTuple):
-    """A piece of a stream, the names of its features, and where its rows stand; `line` finds the line of one."""
-
-    piece: Piece
-    names: tuple[str, ...]
-    path: str
-    line: Callable[[int], int]
+_RUN_FEATURES = ("score", "rank")
 
 
 class Tables:
@@ -85,53 +49,48 @@ class Tables:
         paths: PathLike | Iterable[PathLike],
         feature_paths: PathLike | Iterable[PathLike] | None,
         wanted: Wanted,
-        dtype: Any,
+        dtype: npt.DTypeLike,
         missing: str,
         report: Report | None,
         progress: Callable[[int, int], object] | None,
     ) -> None:
-        self.missing, self._dtype, self._progress = missing, dtype, progress
-        files = _files(paths)
-        feature_files = [] if feature_paths is None else _files(feature_paths)
+        self._missing, self._progress = missing, progress
+        files = _find_regular_files(paths)
+        feature_files = [] if feature_paths is None else _find_regular_files(feature_paths)
         self.files = [*files, *feature_files]
-        self._n_read = 0
-        self._n_bytes = sum(os.path.getsize(file) for file in self.files)
+        self._n_bytes = sum(map(os.path.getsize, self.files))
         is_joined = feature_paths is not None
-        required: set[Role] = {"qid", "docid", "relevance"} if is_joined else {"qid", "relevance"}
+        required = {"qid", "docid", "relevance"} if is_joined else {"qid", "relevance"}
         wanted = wanted._replace(is_shared=is_joined)
         graded = wanted._replace(features=None) if is_joined else wanted
-        self.graded = [open_table(file, graded, required, not is_joined, dtype) for file in files]
-        featured = wanted._replace(relevance=None)
-        self.featured = [open_table(file, featured, {"qid", "docid"}, True, dtype) for file in feature_files]
+        self._graded = [open_table(file, graded, required, not is_joined, dtype) for file in files]
+        featured = wanted._replace(roles={role: name for role, name in wanted.roles.items() if role != "relevance"})
+        self._featured = [open_table(file, featured, {"qid", "docid"}, True, dtype) for file in feature_files]
+        self._with_features = self._featured or self._graded
         for table in self._with_features:
             if not table.columns.features:
                 where = () if is_joined else ("; ", Setting("feature_paths"), " names a table that has them")
                 raise FileFormatError(table.path, " has no features: no column of numbers is left for them", *where)
-        shown = [table.columns for table in [*self.graded, *self.featured]]
-        for name, found in ((wanted.qid, {one.qid for one in shown}), (wanted.docid, {one.docid for one in shown})):
-            if is_joined and name is not None and name not in found:
-                raise ValueError(f"none of {', '.join(self.files)} has a column {name!r}")
-        self._has_weights = any(one.weight is not None for one in shown)
-        if wanted.weight is not None and not self._has_weights:
-            why = (
-                "; files of TREC have no place for weights"
-                if any(one.format in ("qrels", "run") for one in shown)
-                else ""
-            )
-            raise ValueError(f"none of {', '.join(self.files)} has a column {wanted.weight!r} of query weights{why}")
-        if report is not None:
-            for table in [*self.graded, *self.featured]:
-                report(table.columns)
+        self._check_roles(wanted, [table.columns for table in [*self._graded, *self._featured]])
+        for table in [*self._graded, *self._featured] if report is not None else []:
+            report(table.columns)  # type: ignore[misc]
 
-    @property
-    def _with_features(self) -> list[Table]:
-        return self.featured or self.graded
+    def _check_roles(self, wanted: Wanted, columns: list[TableColumns]) -> None:
+        """Raise if no table has a column that the caller names: each may have its own names."""
+        for role, name in wanted.roles.items():
+            if role == "relevance" or name in [one.roles.get(role) for one in columns]:
+                continue
+            what = ""
+            if role == "weight":
+                has_trec = any(one.format in ("qrels", "run") for one in columns)
+                what = " of query weights" + ("; files of TREC have no place for weights" if has_trec else "")
+            raise ValueError(f"none of {', '.join(self.files)} has a column {name!r}{what}")
 
     def find_names(self) -> tuple[str, ...]:
         """Return the names of all features, the union over the tables; read them for that where necessary."""
         for table in self._with_features:
             if not table.knows_names:
-                table.find_names()  # type: ignore[attr-defined]
+                table.find_names()
         return self.names
 
     @property
@@ -144,196 +103,222 @@ class Tables:
         """True if all names of features are known."""
         return all(table.knows_names for table in self._with_features)
 
-    def parts(self) -> Iterator[Part]:
-        """Read pieces of whole rows that have grades and features; warn at the end of those that lack one of them.
+    def rows(self) -> Iterator[Rows]:
+        """Read the rows that have grades and features; warn at the end about those that lack either.
 
         Raises
         ------
         ValueError
             If no row has both.
         """
-        self._n_read = 0
-        weights = WeightsOfQueries()
-        for part in self._joined_parts() if self.featured else self._own_parts():
-            if self._has_weights:
-                try:
-                    weights.check(part.piece)
-                except TwoWeightsError as error:
-                    raise FormatError(part.path, part.line(error.row), 1, str(error)) from None
-            yield part
+        self._n_read = self._n_ungraded = 0
+        self._weights = WeightsOfQueries()
+        left_out: list[str] = []
+        yield from self._join_rows(left_out) if self._featured else self._own_rows()
+        left_out += [f"{self._n_ungraded:,} rows without a grade"] if self._n_ungraded else []
+        if left_out:
+            warnings.warn(f"{' and '.join(left_out)} are left out", stacklevel=2)
 
-    def _own_parts(self) -> Iterator[Part]:
-        n_ungraded = n_parts = 0
-        for table in self.graded:
-            for rows in table.rows(self._tell):
-                assert rows.grades is not None
-                assert table.columns.relevance is not None
-                check_grades(rows, table.columns.relevance)
-                without = np.isnan(rows.grades)
-                kept = None
-                if without.any():
-                    blank = without & _are_none(rows.qids)
-                    n_ungraded += int(without.sum() - blank.sum())
-                    kept = np.flatnonzero(~without)
-                if kept is None or len(kept):
-                    n_parts += 1
-                    yield self._part(table, rows, rows.grades, kept)
-        if n_ungraded:
-            warnings.warn(f"{n_ungraded:,} rows without a grade are left out", stacklevel=2)
-        if not n_parts:
+    def align(self, rows: Rows, names: tuple[str, ...]) -> Rows:
+        """Return rows with the features of all names, in their order; those that rows lack are missing."""
+        if rows.names == names:
+            return rows
+        absent = [name for name in names if name not in set(rows.names)]
+        if absent and self._missing == "error":
+            raise absent_feature(rows, 0, absent[0])
+        X: Features = np.full((len(rows), len(names)), 0.0 if self._missing == "zero" else np.nan, rows.X.dtype)
+        index = {name: j for j, name in enumerate(names)}
+        X[:, [index[name] for name in rows.names]] = rows.X
+        return replace(rows, X=X, names=names)
+
+    def _own_rows(self) -> Iterator[Rows]:
+        is_empty = True
+        for rows in self._graded_rows():
+            is_empty = False
+            yield check_features(rows, self._missing)
+        if is_empty:
             raise no_documents(self.files)
 
-    def _joined_parts(self) -> Iterator[Part]:
-        judgements = Judgements()
-        for table in self.graded:
-            for rows in table.rows(self._tell):
-                judgements.add(rows, table.columns.relevance or "", table.columns.weight)
-        used = np.zeros(len(judgements), dtype=bool)
-        n_unjudged, unjudged = 0, ""
-        for table in self.featured:
-            for rows in table.rows(self._tell):
-                assert rows.docids is not None
-                grades, numbers = judgements.find(rows.qids, rows.docids)
-                is_found = numbers >= 0
-                if not is_found.all():
-                    without = ~is_found & ~(_are_none(rows.qids) & _are_none(np.asarray(rows.docids)))
-                    n_unjudged += int(without.sum())
-                    if without.any() and not unjudged:
-                        row = int(np.argmax(without))
-                        unjudged = f"{rows.qids[row]!r}/{rows.docids[row]!r}"
-                kept = np.flatnonzero(is_found)
-                self._check_once(rows, numbers, kept, used)
-                if len(kept):
-                    given = judgements.weights_of(rows.qids) if judgements.has_weights else None
-                    yield self._part(table, rows, grades, None if len(kept) == len(rows) else kept, given)
-        n_left = int(len(used) - used.sum())
-        if not used.any():
-            raise ValueError(
-                f"no judgement has features: of query/document, the {len(judgements):,} judgements in "
-                f"{_named(self.graded)} have {judgements.examples() or 'none'}, the features in "
-                f"{_named(self.featured)} {unjudged or 'none'}"
-            )
-        said = [f"{n_left:,} judgements without features"] if n_left else []
-        said += [f"{n_unjudged:,} rows of features without a judgement"] if n_unjudged else []
-        said += [f"{judgements.n_ungraded:,} rows without a grade"] if judgements.n_ungraded else []
-        if said:
-            warnings.warn(f"{' and '.join(said)} are left out", stacklevel=2)
+    def _graded_rows(self) -> Iterator[Rows]:
+        """Read the rows that have a grade, and, to be joined, a document."""
+        is_weighted = any("weight" in table.columns.roles for table in self._graded)
+        for table in self._graded:
+            for rows in self._read(table):
+                check_grades(rows, table.columns.roles["relevance"])
+                is_graded = ~np.isnan(rows.columns["relevance"])
+                is_blank = _are_empty(rows.qids)
+                if self._featured:
+                    has_document = rows.columns["docid"].lengths > 0
+                    is_graded &= has_document
+                    is_blank &= ~has_document
+                self._n_ungraded += int((~is_graded & ~is_blank).sum())
+                graded = rows.take(is_graded)
+                if is_weighted and "weight" not in graded.columns:
+                    graded = replace(graded, columns=graded.columns | {"weight": np.ones(len(graded))})
+                if len(graded):
+                    self._check_queries(table, graded)
+                    yield graded
 
-    def _check_once(self, rows: Rows, numbers: Any, kept: Any, used: npt.NDArray[np.bool_]) -> None:
-        """Mark judgements as used; raise if one is used for a second time."""
-        chosen = numbers[kept]
-        twice = used[chosen]
-        _, first = np.unique(chosen, return_index=True)
-        if len(first) < len(chosen):
-            repeated = np.ones(len(chosen), dtype=bool)
-            repeated[first] = False
-            twice = twice | repeated
-        if twice.any():
-            row = int(kept[int(np.argmax(twice))])
-            assert rows.docids is not None
-            problem = f"document {rows.docids[row]!r} of query {rows.qids[row]!r} has features a second time"
-            raise FormatError(rows.path, rows.line(row), 1, problem)
-        used[chosen] = True
-
-    def _part(
-        self, table: Table, rows: Rows, grades: Any, kept: npt.NDArray[np.intp] | None, given: Floats | None = None
-    ) -> Part:
-        """Choose rows and check them; `given` are the weights of their queries among the judgements."""
-        chosen = rows
-        if kept is not None:
-            place = rows.place
-            chosen = Rows(
-                rows.path,
-                rows.qids[kept],
-                None if rows.docids is None else rows.docids[kept],
-                None,
-                None if rows.X is None else rows.X[kept],
-                rows.names,
-                lambda row, column: place(int(kept[row]), column),
-                None if rows.weights is None else rows.weights[kept],
-            )
-            grades = grades[kept]
-            given = None if given is None else given[kept]
-        no_query = _are_none(chosen.qids)
+    def _check_queries(self, table: Table, rows: Rows) -> None:
+        """Raise unless every row names its query, and has the weight that the query has elsewhere."""
+        no_query = _are_empty(rows.qids)
         if no_query.any():
-            raise FormatError(rows.path, chosen.line(int(np.argmax(no_query))), 1, "a row must name its query")
-        check_weights(chosen, table.columns.weight or "")
-        weights = chosen.weights if given is None else given
-        if given is not None and chosen.weights is not None and (differs := given != chosen.weights).any():
-            row = int(np.argmax(differs))
-            raise two_weights(rows.path, chosen.line(row), chosen.qids[row], given[row], chosen.weights[row])
-        X = check_features(chosen, self.missing)
-        qids = chosen.qids
-        starts = np.concatenate([[0], np.flatnonzero(qids[1:] != qids[:-1]) + 1])
-        docids = chosen.docids
-        if docids is not None and not isinstance(docids, Texts):
-            docids = Texts(text or "" for text in docids.tolist())
-        piece = Piece(X, grades, None, starts.tolist(), qids[starts].tolist(), docids, weights)
-        return Part(piece, rows.names, rows.path, chosen.line)
+            raise FormatError(rows.path, rows.line(int(np.argmax(no_query))), 1, "a row must name its query")
+        if "weight" in rows.columns:
+            check_weights(rows, table.columns.roles.get("weight", ""))
+            try:
+                self._weights.check(rows.piece())
+            except TwoWeightsError as error:
+                raise FormatError(rows.path, rows.line(error.row), 1, str(error)) from None
 
-    def detached(self, part: Part) -> Part:
-        """Return a piece that does not hold the text it was read from, and knows its first line only."""
-        line = part.line(0)
-        return part._replace(line=lambda row: line)
+    def _join_rows(self, left_out: list[str]) -> Iterator[Rows]:
+        """Read the rows whose documents are judged; enter what is left out at the end."""
+        judgements = _Judgements()
+        for rows in self._graded_rows():
+            judgements.add(rows)
+        columns = judgements.finish()
+        used = np.zeros(len(judgements.numbers), dtype=bool)
+        is_weighted = "weight" not in columns and any("weight" in table.columns.roles for table in self._featured)
+        n_unjudged, unjudged = 0, ""
+        for table in self._featured:
+            for rows in self._read(table):
+                numbers = judgements.find(rows)
+                without = (numbers < 0) & ~(_are_empty(rows.qids) & (rows.columns["docid"].lengths == 0))
+                n_unjudged += int(without.sum())
+                if without.any() and not unjudged:
+                    unjudged = _shown_pair(rows, int(np.argmax(without)))
+                chosen, numbers = rows.take(numbers >= 0), numbers[numbers >= 0]
+                _mark_used(chosen, numbers, used)
+                if not len(chosen):
+                    continue
+                own = ({"weight": np.ones(len(chosen))} if is_weighted else {}) | chosen.columns
+                own["relevance"] = columns["relevance"][numbers]
+                self._check_queries(table, replace(chosen, columns=own))
+                judged = {name: values[numbers] for name, values in columns.items()}
+                yield check_features(replace(chosen, columns=own | judged), self._missing)
+        if not used.any():
+            graded, featured = (", ".join(table.path for table in one) for one in (self._graded, self._featured))
+            pairs = ", ".join(f"{qid!r}/{docid!r}" for qid, docid in list(judgements.numbers)[:2])
+            raise ValueError(
+                f"no judgement has features: of query/document, the {len(used):,} judgements in {graded} have "
+                f"{pairs or 'none'}, the features in {featured} {unjudged or 'none'}"
+            )
+        n_left = int(len(used) - used.sum())
+        left_out += [f"{n_left:,} judgements without features"] if n_left else []
+        left_out += [f"{n_unjudged:,} rows of features without a judgement"] if n_unjudged else []
 
-    def aligned(self, part: Part, names: tuple[str, ...]) -> Features:
-        """Return the features of a piece in the order of all names; those it lacks are missing."""
-        X = part.piece.X
-        assert isinstance(X, np.ndarray)
-        if part.names == names:
-            return X
-        have = set(part.names)
-        if self.missing == "error" and (absent := [name for name in names if name not in have]):
-            raise FormatError(part.path, part.line(0), 1, *absent_feature(absent[0]))
-        filler = 0.0 if self.missing == "zero" else np.nan
-        wide: Features = np.full((len(X), len(names)), filler, X.dtype)
-        index = {name: j for j, name in enumerate(names)}
-        wide[:, [index[name] for name in part.names]] = X
-        return wide
+    def _read(self, table: Table) -> Iterator[Rows]:
+        def report(n_read: int) -> None:
+            if self._progress is not None:
+                self._progress(self._n_read + n_read, self._n_bytes)
 
-    def _tell(self, n: int) -> None:
-        self._n_read += n
-        if self._progress is not None:
-            self._progress(self._n_read, self._n_bytes)
+        yield from table.rows(report)
+        self._n_read += os.path.getsize(table.path)
 
 
-def _named(tables: list[Table]) -> str:
-    return ", ".join(table.path for table in tables)
+class _Judgements:
+    """Judgements in memory; `numbers` has the number of each query and document."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[str, str], int] = {}
+        self._grades: list[float] = []
+        self._columns: list[dict[str, Any]] = []
+
+    def add(self, rows: Rows) -> None:
+        """Add rows; raise if a document of a query is graded twice, and differently."""
+        new = []
+        for row, (key, grade) in enumerate(zip(_keys(rows), rows.columns["relevance"].tolist(), strict=True)):
+            number = self.numbers.setdefault(key, len(self.numbers))
+            if number == len(self._grades):
+                self._grades.append(grade)
+                new.append(row)
+            elif self._grades[number] != grade:
+                twice = f"is graded twice, {self._grades[number]:g} and {grade:g}"
+                raise FormatError(rows.path, rows.line(row), 1, f"document {key[1]!r} of query {key[0]!r} {twice}")
+        self._columns.append(rows.take(np.array(new, dtype=np.intp)).columns)
+
+    def find(self, rows: Rows) -> Ints:
+        """Return the numbers of the rows' judgements, -1 where there is none."""
+        return np.array([self.numbers.get(key, -1) for key in _keys(rows)], dtype=np.int64)
+
+    def finish(self) -> dict[str, Any]:
+        """Return the columns of all judgements."""
+        names = self._columns[0].keys() - {"docid"} if self._columns else set()
+        return {name: np.concatenate([columns[name] for columns in self._columns]) for name in names}
 
 
-def _are_none(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _keys(rows: Rows) -> Iterator[tuple[str, str]]:
+    return zip(rows.qids.tolist(), rows.columns["docid"].tolist(), strict=True)
+
+
+def _mark_used(rows: Rows, numbers: Ints, used: npt.NDArray[np.bool_]) -> None:
+    """Mark judgements as used; raise if one is used for a second time."""
+    repeated = np.ones(len(numbers), dtype=bool)
+    repeated[np.unique(numbers, return_index=True)[1]] = False
+    twice = used[numbers] | repeated
+    if twice.any():
+        row = int(np.argmax(twice))
+        document = f"document {rows.columns['docid'][row]!r} of query {rows.qids[row]!r}"
+        raise FormatError(rows.path, rows.line(row), 1, f"{document} has features a second time")
+    used[numbers] = True
+
+
+def _shown_pair(rows: Rows, row: int) -> str:
+    return f"{rows.qids[row]!r}/{rows.columns['docid'][row]!r}"
+
+
+def _are_empty(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Tell which texts are None or empty."""
     return np.asarray(~values.astype(bool))
 
 
-def open_table(file: str, wanted: Wanted, required: set[Role], with_features: bool, dtype: Any) -> Table:
+def open_table(path: str, wanted: Wanted, required: set[Role], with_features: bool, dtype: npt.DTypeLike) -> Table:
     """Open a table, whatever its format."""
-    kind = table_format(file)
-    table: Table = _KINDS[kind](file, kind, wanted, required, with_features, dtype)
-    return table
+    format = table_format(path)
+    if format in ("csv", "tsv"):
+        return open_delimited(path, format, wanted, required, with_features, dtype)
+    if format == "jsonl":
+        return DocumentTable(path, format, wanted, required, with_features, dtype, partial(read_json, path))
+    return _open_trec(path, format, wanted, required, with_features, dtype)
 
 
-def _files(paths: PathLike | Iterable[PathLike]) -> list[str]:
+def _open_trec(
+    path: str, format: Format, wanted: Wanted, required: set[Role], with_features: bool, dtype: npt.DTypeLike
+) -> DocumentTable:
+    if "relevance" in required and format == "run":
+        raise FileFormatError(path, " is a run, which has no grades: name the qrels first, and the run as features")
+    if with_features and format == "qrels":
+        raise FileFormatError(path, " has judgements, no features: name the file that has them too")
+    for name in wanted.features or ():
+        if with_features and name not in _RUN_FEATURES:
+            raise missing_column(path, name, _RUN_FEATURES)
+    read = partial(read_trec, path, format)
+    own = Wanted({}, wanted.features or _RUN_FEATURES, is_shared=True)
+    return DocumentTable(path, format, own, required, with_features, dtype, read)
+
+
+def _find_regular_files(paths: PathLike | Iterable[PathLike]) -> list[str]:
     files = []
-    for one in find_files(paths):
-        if not isinstance(one, (str, os.PathLike)):
-            raise TypeError(f"tables are given by their paths, got {type(one).__name__}")
-        if not is_rereadable(one):
+    for file in find_files(paths):
+        if not isinstance(file, (str, os.PathLike)):
+            raise TypeError(f"tables are given by their paths, got {type(file).__name__}")
+        if not is_rereadable(file):
             raise ValueError(
-                f"{os.fspath(one)} must be a regular file: the columns are looked at before the rows are read"
+                f"{os.fspath(file)} must be a regular file: the columns are looked at before the rows are read"
             )
-        files.append(os.fspath(one))
+        files.append(os.fspath(file))
     return files
 
 
-def as_wanted(qid: Any, docid: Any, relevance: Any, weight: Any, features: str | Sequence[str] | None) -> Wanted:
+def as_wanted(roles: dict[Role, Any], features: str | Sequence[str] | None = None) -> Wanted:
     """Check names of columns."""
-    for name, value in (("qid", qid), ("docid", docid), ("relevance", relevance), ("weight", weight)):
-        if value is not None and not isinstance(value, str):
-            raise TypeError(f"{name} must be the name of a column, got {value!r}")
-    chosen = [features] if isinstance(features, str) else features
-    if chosen is not None:
-        chosen = list(chosen)
-        if not chosen or not all(isinstance(one, str) for one in chosen) or len(set(chosen)) < len(chosen):
-            raise ValueError(f"features must be different names of columns, one or more, got {features!r}")
-    return Wanted(qid, docid, relevance, weight, None if chosen is None else tuple(chosen))
+    named = {role: roles[role] for role in ROLES if roles.get(role) is not None}
+    for role, name in named.items():
+        if not isinstance(name, str):
+            raise TypeError(f"{role} must be the name of a column, got {name!r}")
+    if features is None:
+        return Wanted(named)
+    chosen = [features] if isinstance(features, str) else list(features)
+    if not chosen or not all(isinstance(name, str) for name in chosen) or len(set(chosen)) < len(chosen):
+        raise ValueError(f"features must be different names of columns, one or more, got {features!r}")
+    return Wanted(named, tuple(chosen))

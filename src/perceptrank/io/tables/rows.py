@@ -1,16 +1,16 @@
 """Rows of tables as arrays, and the numbers in their cells."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from perceptrank.io.block_assembly import Piece
 from perceptrank.io.errors import FormatError
-from perceptrank.kernels.arrays import Features, Floats
-from perceptrank.stream.texts import Texts
+from perceptrank.kernels.arrays import Features
 from perceptrank.stream.validation import Part, Setting
 
 # What other programs write where a number is missing, without case.
@@ -32,30 +32,26 @@ class Rows:
 
     Attributes
     ----------
+    path : str
+    place : callable
+        Finds a cell by row and name of the column.
     qids : array of object
         Text, or None where there is none.
-    docids : array of object, or Texts or None
-        Text, and None or "" where there is none; None if the table has no documents' ids.
-    grades : array of float64 or None
+    columns : dict
+        Values of the other roles that the table has a column for: `Texts` with "" where there is none, or numbers with
         NaN where there is none.
-    X : matrix or None
-        Features, NaN where there is none.
+    X : matrix
+        Features, NaN where there is none; without columns if none are read.
     names : tuple of str
         Names of the features.
-    place : callable
-        Finds a cell by row and column; the name of the column is that of a feature or a role's.
-    weights : array of float64 or None
-        Weights of the rows' queries, NaN where there is none.
     """
 
     path: str
-    qids: npt.NDArray[Any]
-    docids: npt.NDArray[Any] | Texts | None
-    grades: Floats | None
-    X: Features | None
-    names: tuple[str, ...]
     place: Callable[[int, str], Place]
-    weights: Floats | None = None
+    qids: npt.NDArray[Any]
+    columns: dict[str, Any]
+    X: Features
+    names: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.qids)
@@ -69,9 +65,34 @@ class Rows:
         place = self.place(row, column)
         return FormatError(self.path, place.line, place.column, *problem, f", got {place.text[:80]!r}")
 
+    def take(self, kept: slice | npt.NDArray[Any]) -> "Rows":
+        """Return some of the rows, which know their places."""
+        index = np.arange(len(self))[kept]
+        if len(index) == len(self):
+            return self
+        return replace(
+            self,
+            place=lambda row, column: self.place(int(index[row]), column),
+            qids=self.qids[kept],
+            columns={name: values[kept] for name, values in self.columns.items()},
+            X=self.X[kept],
+        )
+
+    def starts(self) -> npt.NDArray[np.intp]:
+        """Return the rows where the query is another one than in the row before."""
+        return np.concatenate([[0], np.flatnonzero(self.qids[1:] != self.qids[:-1]) + 1])
+
+    def piece(self) -> Piece:
+        """Return the rows as a piece of a stream."""
+        starts, columns = self.starts(), self.columns
+        qids = self.qids[starts].tolist()
+        return Piece(
+            self.X, columns["relevance"], None, starts.tolist(), qids, columns.get("docid"), columns.get("weight")
+        )
+
 
 def parse_number(text: str) -> float:
-    """Return the number that a text is, NaN for one that says there is none; raise `ValueError` for anything else.
+    """Return the number that a text is, NaN for a word for a missing value; raise `ValueError` for anything else.
 
     Examples
     --------
@@ -89,55 +110,53 @@ def parse_number(text: str) -> float:
     return float(word)
 
 
+def is_number(text: str) -> bool:
+    """Tell if a text is a number, or a word for a missing value."""
+    try:
+        parse_number(text)
+    except ValueError:
+        return False
+    return True
+
+
 def check_grades(rows: Rows, column: str) -> None:
-    """Raise unless all grades that there are, are finite and not negative."""
-    if rows.grades is None:
-        return
-    wrong = (rows.grades < 0) | np.isinf(rows.grades)
+    """Raise if a grade is infinite or negative."""
+    grades = rows.columns["relevance"]
+    wrong = (grades < 0) | np.isinf(grades)
     if wrong.any():
-        row = int(np.argmax(wrong))
-        raise rows.error(row, column, f"a grade must be a number >= 0 (column {column!r})")
+        raise rows.error(int(np.argmax(wrong)), column, f"a grade must be a number >= 0 (column {column!r})")
 
 
 def check_weights(rows: Rows, column: str) -> None:
     """Raise unless every row has the weight of its query, finite and not negative."""
-    if rows.weights is None:
-        return
-    wrong = ~((rows.weights >= 0) & (rows.weights < np.inf))
+    weights = rows.columns["weight"]
+    wrong = ~((weights >= 0) & (weights < np.inf))
     if wrong.any():
-        raise wrong_weight(rows, int(np.argmax(wrong)), column)
+        rule = f"the weight of a query must be a finite number >= 0 (column {column!r})"
+        raise rows.error(int(np.argmax(wrong)), column, rule)
 
 
-def wrong_weight(rows: Rows, row: int, column: str) -> FormatError:
-    """Return the error for a weight that is none."""
-    return rows.error(row, column, f"the weight of a query must be a finite number >= 0 (column {column!r})")
-
-
-def check_features(rows: Rows, missing: str) -> Features:
-    """Return the features of rows, with those that are missing as the caller wants them; raise for others."""
+def check_features(rows: Rows, missing: str) -> Rows:
+    """Return rows whose missing features are as the caller wants them; raise for infinite ones."""
     X = rows.X
-    assert X is not None
     if np.isfinite(X.max(initial=0)) and np.isfinite(X.min(initial=0)):
-        return X
+        return rows
     wrong = np.isinf(X)
     if wrong.any():
         row, j = np.argwhere(wrong)[0].tolist()
-        larger: Sequence[Part] = (
-            () if X.dtype == np.float64 else (" (", Setting("dtype", "float64"), " has more range)")
-        )
+        larger: tuple[Part, ...] = (" (", Setting("dtype", "float64"), " has more range)")
         rule = f"a feature must be finite and fit into {X.dtype} (column {rows.names[j]!r})"
-        raise rows.error(row, rows.names[j], rule, *larger)
+        raise rows.error(row, rows.names[j], rule, *(() if X.dtype == np.float64 else larger))
     if missing == "zero":
-        return np.where(np.isnan(X), X.dtype.type(0), X)
+        return replace(rows, X=np.where(np.isnan(X), X.dtype.type(0), X))
     if missing == "error":
         row, j = np.argwhere(np.isnan(X))[0].tolist()
-        name = rows.names[j]
-        line, column, _ = rows.place(row, name)
-        raise FormatError(rows.path, line, column, *absent_feature(name))
-    return X
+        raise absent_feature(rows, row, rows.names[j])
+    return rows
 
 
-def absent_feature(name: str) -> tuple[Part, ...]:
-    """Return the message for a feature that a row does not have."""
+def absent_feature(rows: Rows, row: int, name: str) -> FormatError:
+    """Return the error for a feature that a row does not have."""
+    place = rows.place(row, name)
     ways: tuple[Part, ...] = (Setting("missing", "zero"), " takes it for 0, ", Setting("missing", "keep"), " for NaN")
-    return (f"feature {name!r} is missing; ", *ways)
+    return FormatError(rows.path, place.line, place.column, f"feature {name!r} is missing; ", *ways)

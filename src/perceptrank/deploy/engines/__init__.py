@@ -1,0 +1,1 @@
+"""Engines that a model can be exported to: a file for each."""

@@ -1,0 +1,296 @@
+"""Linear models, and sums of trees, of engines that compute with float32."""
+
+import json
+import math
+import re
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from perceptrank.deploy.additive import Additive, as_sum
+from perceptrank.deploy.engines.engine_server import EngineServer
+from perceptrank.deploy.engines.score_shift import (
+    NO_SHIFT,
+    SHIFT_FEATURE,
+    Shift,
+    given_shift,
+    make_shift,
+    make_tree_shift,
+)
+from perceptrank.deploy.engines.trees import FloatTree, check_steps, float_trees
+from perceptrank.deploy.folding import Folded
+from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.deploy.target import Export, SumTarget, choice
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.sparse import AnyFeatures
+
+ULP = float(np.finfo(np.float32).eps)
+PARTS = ("model", "features")
+LIVE_QUERIES = 200  # that a live engine ranks, unless told otherwise
+LARGEST = float(np.finfo(np.float32).max)
+SMALLEST = float(np.finfo(np.float32).tiny)
+_FEWEST_STEPS = 1000.0  # of float32 within a feature's spread
+
+
+class FloatTerm(NamedTuple):
+    """A feature's part of the score, in numbers that float32 holds: weight * ((value - mean) / spread)."""
+
+    name: str
+    weight: float
+    mean: float
+    spread: float
+
+    @property
+    def is_normalized(self) -> bool:
+        """True if the feature is standardised first."""
+        return self.mean != 0.0 or self.spread != 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FloatModel(SumTarget):
+    """A model with a weight per feature in float32, which may be standardised first; or with a tree per feature.
+
+    Parameters
+    ----------
+    model_name : str
+        Name of the model in the engine.
+    normalizers : bool
+        Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
+        the constant that remains is left out.
+    part : either "model" or "features"
+        The model, or a draft of its features.
+    shift : float, "auto", path, stream, or Shift
+        What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
+        documents positive whose features are not negative, and a file or stream those of its own documents.
+    url : str, optional
+        For parity: where the engine is; without, an emulation computes the scores.
+    timeout : float
+        For parity: seconds to wait for an answer of the engine.
+    """
+
+    model_name: str = "perceptrank"
+    normalizers: bool = True
+    part: str = "model"
+    shift: Any = 0.0
+    url: str | None = field(default=None, repr=False)  # it may hold a password
+    timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model_name, str) or not re.fullmatch(r"[A-Za-z_][\w-]*", self.model_name, re.ASCII):
+            raise ValueError(
+                f"model_name of the target {self.name} must be a word of letters, digits, _ and -, got "
+                f"{self.model_name!r}"
+            )
+        if not isinstance(self.normalizers, bool):
+            raise ValueError(f"normalizers of the target {self.name} must be true or false, got {self.normalizers!r}")
+        choice(self.name, "part", self.part, PARTS)
+        if not is_number(self.timeout) or not 0 < self.timeout < math.inf:
+            raise ValueError(f"timeout of the target {self.name} must be a number > 0, got {self.timeout!r}")
+        if is_number(self.shift):
+            if not 0 <= self.shift <= LARGEST:
+                raise ValueError(f"shift of the target {self.name} must be >= 0 and within float32, got {self.shift!r}")
+            object.__setattr__(self, "shift", given_shift(self.shift))
+        if self.url is not None:
+            self.server()
+
+    def server(self) -> EngineServer:
+        """Return the engine that `url` names; raise if that is no address."""
+        return EngineServer(self.name, str(self.url), self.timeout)
+
+    def settled(self, model: Any, function: RankingFunction) -> Self:
+        """Return this target with a shift that is a number."""
+        folded = as_sum(function)
+        if isinstance(folded, Additive):
+            trees = float_trees(self.name, folded)
+            return replace(self, shift=make_tree_shift(self.shift, self.name, model, function, trees))
+        if isinstance(self.shift, Shift):
+            return self
+        dropped = self.left_out(folded)
+        made = make_shift(self.shift, self.name, model, function, dropped, standardised=self.normalizers)
+        return replace(self, shift=made)
+
+    def write(self, folded: Folded) -> tuple[str, list[str]]:
+        """Return the request's body."""
+        terms = self.terms(folded)
+        if self.part == "features":
+            return self._drafted(list(folded.used))
+        notes = [
+            f"{self.name} computes with float32: scores have about 7 digits",
+            "a feature that a document does not match is 0 before it is standardised: it must be 0 in learning, too",
+        ]
+        dropped = self.left_out(folded)
+        if self.shift.promise:
+            notes.append(self.shift.promise)
+        if dropped:
+            notes.append(f"there is no bias: {dropped:g} is left out of every score, which changes no order")
+        spreads = dict(zip(folded.names, folded.spreads.tolist(), strict=True))
+        coarse = [term.name for term in folded.terms() if _is_coarse(term.offset, spreads[term.name])]
+        if coarse:
+            notes.append(
+                f"float32 holds few digits of what distinguishes documents in {', '.join(map(repr, coarse))}, whose "
+                "mean is large beside the spread: subtract a constant from it where it is made"
+            )
+        return json.dumps(self.body(terms), indent=1) + "\n", notes
+
+    def _drafted(self, names: list[str]) -> tuple[str, list[str]]:
+        return json.dumps(self.draft(names, names), indent=1) + "\n", [
+            "a draft: each feature is the field of its name; replace those that are made otherwise"
+        ]
+
+    @abstractmethod
+    def body(self, terms: list[FloatTerm]) -> Any:
+        """Return the request's body as plain values."""
+
+    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
+        """Return the request's body of a model of bins, as trees."""
+        if self.part == "features":
+            check_steps(self.name, additive)
+            return replace(self, shift=NO_SHIFT)._drafted(list(additive.used))
+        found = float_trees(self.name, additive, self.shift.value)
+        body, own = self.tree_body(found.trees)
+        notes = [
+            *found.notes,
+            "a feature that a document does not match is 0: it must be 0 in learning, too",
+            *own,
+        ]
+        if self.shift.promise:
+            notes.append(self.shift.promise)
+        if found.dropped:
+            notes.append(f"there is no bias: {found.dropped:g} is left out of every score, which changes no order")
+        return json.dumps(body, indent=1) + "\n", notes
+
+    @abstractmethod
+    def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
+        """Return the request's body of trees as plain values, and what must be known of it."""
+
+    @abstractmethod
+    def tree_scores(self, body: Any, values: dict[str, Any]) -> Floats:
+        """Return the scores of documents, with values of float32 by name, as the engine computes them."""
+
+    def terms(self, folded: Folded) -> list[FloatTerm]:
+        """Return the features that have a weight; raise if float32 cannot hold a number."""
+        found = []
+        for place, (name, weight, offset) in zip(folded.places.tolist(), folded.terms(), strict=True):
+            spread = float(folded.spreads[place])
+            exact = (weight * spread, offset, spread) if self.normalizers else (weight, 0.0, 1.0)
+            with np.errstate(over="ignore", under="ignore"):
+                term = FloatTerm(name, *(float(np.float32(number)) for number in exact))
+            for what, number, given in zip(("weight", "mean", "spread"), term[1:], exact, strict=True):
+                lost = abs(number) < SMALLEST if what != "mean" else False  # smaller numbers have few digits, or none
+                if lost or not math.isfinite(number):
+                    raise ValueError(
+                        f"{self.name} computes with float32, which cannot hold the {what} {given:g} of the feature "
+                        f"{name!r}: scale the feature, or export to 'python', 'javascript', 'sql' or 'onnx'"
+                    )
+            found.append(term)
+        if self.shift.value:
+            if SHIFT_FEATURE in folded.names:
+                raise ValueError(f"a feature is called {SHIFT_FEATURE!r}, as that of the shift: rename it")
+            found.append(FloatTerm(SHIFT_FEATURE, self.shift.value, 0.0, 1.0))
+        return found
+
+    def left_out(self, folded: Folded) -> float:
+        """Return what was left out of every score."""
+        return folded.bias if self.normalizers else folded.constant
+
+    def drops(self, function: RankingFunction) -> float:
+        """Return what was left out of every score."""
+        given = as_sum(function)
+        return float_trees(self.name, given).dropped if isinstance(given, Additive) else self.left_out(given)
+
+    def tolerance(self, function: RankingFunction) -> float:
+        """Return 4 units in the last place of float32 per feature."""
+        return 4 * ULP * len(as_sum(function).places)
+
+    def why_another_order(self) -> str:
+        """Say what a shift does."""
+        if not self.shift.value:
+            return ""
+        return f"float32 keeps few digits of scores to which {self.shift.value:g} is added: take a smaller shift"
+
+    def adds(self, function: RankingFunction) -> float:
+        """Return the shift."""
+        return float(self.shift.value)
+
+    def sample(self) -> int | None:
+        """Return how many queries are ranked by a live engine unless told otherwise, None for all."""
+        return None if self.url is None else LIVE_QUERIES
+
+    def engine(self) -> str:
+        """Name the engine with its version, or say that none runs."""
+        if self.url is not None:
+            return self.ask_name(self.server())
+        return f"an emulation of {self.name} in float32, from its documentation (no engine was asked)"
+
+    def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
+        """Return the scores that the engine gives to documents, or its emulation."""
+        if self.part != "model":
+            raise ValueError(f"a draft of features has no scores: parity is of {self.name} with part='model'")
+        if self.url is None:
+            return super().scores(function, export, X, offsets)
+        given = as_sum(function)
+        with np.errstate(over="ignore"):
+            values = given.columns(X).astype(np.float32)
+        if not np.isfinite(values).all():
+            raise ValueError(f"{self.name} computes with float32, which cannot hold some values of the features")
+        if isinstance(given, Additive):
+            trees = float_trees(self.name, given, self.shift.value).trees
+            plain = replace(self, shift=NO_SHIFT)
+            return plain.ask_scores(
+                self.server(), list(given.used), lambda target: target.tree_body(trees)[0], values, offsets
+            )
+        terms = self.terms(given)
+        return self.ask_scores(self.server(), list(given.used), lambda target: target.body(terms), values, offsets)
+
+    @abstractmethod
+    def ask_name(self, server: EngineServer) -> str:
+        """Return the name and version of a live engine."""
+
+    @abstractmethod
+    def ask_scores(
+        self, server: EngineServer, names: list[str], body: Callable[[Any], Any], values: Any, offsets: Ints
+    ) -> Floats:
+        """Return the scores that a live engine gives to documents, whose float32 values are those of the names.
+
+        The request's body is made for this target with other names of model and store.
+        """
+
+    @abstractmethod
+    def draft(self, names: list[str], fields: list[str]) -> Any:
+        """Return the request's body for features that are the numbers in fields, and that of a shift."""
+
+    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
+        """Return the scores of documents as the engine computes them: each operation in float32, feature by feature."""
+        names = list(given.used)
+        if isinstance(given, Additive):
+            values = dict(zip(names, columns.T.astype(np.float32), strict=True))
+            return self.tree_scores(json.loads(text), values)
+        if self.shift.value:
+            names, columns = [*names, SHIFT_FEATURE], np.column_stack([columns, np.ones(len(columns))])
+        return emulated(self.read(json.loads(text), names), columns)
+
+    @abstractmethod
+    def read(self, body: Any, names: list[str]) -> list[FloatTerm]:
+        """Return the features of a request's body, in the order in which the engine adds them."""
+
+
+def emulated(terms: list[FloatTerm], columns: Any) -> Floats:
+    """Return scores, each operation rounded to float32."""
+    values = columns.astype(np.float32)
+    scores = np.zeros(len(values), np.float32)
+    for j, (_, weight, mean, spread) in enumerate(terms):
+        normalized = (values[:, j] - np.float32(mean)) / np.float32(spread)
+        scores = scores + np.float32(weight) * normalized
+    return scores.astype(np.float64)
+
+
+def is_number(value: Any) -> bool:
+    """Tell if a value is a number, which true and false are not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_coarse(mean: float, spread: float) -> bool:
+    return abs(mean) * ULP * _FEWEST_STEPS > abs(spread)

@@ -1,0 +1,225 @@
+"""Weights of hybrid search: OpenSearch's normalization processor and Elasticsearch's linear retriever."""
+
+import json
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from perceptrank.deploy.engines.float_model import ULP
+from perceptrank.deploy.folding import Folded, fold_function
+from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.deploy.target import Export, Target, choice
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.transforms.query_minmax import QueryMinMax
+from perceptrank.transforms.query_zscore import QueryZScore
+
+ENGINES = ("opensearch", "elasticsearch")
+PARTS = ("pipeline", "query")
+MOST_CLAUSES = 5  # of a hybrid query of OpenSearch
+LOWEST = np.float32(0.001)  # what OpenSearch makes of the lowest score of a clause, in place of 0
+SAME = np.float32(1e-6)  # Elasticsearch takes scores that differ by less for equal
+
+
+@dataclass(frozen=True, kw_only=True)
+class HybridWeights(Target):
+    """Weights that add up to 1 of clauses whose scores are scaled to the range from 0 to 1 within a query.
+
+    Parameters
+    ----------
+    server : either "opensearch" or "elasticsearch"
+        What ranks.
+    part : "pipeline", "query", or None
+        Of OpenSearch: the search pipeline with the weights, the default, or a draft of a search request with a clause
+        per feature. Elasticsearch has the weights in the request, which is all there is.
+    window : int
+        Number of documents of each clause that are ranked.
+    """
+
+    name = "hybrid"
+
+    server: str = "opensearch"
+    part: str | None = None
+    window: int = 100
+
+    def __post_init__(self) -> None:
+        choice(self.name, "server", self.server, ENGINES)
+        if self.part is not None:
+            choice(self.name, "part", self.part, PARTS)
+        if self.part == "pipeline" and self.server == "elasticsearch":
+            raise ValueError(
+                "part of the target hybrid must be 'query' for elasticsearch, which has no pipeline for it"
+            )
+        if isinstance(self.window, bool) or not isinstance(self.window, int) or not 1 <= self.window <= 10_000:
+            raise ValueError(f"window of the target hybrid must be a whole number from 1 to 10000, got {self.window!r}")
+
+    def export(self, function: RankingFunction) -> Export:
+        """Return the weights as a request; raise if the model has others than this search."""
+        folded = self._fold(function)
+        shares = self._shares(folded)
+        is_query = self.part == "query" or self.server == "elasticsearch"
+        body: Any = self._query(shares) if is_query else _pipeline(list(shares.values()))
+        return Export(self.name, (json.dumps(body, indent=1) + "\n").encode(), tuple(self._notes(function, folded)))
+
+    def _fold(self, function: RankingFunction) -> Folded:
+        """Return the weights of features after query-minmax."""
+        if [type(one) for one in function.transforms] != [QueryMinMax]:
+            raise ValueError(_refusal(function))
+        folded = fold_function(replace(function, transforms=[]))
+        wrong = [name for name, weight, _ in folded.terms() if weight < 0.0]
+        if wrong:
+            raise ValueError(
+                f"hybrid search has no negative weights, as {', '.join(map(repr, wrong))} has: learn with "
+                "positive=[...] for all features (--set 'positive=[...]' of the command learn), and with the negative "
+                "of a feature whose low values are good"
+            )
+        if self.server == "opensearch" and len(folded.places) > MOST_CLAUSES:
+            raise ValueError(
+                f"a hybrid query of OpenSearch has at most {MOST_CLAUSES} clauses, and {len(folded.places)} features "
+                "have a weight: learn with zero=[...] for the others, or set server=elasticsearch"
+            )
+        return folded
+
+    def _shares(self, folded: Folded) -> dict[str, float]:
+        """Return the weights, which add up to 1, by name."""
+        with np.errstate(over="ignore"):
+            total = float(folded.weights.sum())
+        shares = {name: weight / total for name, weight, _ in folded.terms()}
+        for name, share in shares.items():
+            if not np.float32(share) > 0.0:
+                raise ValueError(
+                    f"weights of hybrid search are float32, which cannot hold {share:g} of the feature {name!r}: learn "
+                    "with zero=[...] for it"
+                )
+        return shares
+
+    def _query(self, shares: dict[str, float]) -> dict[str, Any]:
+        size = min(10, self.window)
+        if self.server == "opensearch":
+            clauses = [_clause(name) for name in shares]
+            return {"size": size, "query": {"hybrid": {"queries": clauses, "pagination_depth": self.window}}}
+        retrievers = [
+            {"retriever": {"standard": {"query": _clause(name)}}, "weight": share, "normalizer": "minmax"}
+            for name, share in shares.items()
+        ]
+        return {"size": size, "retriever": {"linear": {"retrievers": retrievers, "rank_window_size": self.window}}}
+
+    def _notes(self, function: RankingFunction, folded: Folded) -> list[str]:
+        notes = function.notes()
+        left_out = len(folded.names) - len(folded.places)
+        if left_out:
+            notes.append(f"{left_out} of {len(folded.names)} features have no weight and are left out")
+        notes += [
+            f"the clauses of the query are, in this order: {', '.join(term.name for term in folded.terms())}",
+            f"scores are the model's divided by {folded.weights.sum():g}, in float32, which changes no order",
+            "a clause must return every document that is ranked, with a score of 0 where it does not match: minimum "
+            "and maximum are those of the documents that it returns",
+            "scores of a clause are not negative: add a constant to one that would be, which changes nothing else",
+        ]
+        if self.server == "opensearch":
+            notes.append(
+                "the lowest score of a clause becomes 0.001, not 0: documents whose scores differ by less may "
+                "change places"
+            )
+        else:
+            notes.append(
+                "scores of a clause that differ by less than 0.000001 are equal to Elasticsearch: multiply them"
+            )
+        return notes
+
+    def engine(self) -> str:
+        """Say that no engine runs."""
+        return f"an emulation of hybrid search by {self.server} in float32, from its source (no engine was asked)"
+
+    def tolerance(self, function: RankingFunction) -> float:
+        """Return 4 units in the last place of float32 per feature, and what OpenSearch adds to the lowest scores.
+
+        A query's largest score is at least the largest weight of its clauses that are not constant.
+        """
+        lowest = float(LOWEST) if self.server == "opensearch" else 0.0
+        return (4 * ULP + lowest) * len(self._fold(function).places)
+
+    def order_tolerance(self, function: RankingFunction) -> float:
+        """Return what is rounding: not what OpenSearch adds to the lowest scores, which changes orders."""
+        return 4 * ULP * len(self._fold(function).places)
+
+    def why_another_order(self) -> str:
+        """Say what the engines do otherwise than `query-minmax`."""
+        if self.server == "opensearch":
+            return "OpenSearch makes 0.001, not 0, of the lowest score of a clause"
+        return "Elasticsearch takes scores of a clause that differ by less than 0.000001 for equal"
+
+    def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
+        """Return the scores of documents as the engine computes them, times the sum of the model's weights.
+
+        Clauses that are constant in a query add the same to all of its scores, which is taken off.
+        """
+        folded = self._fold(function)
+        values = folded.columns(X.toarray() if isinstance(X, SparseFeatures) else X)
+        negative = np.argwhere(values < 0.0)
+        if len(negative):
+            i, j = negative[0]
+            raise ValueError(
+                f"scores of a clause are not negative, and feature {folded.names[folded.places[j]]!r} is "
+                f"{values[i, j]:g} in a document: add a constant to it, which changes nothing else"
+            )
+        shares = self._read(json.loads(export.content), [term.name for term in folded.terms()])
+        found = []
+        for start, stop in pairwise(offsets):
+            normalized, constant = self._normalized(values[start:stop].astype(np.float32))
+            combined = self._combined(normalized, shares)
+            found.append(combined.astype(np.float64) - float(shares[constant].sum(dtype=np.float64)))
+        return np.concatenate(found) * float(folded.weights.sum())
+
+    def _read(self, body: Any, names: list[str]) -> Any:
+        """Return the weights of a request as the engine has them."""
+        if self.server == "elasticsearch":
+            return np.array([one["weight"] for one in body["retriever"]["linear"]["retrievers"]], np.float32)
+        if "query" in body:
+            raise ValueError("a draft of a query has no weights: parity is of hybrid with part='pipeline'")
+        processor = body["phase_results_processors"][0]["normalization-processor"]
+        return np.array(processor["combination"]["parameters"]["weights"], np.float32)
+
+    def _normalized(self, values: Any) -> tuple[Any, Any]:
+        """Return the scores of each clause from 0 to 1, all 1 for a clause that is constant, and which those are."""
+        low, high = values.min(axis=0), values.max(axis=0)
+        constant = high - low < SAME if self.server == "elasticsearch" else high == low
+        scaled = (values - low) / np.where(constant, np.float32(1.0), high - low)
+        if self.server == "opensearch":
+            scaled = np.where(scaled == 0.0, LOWEST, scaled)
+        return np.where(constant, np.float32(1.0), scaled), constant
+
+    def _combined(self, normalized: Any, shares: Any) -> Any:
+        """Return the weighted sums, each operation in float32; OpenSearch divides them by the sum of the weights."""
+        total, weights = np.zeros(len(normalized), np.float32), np.float32(0.0)
+        for j, share in enumerate(shares):
+            total = total + share * normalized[:, j]
+            weights = weights + share
+        return total / weights if self.server == "opensearch" else total
+
+
+def _pipeline(weights: list[float]) -> dict[str, Any]:
+    combination = {"technique": "arithmetic_mean", "parameters": {"weights": weights}}
+    processor = {"normalization": {"technique": "min_max"}, "combination": combination}
+    return {"phase_results_processors": [{"normalization-processor": processor}]}
+
+
+def _clause(name: str) -> dict[str, Any]:
+    """Draft a clause that returns every document, with the field of this name as its score."""
+    value = {"field": name, "missing": 0}
+    return {"function_score": {"query": {"match_all": {}}, "field_value_factor": value, "boost_mode": "replace"}}
+
+
+def _refusal(function: RankingFunction) -> str:
+    """Say why a model cannot be had by hybrid search, and what to do."""
+    why = "it scales each clause to the range from 0 to 1 within a query"
+    if any(type(one) is QueryZScore for one in function.transforms):
+        why = "OpenSearch's z_score makes 0.001 of all that is below the mean, and Elasticsearch has none"
+    after = " and then ".join(map(repr, function.transforms))
+    return (
+        f"{function.algorithm} ranks by {f'features after {after}' if after else 'raw features'}, which hybrid search "
+        f"cannot do: {why}; learn again with transforms='query-minmax' (--transform query-minmax of the command learn) "
+        "and positive=[...] for all features"
+    )

@@ -1,0 +1,164 @@
+"""A JavaScript function that needs nothing but JavaScript."""
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perceptrank.deploy.additive import Additive
+from perceptrank.deploy.engines.programs import find_program, run_program
+from perceptrank.deploy.folding import Folded
+from perceptrank.deploy.target import SumTarget
+from perceptrank.kernels.arrays import Floats
+
+_RANK = """\
+
+/** The places of one query's documents, best first; those of equal scores stay in their order. */
+export function rank(documents) {{
+  const scores = documents.map(score);
+  return [...scores.keys()].sort((a, b) => scores[b] - scores[a] || a - b);
+}}
+"""
+
+_SOURCE = (
+    """\
+// Scores of documents: a linear model ({algorithm}) that perceptrank has exported. An ECMAScript module.
+
+export const BIAS = {bias};
+export const TERMS = [ // name of a feature, weight, and what is subtracted from the feature first
+{terms}
+];
+
+/** The score of a document, the larger the better, for an object that has features by name. {absent} */
+export function score(features) {{
+  let total = BIAS;
+  for (const [name, weight, offset] of TERMS) {{
+    const value = {value};
+    if (typeof value !== "number" || !Number.isFinite(value)) {{
+      throw new TypeError(`feature ${{name}} must be a finite number, got ${{value}}`);
+    }}
+    total += weight * (value - offset);
+  }}
+  return total;
+}}
+"""
+    + _RANK
+)
+
+_CURVES = (
+    """\
+// Scores of documents: a sum of functions of features ({algorithm}) that perceptrank has exported.
+// An ECMAScript module.
+
+export const BIAS = {bias};
+export const CURVES = [ // name of a feature, {columns}
+{terms}
+];
+
+/** The number of edges, which are in rising order, that a value is {compared}. */
+function countBelow(edges, value) {{
+  let low = 0;
+  let high = edges.length;
+  while (low < high) {{
+    const middle = (low + high) >> 1;
+    if (edges[middle] {sign} value) low = middle + 1;
+    else high = middle;
+  }}
+  return low;
+}}
+
+/** The score of a document, the larger the better, for an object that has features by name. {absent} */
+export function score(features) {{
+  let total = BIAS;
+  for (const [name, {parts}] of CURVES) {{
+    let value = {value};
+    if (typeof value !== "number" || !Number.isFinite(value)) {{
+      throw new TypeError(`feature ${{name}} must be a finite number, got ${{value}}`);
+    }}
+{body}
+  }}
+  return total;
+}}
+"""
+    + _RANK
+)
+
+_STEPS = "    total += heights[countBelow(edges, value)];"
+_LINES = """\
+    for (const [mean, inverse] of scaling) value = (value - mean) * inverse;
+    const place = countBelow(edges, value);
+    if (place > 0 && place < edges.length) {
+      const low = edges[place - 1];
+      const rise = heights[place] - heights[place - 1];
+      total += heights[place - 1] + rise * ((value - low) / (edges[place] - low));
+    } else {
+      total += heights[Math.min(place, edges.length - 1)];
+    }"""
+
+_RUNNER = """\
+import { readFileSync } from "node:fs";
+import { score } from "./model.mjs";
+const { names, rows } = JSON.parse(readFileSync("documents.json", "utf8"));
+const scores = rows.map((row) => {
+  const features = Object.create(null);
+  names.forEach((name, place) => { features[name] = row[place]; });
+  return score(features);
+});
+process.stdout.write(JSON.stringify(scores));
+"""
+
+
+_MODULE = "it is an ECMAScript module: name the file .mjs for Node, or import it as a module"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JavaScriptFunction(SumTarget):
+    """Source text of a module with a function `score`, and `rank` for the documents of a query."""
+
+    name = "javascript"
+
+    def write(self, folded: Folded) -> tuple[str, list[str]]:
+        """Return the source text."""
+        terms = "\n".join(f"  [{json.dumps(name)}, {weight!r}, {offset!r}]," for name, weight, offset in folded.terms())
+        return _SOURCE.format(terms=terms, **_settings(folded)), [_MODULE]
+
+    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
+        """Return the source text of a model of bins."""
+        rows: list[list[Any]]
+        if additive.has_steps:
+            rows = [[curve.name, curve.edges, curve.heights] for curve in additive.curves]
+            own = {"compared": "above", "sign": "<", "body": _STEPS, "parts": "edges, heights"}
+            own["columns"] = "edges, and what it adds: up to the first, up to the second, ..., above the last"
+        else:
+            rows = [[curve.name, curve.before, curve.edges, curve.heights] for curve in additive.curves]
+            own = {"compared": "not below", "sign": "<=", "body": _LINES, "parts": "scaling, edges, heights"}
+            own["columns"] = "what it is scaled by, edges, and what it adds there: linear in between, constant beyond"
+        terms = "\n".join(f"  {json.dumps(row)}," for row in rows)
+        return _CURVES.format(terms=terms, **own, **_settings(additive)), [_MODULE]
+
+    def engine(self) -> str:
+        """Name the version of Node."""
+        return f"Node {run_program([find_program('node', 'the JavaScript function'), '--version']).strip()}"
+
+    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
+        """Return the scores that Node gives to documents."""
+        node = find_program("node", "the JavaScript function")
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in (
+                ("model.mjs", text),
+                ("run.mjs", _RUNNER),
+                ("documents.json", json.dumps({"names": given.used, "rows": columns.tolist()})),
+            ):
+                Path(folder, name).write_text(content, encoding="utf-8")
+            return np.array(json.loads(run_program([node, "run.mjs"], folder=folder)), dtype=np.float64)
+
+
+def _settings(given: Folded | Additive) -> dict[str, str]:
+    own = "Object.prototype.hasOwnProperty.call(features, name) ? features[name] : "
+    absent, value = "One that is absent is an error.", f"{own}undefined"
+    if given.is_sparse:
+        absent, value = "One that is absent is 0.", f"{own}0"
+    return {"algorithm": given.algorithm, "bias": repr(given.bias), "absent": absent, "value": value}

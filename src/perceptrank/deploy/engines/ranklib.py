@@ -1,0 +1,135 @@
+"""Models of RankLib, in the formats of its Coordinate Ascent, a linear function, and LambdaMART, a sum of trees."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perceptrank.deploy.additive import Additive, as_sum
+from perceptrank.deploy.engines.float_model import ULP
+from perceptrank.deploy.engines.programs import find_program, run_program
+from perceptrank.deploy.engines.trees import FloatTree, float_trees
+from perceptrank.deploy.folding import Folded
+from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.deploy.target import SumTarget
+from perceptrank.kernels.arrays import Floats
+
+# RankLib skips these lines, but for the first, which names the kind of model.
+_HEAD = """\
+## Coordinate Ascent
+## Restart = 0
+## MaxIteration = 0
+## StepBase = 0.05
+## StepScale = 2.0
+## Tolerance = 0.001
+## Regularized = false
+## Slack = 0.001
+"""
+
+_TREES_HEAD = """\
+## LambdaMART
+## No. of trees = {trees}
+## No. of leaves = {leaves}
+## No. of threshold candidates = 256
+## Learning rate = 1.0
+## Stop early = 100
+
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankLibModel(SumTarget):
+    """A file that RankLib loads; not its linear regression, whose files it does not read back as it wrote them.
+
+    Parameters
+    ----------
+    jar : str, optional
+        For parity: the file of RankLib, or of a fork such as RankyMcRankFace.
+    """
+
+    name = "ranklib"
+
+    jar: str | None = None  # for parity: RankLib, or a fork such as RankyMcRankFace
+
+    def write(self, folded: Folded) -> tuple[str, list[str]]:
+        """Return the file."""
+        places, weights = folded.places.tolist(), folded.weights.tolist()
+        notes = [
+            f"features are numbers, from 1 for {folded.names[0]!r} to {len(folded.names)} for {folded.names[-1]!r}",
+            "RankLib reads features as float32; it must not normalise them (no -norm): weights are of raw features",
+        ]
+        if folded.constant:
+            notes.append(f"there is no bias: {folded.constant:g} is left out of every score, which changes no order")
+        return _HEAD + " ".join(f"{place + 1}:{weights[place]!r}" for place in places) + "\n", notes
+
+    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
+        """Return the file of a model of bins, as trees."""
+        found = float_trees(self.name, additive)
+        lines = [
+            f'\t<tree id="{number}" weight="1.0">\n{_xml(tree)}\t</tree>' for number, tree in enumerate(found.trees, 1)
+        ]
+        most = max(len(tree.leaves) for tree in found.trees)
+        text = _TREES_HEAD.format(trees=len(found.trees), leaves=most) + "\n".join(
+            ["<ensemble>", *lines, "</ensemble>"]
+        )
+        first, last = additive.curves[0], additive.curves[-1]
+        notes = [
+            *found.notes,
+            f"features are numbers, their columns from 1 on: {first.place + 1} for {first.name!r}, {last.place + 1} "
+            f"for {last.name!r}",
+            "RankLib must not normalise features (no -norm): thresholds are of raw features",
+        ]
+        if found.dropped:
+            notes.append(f"there is no bias: {found.dropped:g} is left out of every score, which changes no order")
+        return text + "\n", notes
+
+    def drops(self, function: RankingFunction) -> float:
+        """Return what was left out of every score."""
+        given = as_sum(function)
+        return float_trees(self.name, given).dropped if isinstance(given, Additive) else given.constant
+
+    def tolerance(self, function: RankingFunction) -> float:
+        """Return 4 units in the last place of float32 per feature."""
+        return 4 * ULP * len(as_sum(function).places)
+
+    def engine(self) -> str:
+        """Name the file that runs."""
+        self._command()
+        return f"RankLib ({Path(str(self.jar)).name})"
+
+    def _command(self) -> list[str]:
+        if self.jar is None or not Path(self.jar).is_file():
+            raise FileNotFoundError(f"the option jar of ranklib must be RankLib's jar file, got {self.jar!r}")
+        return [find_program("java", "RankLib"), "-cp", str(Path(self.jar).resolve()), "ciir.umass.edu.eval.Evaluator"]
+
+    def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
+        """Return the scores that RankLib gives to documents."""
+        numbers = (given.places + 1).tolist()
+        lines = [
+            "0 qid:1 " + " ".join(f"{number}:{value!r}" for number, value in zip(numbers, row, strict=True))
+            for row in columns.tolist()
+        ]
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "model.txt").write_text(text, encoding="utf-8")
+            Path(folder, "documents.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            files = ["-load", "model.txt", "-rank", "documents.txt", "-score", "scores.txt"]
+            run_program([*self._command(), *files], folder=folder)
+            scores = Path(folder, "scores.txt").read_text(encoding="utf-8").split("\n")
+        return np.array([float(line.split("\t")[2]) for line in scores if line])
+
+
+def _xml(tree: FloatTree) -> str:
+    """Return the root of a tree; RankLib goes left if a value is not above the threshold."""
+
+    def split(threshold: float, up: list[str], above: list[str]) -> list[str]:
+        sides = [line for side, node in (("left", up), ("right", above)) for line in _inside(node, f' pos="{side}"')]
+        return [f"<feature> {tree.place + 1} </feature>", f"<threshold> {threshold!r} </threshold>", *sides]
+
+    root = tree.nested(lambda value: [f"<output> {value!r} </output>"], split)
+    return "".join(f"\t{line}\n" for line in _inside(root, ""))
+
+
+def _inside(node: list[str], side: str) -> list[str]:
+    return [f"\t<split{side}>", *(f"\t\t{line}" for line in node), "\t</split>"]

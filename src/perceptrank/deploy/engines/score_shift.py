@@ -1,0 +1,154 @@
+"""A number that is added to every score, so that scores are not negative."""
+
+import math
+import os
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perceptrank.deploy.engines.trees import FloatTrees
+from perceptrank.deploy.folding import fold_function
+from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.io.sources import format_of, open_sources
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.query_stream import QueryStream
+
+SHIFT_FEATURE = "perceptrank_shift"
+_ULP = float(np.finfo(np.float32).eps)
+_BY_FEATURE = (
+    f"as the weight of the feature {SHIFT_FEATURE!r}, which must be 1 for all documents (part=features has it)"
+)
+_IN_LEAVES = "in the leaves of the first tree"
+_NAMED = 3  # features that an error names
+
+
+class Shift(NamedTuple):
+    """A number that is added to every score, and a sentence of what that is good for."""
+
+    value: float
+    promise: str
+
+
+NO_SHIFT = Shift(0.0, "")
+
+
+def given_shift(value: float) -> Shift:
+    """Return the shift of a number."""
+    rounded = float(np.float32(value))
+    return Shift(rounded, _promise(rounded, _such(rounded))) if rounded else NO_SHIFT
+
+
+def make_shift(
+    given: Any, target: str, model: Any, function: RankingFunction, dropped: float, *, standardised: bool
+) -> Shift:
+    """Return a shift that makes scores 0 or more.
+
+    Parameters
+    ----------
+    given : "auto", path, stream
+        For which documents: all whose features are not negative, those of a file, or of a stream.
+    target : str
+        Name of the target, for messages.
+    model : learner
+        What is exported.
+    function : RankingFunction
+        What it ranks by.
+    dropped : float
+        What the engine leaves out of every score.
+    standardised : bool
+        True if the engine subtracts means, so that it rounds numbers of their size.
+    """
+    folded = fold_function(function)
+    weights = folded.weights[folded.places]
+    offsets = np.abs(folded.offsets[folded.places]) if standardised else np.zeros(len(weights))
+    if isinstance(given, str) and given == "auto":
+        falling = [name for name, weight, _ in folded.terms() if weight < 0.0]
+        if falling:
+            some = ", ".join(map(repr, falling[:_NAMED])) + (", ..." if len(falling) > _NAMED else "")
+            raise ValueError(
+                f"shift of the target {target}: no number is enough for all documents, as {some} may be large and "
+                f"{'have' if len(falling) > 1 else 'has'} a negative weight; give a number, or the file whose "
+                "documents are to score 0 or more"
+            )
+        return _enough(
+            folded.constant - dropped, float(weights @ offsets), len(weights), "documents without negative features"
+        )
+    least, size, documents = math.inf, 0.0, 0
+    for block in as_blocks(_opened(given, target, len(folded.names)), required=True):
+        for part in block.blocks():
+            aligned = function.aligned(part)
+            in_double = aligned.with_features(aligned.X.astype(np.float64))
+            least = min(least, float(np.min(model.scores(in_double))) - dropped)
+            size = max(size, float(((np.abs(folded.columns(in_double.X)) + offsets) @ np.abs(weights)).max()))
+            documents += part.n_documents
+    what = f"the {documents:,} documents of {os.fspath(given) if _is_path(given) else 'the stream'}"
+    return _enough(least, size, len(weights), what)
+
+
+def make_tree_shift(given: Any, target: str, model: Any, function: RankingFunction, trees: FloatTrees) -> Shift:
+    """Return a shift that makes scores 0 or more, of a model as trees, by their leaves.
+
+    Parameters
+    ----------
+    given : Shift, "auto", path, stream
+        How much, or for which documents: all, those of a file, or of a stream.
+    target : str
+        Name of the target, for messages.
+    model : learner
+        What is exported.
+    function : RankingFunction
+        What it ranks by.
+    trees : FloatTrees
+        The same as trees.
+    """
+    if isinstance(given, Shift):
+        return given._replace(promise=_promise(given.value, _such(given.value), _IN_LEAVES)) if given.value else given
+    if isinstance(given, str) and given == "auto":
+        least = math.fsum(min(tree.leaves) for tree in trees.trees)
+        return _enough(least, trees.size, len(trees.trees), "all documents", _IN_LEAVES)
+    least, documents = math.inf, 0
+    for block in as_blocks(_opened(given, target, len(function.names)), required=True):
+        for part in block.blocks():
+            aligned = function.aligned(part)
+            scores = model.scores(aligned.with_features(aligned.X.astype(np.float64)))
+            least, documents = min(least, float(np.min(scores)) - trees.dropped), documents + part.n_documents
+    what = f"the {documents:,} documents of {os.fspath(given) if _is_path(given) else 'the stream'}"
+    return _enough(least, trees.size, len(trees.trees), what, _IN_LEAVES)
+
+
+def _opened(given: Any, target: str, n_features: int) -> Blocks:
+    if _is_path(given):
+        letor: dict[str, Any] = {"n_features": n_features} if format_of(given) == "letor" else {}
+        return open_sources([given], **letor)
+    if isinstance(given, (QueryStream, Iterable)) and not isinstance(given, (str, bytes)):
+        return given
+    raise ValueError(f"shift of the target {target} must be a number, 'auto', a file or a stream, got {given!r}")
+
+
+def _is_path(given: Any) -> bool:
+    return isinstance(given, (str, os.PathLike))
+
+
+def _enough(least: float, size: float, n: int, what: str, how: str = _BY_FEATURE) -> Shift:
+    """Return a shift for a least score; what is rounded in float32 has a size."""
+    error = 4 * _ULP * (n + 1)
+    if least - error * size >= 0.0:
+        return Shift(0.0, f"no shift is needed: {what} score 0 or more")
+    value = (error * size - least) / (1 - error)  # the shift is rounded, too
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    rounded = np.float32(math.ceil(value / step) * step)
+    if rounded < value:
+        rounded = np.nextafter(rounded, np.float32(np.inf))
+    if not np.isfinite(rounded):
+        raise ValueError(f"float32 cannot hold a shift of {value:g}: scale the features")
+    return Shift(float(rounded), _promise(float(rounded), what, how))
+
+
+def _such(value: float) -> str:
+    return f"documents that scored {-value:g} or more"
+
+
+def _promise(value: float, what: str, how: str = _BY_FEATURE) -> str:
+    others = "" if what == "all documents" else ", others may not"
+    return f"{value:g} is added to every score, {how}: {what} score 0 or more{others}"

@@ -1,0 +1,288 @@
+"""A rank profile of Vespa."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perceptrank.deploy.additive import Additive, Curve
+from perceptrank.deploy.engines.java_harness import run_harness, version_of
+from perceptrank.deploy.engines.trees import balanced
+from perceptrank.deploy.missing_values import Filled, FillingTarget, Input
+from perceptrank.deploy.target import choice
+from perceptrank.kernels.arrays import Floats
+
+PHASES = ("first", "second")
+SOURCES = ("attribute", "feature")
+
+# Names that Vespa does not take for a field, of whatever case.
+RESERVED = re.compile(
+    "attribute|case|documentid|else|host|if|index|index_url|position|relevancy|sddocname|select_input|split_foreach|"
+    "summary|switch|tokenize",
+    re.IGNORECASE,
+)
+_WORD = r"[A-Za-z_]\w*"
+_FEATURE = re.compile(rf"{_WORD}(\(\s*[\w.-]+(\s*,\s*[\w.-]+)*\s*\)|\(\))?(\.{_WORD})*", re.ASCII)
+
+_NUMBER = r"\d[\d.]*(?:e[+-]?\d+)?"
+_TERM = re.compile(rf"([+-]?) ?({_NUMBER})(?: \* (?:\((\w+) ([+-]) ({_NUMBER})\)|(\w+)))?")
+_FUNCTION = re.compile(r"function (\w+)\(\) \{\n +expression: (.+)\n")
+_FILLED = re.compile(rf"if \(isNan\((.+)\) == 1, (-?{_NUMBER}), \1\)")
+
+_PROFILE = """\
+# {kind} ({algorithm}) that perceptrank has exported, in double precision.
+rank-profile {name} inherits {inherits} {{
+
+    # The features: change what computes one where it is made otherwise, and keep the name of its function.
+{functions}
+    {phase}-phase {{
+{count}        expression {{
+{terms}
+        }}
+    }}
+}}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VespaProfile(FillingTarget):
+    """A rank profile, for a schema or a .profile file: a function per feature, and the score of them.
+
+    Parameters
+    ----------
+    harness : str, optional
+        For parity: the folder of a harness that runs the engine. Without, what the file means is computed here.
+    profile_name : str
+        Its name.
+    inherits : str
+        The profile that it inherits.
+    phase : either "first" or "second"
+        Which phase has the score.
+    rerank_count : int, optional
+        For the second phase: number of documents per content node that it ranks.
+    source : either "attribute" or "feature"
+        What draft the functions are: the attribute of the feature's name, or that name itself, which is one of Vespa's
+        rank features, such as `bm25(title)`, or a function of the inherited profile.
+    """
+
+    name = "vespa"
+
+    profile_name: str = "perceptrank"
+    inherits: str = "default"
+    phase: str = "first"
+    rerank_count: int | None = None
+    source: str = "attribute"
+
+    def __post_init__(self) -> None:
+        choice(self.name, "phase", self.phase, PHASES)
+        choice(self.name, "source", self.source, SOURCES)
+        for option in ("profile_name", "inherits"):
+            value = getattr(self, option)
+            if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][\w-]*", value, re.ASCII):
+                raise ValueError(
+                    f"{option} of the target vespa must be a word of letters, digits, _ and -, got {value!r}"
+                )
+        count = self.rerank_count
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+            raise ValueError(f"rerank_count of the target vespa must be a whole number > 0, got {count!r}")
+        if count is not None and self.phase == "first":
+            raise ValueError("rerank_count of the target vespa is of the second phase: set phase=second")
+
+    def write(self, filled: Filled) -> tuple[str, list[str]]:
+        """Return the rank profile."""
+        words, notes = self._words(filled.names)
+        terms, functions = [], []
+        for one, (_, weight, offset) in zip(filled.inputs, filled.folded.terms(), strict=True):
+            function = f"{'missing' if one.is_indicator else 'feature'}_{words[one.name]}"
+            functions.append(_function(function, self._expression(one, words)))
+            value = f"({function} {'-' if offset > 0.0 else '+'} {abs(offset)!r})" if offset else function
+            terms.append((weight, f" * {value}"))
+        if filled.folded.bias:
+            terms.append((filled.folded.bias, ""))
+        text = self._profile("A linear model", filled.folded.algorithm, functions, terms)
+        return text, [*notes, *self._notes(takes_missing=filled.takes_missing)]
+
+    def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
+        """Return the rank profile of a model of bins: a function for each feature, and one of what it adds."""
+        words, notes = self._words(additive.used)
+        terms, functions = [], []
+        for curve in additive.curves:
+            word = words[curve.name]
+            value = f"feature_{word}"
+            functions.append(_function(value, self._reference(curve.name, words)))
+            for mean, inverse in curve.before:
+                value = f"(({value} - ({mean!r})) * {inverse!r})"
+            if curve.before:
+                functions.append(_function(f"scaled_{word}", value))
+                value = f"scaled_{word}"
+            functions.append(_function(f"curve_{word}", _conditions(curve, value, has_steps=additive.has_steps)))
+            terms.append((1.0, f" * curve_{word}"))
+        if additive.bias:
+            terms.append((additive.bias, ""))
+        text = self._profile("A sum of functions of features", additive.algorithm, functions, terms)
+        return text, [*notes, *self._notes(takes_missing=False)]
+
+    def _profile(self, kind: str, algorithm: str, functions: list[str], terms: list[tuple[float, str]]) -> str:
+        return _PROFILE.format(
+            kind=kind,
+            algorithm=algorithm,
+            name=self.profile_name,
+            inherits=self.inherits,
+            functions="".join(functions),
+            phase=self.phase,
+            count="" if self.rerank_count is None else f"        rerank-count: {self.rerank_count}\n",
+            terms="\n".join(f"            {line}" for line in _signed(terms)),
+        )
+
+    def _words(self, names: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
+        """Return a word of Vespa's for each feature, no two of which differ in case only."""
+        words: dict[str, str] = {}
+        taken = set()
+        for name in names:
+            if self.source == "feature" and not _FEATURE.fullmatch(name):
+                raise ValueError(
+                    f"feature {name!r} is not written as a rank feature of Vespa, such as bm25(title), or a function "
+                    "without arguments: rename it, or export with source=attribute"
+                )
+            bare = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "x"
+            word = bare if bare[0].isalpha() else f"x{bare}"
+            word = f"{word}_field" if RESERVED.fullmatch(word) else word
+            unique, number = word, 2
+            while unique.lower() in taken:
+                unique, number = f"{word}_{number}", number + 1
+            words[name] = unique
+            taken.add(unique.lower())
+        changed = [f"{name!r} is {word}" for name, word in words.items() if name != word]
+        if changed and self.source == "attribute":
+            said = f"fields of Vespa have letters, digits and _ in their names, and ignore case: {', '.join(changed)}"
+            return words, [said]
+        return words, []
+
+    def _reference(self, name: str, words: dict[str, str]) -> str:
+        return f"attribute({words[name]})" if self.source == "attribute" else re.sub(r"\s", "", name)
+
+    def _expression(self, one: Input, words: dict[str, str]) -> str:
+        value = self._reference(one.name, words)
+        if one.is_indicator:
+            return f"isNan({value})"
+        return value if one.fill is None else f"if (isNan({value}) == 1, {one.fill!r}, {value})"
+
+    def _notes(self, *, takes_missing: bool) -> list[str]:
+        notes = []
+        if self.source == "attribute":
+            notes.append(
+                "a draft: each feature is the attribute of its name, of type double (one of type float has 7 digits); "
+                "change the functions of those that are made otherwise"
+            )
+        if takes_missing:
+            notes.append("a feature without value (NaN in Vespa) counts as what the model takes for a missing one")
+        else:
+            notes.append("a document that has no value for a feature (NaN in Vespa) is ranked last")
+        if self.phase == "second":
+            notes.append(
+                "the second phase ranks the best documents of the first only: rerank-count of each content node"
+            )
+        return notes
+
+    def engine_version(self, harness: str) -> str:
+        """Name the version of Vespa."""
+        return f"Vespa {version_of(harness, 'searchlib')}, its ranking expressions in Java"
+
+    def ask(self, harness: str, names: tuple[str, ...], text: str, columns: Any) -> Floats:
+        """Return the scores that Vespa gives to documents, by a schema that has an attribute per feature."""
+        words, _ = self._words(names)
+        fields = "".join(f"field {word} type double {{\n indexing: attribute\n }}\n" for word in words.values())
+        parents = "" if self.inherits == "default" else f"rank-profile {self.inherits} {{}}\n"
+        schema = f"schema documents {{\ndocument documents {{\n{fields}}}\n{parents}{text}}}\n"
+        references = [self._reference(name, words) for name in names]
+        return run_harness(harness, {"schema.sd": schema}, references, columns, missing="NaN")
+
+    def emulate(self, names: tuple[str, ...], text: str, columns: Any) -> Floats:
+        """Return the scores that the rank profile means: its functions and terms are read from it."""
+        words, _ = self._words(names)
+        given = {self._reference(name, words): columns[:, j] for j, name in enumerate(names)}
+        values: dict[str, Any] = {}
+        for name, expression in _FUNCTION.findall(text):
+            values[name] = _computed(expression, given, values)
+        scores: Floats = np.zeros(len(columns))
+        for sign, weight, shifted, way, offset, plain in _read_terms(text):
+            product: Any = float(sign + weight)
+            if shifted:
+                product = product * (values[shifted] + float(way + offset))
+            elif plain:
+                product = product * values[plain]
+            scores = scores + product
+        return scores
+
+
+def _signed(terms: list[tuple[float, str]]) -> Iterator[str]:
+    """Write a sum with a sign before each term but the first, if that is positive."""
+    for place, (number, rest) in enumerate(terms):
+        sign = "-" if number < 0.0 else "+" if place else ""
+        yield f"{sign}{' ' if place else ''}{abs(number)!r}{rest}"
+
+
+def _read_terms(text: str) -> Iterator[tuple[str, ...]]:
+    inside = text.split("        expression {\n")[1].split("\n        }\n", 1)[0]
+    for line in inside.split("\n"):
+        found = _TERM.fullmatch(line.strip())
+        if found is None:
+            raise ValueError(f"the rank profile has a term that cannot be read: {line.strip()!r}")
+        yield tuple(part or "" for part in found.groups())
+
+
+def _function(name: str, expression: str) -> str:
+    return f"    function {name}() {{\n        expression: {expression}\n    }}\n"
+
+
+def _conditions(curve: Curve, value: str, *, has_steps: bool) -> str:
+    """Return what a feature adds, by bisection of its edges; NaN stays NaN, which is above every edge."""
+    leaves = [repr(height) for height in curve.heights]
+    if not has_steps:
+        leaves = [leaves[0], *(_line(curve, value, place) for place in range(len(curve.edges) - 1)), leaves[-1]]
+    inner = balanced(curve.edges, leaves, lambda edge, up, above: f"if ({value} <= {edge!r}, {up}, {above})")
+    return f"if (isNan({value}) == 1, {value}, {inner})"
+
+
+def _line(curve: Curve, value: str, place: int) -> str:
+    low, high = curve.edges[place : place + 2]
+    start, end = curve.heights[place : place + 2]
+    return f"{start!r} + ({end - start!r}) * (({value} - ({low!r})) / {high - low!r})"
+
+
+def _computed(expression: str, given: dict[str, Any], made: dict[str, Any]) -> Any:
+    """Return the value of a function, by rank features and the functions before it."""
+    filled = _FILLED.fullmatch(expression)
+    if filled is not None:
+        value = given[filled[1]]
+        return np.where(np.isnan(value), float(filled[2]), value)
+    if expression.startswith("isNan("):
+        return np.isnan(given[expression[len("isNan(") : -1]]).astype(np.float64)
+    if expression in given:
+        return given[expression]
+    return _evaluated(ast.parse(expression.replace("if (", "choose("), mode="eval").body, made)
+
+
+def _evaluated(node: ast.expr, made: dict[str, Any]) -> Any:
+    """Return the value of an expression of numbers, functions, and conditions."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return made[name]
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return -_evaluated(inner, made)
+        case ast.BinOp(left=left, op=how, right=right):
+            operation = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}[type(how)]
+            return operation(_evaluated(left, made), _evaluated(right, made))
+        case ast.Compare(left=left, ops=[how], comparators=[right]):
+            one, other = _evaluated(left, made), _evaluated(right, made)
+            return one == other if isinstance(how, ast.Eq) else one <= other
+        case ast.Call(func=ast.Name(id="isNan"), args=[inner]):
+            return np.isnan(_evaluated(inner, made))
+        case ast.Call(func=ast.Name(id="choose"), args=[condition, one_way, other_way]):
+            return np.where(_evaluated(condition, made), _evaluated(one_way, made), _evaluated(other_way, made))
+    raise ValueError(f"the rank profile has an expression that cannot be read: {ast.unparse(node)!r}")

@@ -1,0 +1,1 @@
+"""Explanations of models: weights, importance, changes and contributions."""

@@ -1,0 +1,286 @@
+"""Contributions of features to the scores of a query's documents, to the last bit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perceptrank.deploy.explanation.terms import Products, Terms
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.frames import make_frame
+from perceptrank.stream.query_stream import QueryStream
+
+
+class Difference(NamedTuple):
+    """The difference of a feature's contributions to two documents.
+
+    Attributes
+    ----------
+    feature : str
+    difference : float
+    first, second : float
+        The contributions.
+    """
+
+    feature: str
+    difference: float
+    first: float
+    second: float
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """Contributions of features to the scores of the documents of one query, best first.
+
+    The sum is exact: `math.fsum` of a document's row of `values` and of `rounding` is its score by `predict`, bit for
+    bit. `rounding` is what floating point arithmetic adds to or takes from the sum of the contributions.
+
+    Attributes
+    ----------
+    qid : value
+        Id of the query.
+    documents : tuple of str
+        Ids of the documents, in the order of the ranking; their numbers in the query, from 1 on, if they have none.
+    places : array
+        Their rows in the query.
+    relevance, scores : arrays of shape (documents,)
+        Their grades and scores.
+    features : tuple of str
+        Names of the features that contribute to some document; those that move documents of the query apart the most
+        come first.
+    values : array of shape (documents, features)
+        The contributions.
+    rounding : array of shape (documents, terms)
+        Almost always one term.
+    """
+
+    qid: Any
+    documents: tuple[str, ...]
+    places: Ints
+    relevance: Floats
+    scores: Floats
+    features: tuple[str, ...]
+    values: Floats
+    rounding: Floats
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def total(self, document: int) -> float:
+        """Return the sum of all contributions to a document, and of rounding: its score.
+
+        Parameters
+        ----------
+        document : int
+            Rank of the document, from 0 on.
+
+        Returns
+        -------
+        float
+        """
+        return math.fsum([*self.values[document].tolist(), *self.rounding[document].tolist()])
+
+    def largest(self, document: int, n: int | None = None) -> list[tuple[str, float]]:
+        """Return the largest contributions to a document, largest first.
+
+        The largest are those that differ most from their mean in the query, which move the document up or down; of a
+        query of one document, those farthest from 0.
+
+        Parameters
+        ----------
+        document : int
+            Rank of the document, from 0 on.
+        n : int, optional
+            At most so many; default all that are not 0.
+
+        Returns
+        -------
+        list of (str, float)
+            Names of features, and their contributions.
+        """
+        row = self.values[document]
+        apart = np.abs(row - self.values.mean(axis=0)) if len(self) > 1 else np.abs(row)
+        order = np.lexsort((-np.abs(row), -apart))
+        chosen = [int(j) for j in order if row[j] != 0.0][:n]
+        return [(self.features[j], float(row[j])) for j in chosen]
+
+    def find(self, document: str) -> int:
+        """Return the rank of a document.
+
+        Parameters
+        ----------
+        document : str
+            Its id.
+
+        Returns
+        -------
+        int
+            From 0 on.
+
+        Raises
+        ------
+        ValueError
+            If there is no such document, or several.
+        """
+        found = [rank for rank, name in enumerate(self.documents) if name == str(document)]
+        if len(found) != 1:
+            some = ", ".join(map(repr, self.documents[:5])) + (", …" if len(self) > 5 else "")
+            problem = "has no document" if not found else f"has {len(found)} documents"
+            raise ValueError(f"query {self.qid!s} {problem} {document!r}: its documents are {some}")
+        return found[0]
+
+    def why(self, first: str, second: str) -> list[Difference]:
+        """Return by how much each feature, and rounding, puts one document ahead of another, largest first.
+
+        Parameters
+        ----------
+        first, second : str
+            Ids of documents.
+
+        Returns
+        -------
+        list of Difference
+
+        Raises
+        ------
+        ValueError
+            If there is no such document, or several.
+        """
+        one, other = self.find(first), self.find(second)
+        found = [
+            Difference(name, a - b, a, b)
+            for name, a, b in zip(self.features, self.values[one].tolist(), self.values[other].tolist(), strict=True)
+            if a != b
+        ]
+        return sorted(found, key=lambda item: -abs(item.difference))
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """Return a data frame with a row for each document and a column for each feature.
+
+        Parameters
+        ----------
+        library : either "pandas" or "polars"
+            Library of the frame; it must be installed.
+
+        Returns
+        -------
+        data frame of pandas or polars
+
+        Raises
+        ------
+        ImportError
+            If the library is not installed.
+        """
+        columns: dict[str, Any] = {
+            "rank": np.arange(1, len(self) + 1),
+            "document": list(self.documents),
+            "relevance": self.relevance,
+            "score": self.scores,
+        }
+        for j, name in enumerate(self.features):
+            columns[name if name not in columns else f"{name} (feature)"] = self.values[:, j]
+        return make_frame(columns | {"(rounding)": self.rounding.sum(axis=1)}, library)
+
+    def as_plain(self, n_documents: int | None = None) -> dict[str, Any]:
+        """Return it as plain values, for JSON.
+
+        Parameters
+        ----------
+        n_documents : int, optional
+            At most so many documents, the best; default all.
+
+        Returns
+        -------
+        dict
+        """
+        shown = range(len(self))[:n_documents]
+        return {
+            "qid": self.qid if isinstance(self.qid, int) else str(self.qid),
+            "n_documents": len(self),
+            "documents": [
+                {
+                    "rank": rank + 1,
+                    "document": self.documents[rank],
+                    "relevance": float(self.relevance[rank]),
+                    "score": float(self.scores[rank]),
+                    "contributions": dict(self.largest(rank)),
+                    "rounding": self.rounding[rank].tolist(),
+                }
+                for rank in shown
+            ],
+        }
+
+    def __str__(self) -> str:
+        from perceptrank.deploy.explanation.text import query_text
+
+        return query_text(self)
+
+    def _repr_html_(self) -> str:
+        from perceptrank.deploy.explanation.page import query_html
+
+        return query_html(self)
+
+
+def contributions_of(terms: Terms, query: QueryStream) -> Contributions:
+    """Return the contributions of features to the scores of a stream of one query."""
+    query = terms.aligned(query)
+    scores = terms.scores(query)
+    made = terms.contributions(query)
+    if isinstance(made, Products):
+        active, columns = np.unique(made.features, return_inverse=True)
+        values = np.zeros((query.n_documents, len(active)))
+        values[made.rows, columns] = made.values
+    else:
+        active = np.flatnonzero(made.any(axis=0))
+        values = made[:, active]
+    if not np.isfinite(values).all():
+        raise ValueError("contributions overflow: the features are too large")
+    apart = ((values - values.mean(axis=0)) ** 2).sum(axis=0)
+    important = np.lexsort((-np.abs(values).sum(axis=0), -apart))
+    active, values = active[important], values[:, important]
+    order = np.argsort(-scores, kind="stable")
+    values, scores = values[order], scores[order]
+    rows = [_rounding(score, row) for score, row in zip(scores.tolist(), values.tolist(), strict=True)]
+    rounding = np.zeros((len(rows), max(map(len, rows), default=1)))
+    for row, terms_of_row in zip(rounding, rows, strict=True):
+        row[: len(terms_of_row)] = terms_of_row
+    names = document_names(query)
+    return Contributions(
+        query.qids[0].item() if isinstance(query.qids[0], np.generic) else query.qids[0],
+        tuple(names[place] for place in order.tolist()),
+        order,
+        query.relevance[order],
+        scores,
+        tuple(terms.features[j] for j in active.tolist()),
+        values,
+        rounding,
+    )
+
+
+def _rounding(score: float, values: list[float]) -> list[float]:
+    """Return numbers with which values add up to a score exactly: one, unless the score has lost almost all digits.
+
+    Examples
+    --------
+    >>> _rounding(0.3, [0.1, 0.2])
+    [-2.7755575615628914e-17]
+    >>> _rounding(0.0, [1e16, -1e16, 1.0, 1e-20])
+    [-1.0, -1e-20]
+    """
+    rests: list[float] = []
+    while not rests or math.fsum([*values, *rests]) != score:
+        rests.append(math.fsum([score, *(-one for one in values), *(-one for one in rests)]))
+    return rests
+
+
+def document_names(query: QueryStream) -> list[str]:
+    """Name documents by their id, else by the first word of their comment, else by number in the query."""
+    docids = [""] * query.n_documents if query.docids is None else query.docids.tolist()
+    comments = [""] * query.n_documents if query.comments is None else query.comments.tolist()
+    return [
+        docid or next(iter(comment.removesuffix("docid =").split()), str(number))
+        for number, (docid, comment) in enumerate(zip(docids, comments, strict=True), start=1)
+    ]

@@ -1,0 +1,228 @@
+"""Importance of features: how far they move scores, by weights and spreads."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from perceptrank.deploy.explanation.terms import Part, Products, Terms
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.transforms.bins import Bins
+
+FROM_TRANSFORMS = "weight times spread, the spread as the model's transforms know it"
+WITHIN_QUERIES = (
+    "weight times spread within a query, which its transforms make 1; what is made of one feature is taken to rise "
+    "together, as of a normally distributed one"
+)
+FROM_OTHER = "weight times spread, the spread as the transforms of the other model know it"
+FROM_STREAM = "standard deviation of its contribution to scores within a query"
+UNKNOWN = "unknown, as the model does not know the spreads of features; a file of queries tells"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The part of the score that a feature adds, as a function of it.
+
+    Attributes
+    ----------
+    feature : int
+        Its number.
+    of : str
+        What it is a function of, if that is not the feature itself.
+    edges : array
+        Where the function is given, in rising order.
+    values : array
+        Its values at the edges ("hat"), or below the first, between them, and above the last.
+    is_linear : bool
+        True if it is linear between the edges; otherwise it is constant there.
+    masses : array
+        Share of documents: between neighbouring edges, or of each value.
+    """
+
+    feature: int
+    of: str
+    edges: Floats
+    values: Floats
+    is_linear: bool
+    masses: Floats
+
+    @property
+    def sign(self) -> int:
+        """1 if it never falls, -1 if it never rises, 0 if neither, or both."""
+        steps = np.diff(self.values)
+        return int((steps >= 0).all()) - int((steps <= 0).all())
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation over documents whose quantiles the edges are."""
+        low, high = (self.values[:-1], self.values[1:]) if self.is_linear else (self.values, self.values)
+        if len(low) == 0:  # a constant feature
+            return 0.0
+        masses = self.masses / self.masses.sum()
+        middle = float(self.values[0])
+        low, high = low - middle, high - middle  # so that a constant has none, in spite of rounding
+        mean = float(masses @ (low + high)) / 2
+        square = float(masses @ (low * low + low * high + high * high)) / 3
+        return math.sqrt(max(0.0, square - mean * mean))
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Effects of features on scores.
+
+    Attributes
+    ----------
+    signs : array
+        1 where more of the feature is better, -1 where less is, 0 where it depends, or nothing has a weight.
+    net : array
+        The effect of more of the feature: with the sign of the sum of its forms where it depends.
+    importance : array
+        How far it moves scores, NaN where that is not known.
+    importance_is : str
+        How the importance was found, in words.
+    curves : list of Curve
+        Of features in bins.
+    """
+
+    signs: Ints
+    net: Floats
+    importance: Floats
+    importance_is: str
+    curves: list[Curve]
+
+
+def effects_of(terms: Terms, measured: Floats | None = None) -> Effects:
+    """Return the effects of all features; their importance is that of `measure_importance` if it is given."""
+    n = len(terms.features)
+    rising, squares, up, down = np.zeros(n), np.zeros(n), np.zeros(n, bool), np.zeros(n, bool)
+    within = False
+    curves = []
+    for part in terms.parts:
+        outputs, weights = part.outputs.take(part.order), part.weights[part.order]
+        own = outputs.curve < 0
+        within |= bool((~outputs.linear & own).any())
+        curves += _curves(terms, part)
+        outputs, weights = outputs.take(np.flatnonzero(own)), weights[own]
+        # Of what no spread is known, the weight says which way it goes, and NaN that no more is known.
+        known = ~np.isnan(outputs.spread)
+        moves = weights * np.where(known, outputs.spread, 1.0)
+        bases, places = np.unique(outputs.base, return_inverse=True)
+        together: Any = np.bincount(places, moves, len(bases))
+        source = np.zeros(len(bases), np.int64)
+        source[places] = outputs.source
+        rises = np.zeros(len(bases), bool)
+        rises[places] = outputs.rises
+        np.add.at(rising, source[rises], together[rises])
+        np.add.at(squares, source, together**2)
+        np.add.at(squares, outputs.source[~known], math.nan)
+        np.logical_or.at(up, outputs.source, (moves > 0) & outputs.rises)
+        np.logical_or.at(down, outputs.source, (moves < 0) & outputs.rises)
+    for curve in curves:
+        last = float(curve.values[-1] - curve.values[0])
+        rising[curve.feature] += last
+        squares[curve.feature] += curve.spread**2
+        up[curve.feature] |= curve.sign > 0 or (curve.sign == 0 and curve.spread > 0)
+        down[curve.feature] |= curve.sign < 0 or (curve.sign == 0 and curve.spread > 0)
+    signs = up.astype(np.int64) - down.astype(np.int64)
+    importance, found_by = np.sqrt(squares), WITHIN_QUERIES if within else FROM_TRANSFORMS
+    if np.isnan(importance).any():
+        found_by = UNKNOWN
+    if measured is not None:
+        importance, found_by = measured, FROM_STREAM
+    net = np.where(signs == 0, np.sign(rising), signs) * importance
+    return Effects(signs, net, importance, found_by, curves)
+
+
+def _curves(terms: Terms, part: Part) -> list[Curve]:
+    """Return the curves of features in bins that have a weight."""
+    outputs = part.outputs
+    found = []
+    chosen = np.flatnonzero(outputs.curve >= 0)
+    values = part.weights[chosen] * outputs.factor[chosen]
+    outputs = outputs.take(chosen)
+    for number in np.unique(outputs.curve).tolist():
+        bins, before = terms.curves[number]
+        here = np.flatnonzero(outputs.curve == number)
+        n_each = bins.n_outputs(1)
+        table = values[here].reshape(-1, n_each)
+        sources, columns = outputs.source[here[::n_each]], outputs.column[here[::n_each]]
+        of = "" if before.label == "weight" else before.label
+        for row in np.flatnonzero(table.any(axis=1)).tolist():
+            edges = bins.edges[columns[row]]
+            found.append(_curve(bins, int(sources[row]), of, edges, table[row]))
+    return found
+
+
+def _curve(bins: Bins, feature: int, of: str, edges: Floats, weights: Floats) -> Curve:
+    # Of equal edges the first counts, and stands for all documents between them.
+    distinct, firsts = np.unique(edges, return_index=True)
+    if bins.kind == "hat":
+        # Documents between equal edges have the value at the edge: a step of no width.
+        numbers = np.searchsorted(distinct, edges)
+        heights = weights[firsts][numbers]
+        return Curve(feature, of, edges, heights, True, np.ones(len(edges) - 1))
+    levels = np.concatenate([[0.0], np.cumsum(weights)]) if bins.kind == "thermometer" else weights
+    # Above an edge are documents of the bin after the last edge that is equal to it.
+    above = np.searchsorted(edges, distinct, side="right")
+    counts = np.diff(np.concatenate([[0], above, [len(edges) + 1]]))
+    return Curve(feature, of, distinct, levels[np.concatenate([[0], above])], False, counts.astype(np.float64))
+
+
+def lend_spreads(terms: Terms, effects: Effects, other: Terms) -> Effects:
+    """Return effects whose importance, if it is unknown, is by the spreads of raw features that another model knows.
+
+    They stay as they are if the model is not linear in its features, or the other knows no spread of one of them.
+    """
+    known: dict[str, float] = {}
+    for part in other.parts:
+        outputs = part.outputs
+        for k in np.flatnonzero(outputs.linear & ~np.isnan(outputs.spread)).tolist():
+            factor = float(outputs.factor[k])  # 0 for a constant feature
+            known[other.features[int(outputs.source[k])]] = float(outputs.spread[k]) / factor if factor > 0 else 0.0
+    raw = np.zeros(len(terms.features))
+    for part in terms.parts:
+        if not part.outputs.linear[part.order].all():
+            return effects
+        np.add.at(raw, part.outputs.source[part.order], (part.weights * part.outputs.factor)[part.order])
+    spreads = np.array(
+        [known.get(name, 0.0 if weight == 0.0 else math.nan) for name, weight in zip(terms.features, raw, strict=True)]
+    )
+    importance = np.abs(raw) * spreads
+    if np.isnan(importance).any():
+        return effects
+    return replace(effects, importance=importance, net=raw * spreads, importance_is=FROM_OTHER)
+
+
+def measure_importance(models: list[Terms], stream: Blocks) -> list[Floats]:
+    """Return for each model the deviation of each feature's contribution within queries, over a stream's documents."""
+    squares, n_documents = [np.zeros(len(terms.features)) for terms in models], 0
+    for block in as_blocks(stream, required=True):
+        for terms, sums in zip(models, squares, strict=True):
+            for part in terms.model._blocks(terms.state, terms.aligned(block)):
+                np.add(sums, _squares(terms.contributions(part), part, len(terms.features)), out=sums)
+        n_documents += block.n_documents
+    return [np.sqrt(sums / n_documents) for sums in squares]
+
+
+def _squares(given: Floats | Products, block: QueryStream, n_features: int) -> Floats:
+    """Return the sum of squared deviations from the query's mean, of each feature's contribution."""
+    lengths = np.diff(block.offsets)
+    if not isinstance(given, Products):
+        # From the first document on, so that what all have in common, however large, costs no digits.
+        apart = given - np.repeat(given[block.offsets[:-1]], lengths, axis=0)
+        sums = np.add.reduceat(apart, block.offsets[:-1], axis=0)
+        apart -= np.repeat(sums / lengths[:, None], lengths, axis=0)
+        squares: Floats = np.einsum("ij,ij->j", apart, apart)
+        return squares
+    query_of = np.repeat(np.arange(len(block)), lengths)[given.rows]
+    keys, places = np.unique(query_of * n_features + given.features, return_inverse=True)
+    n_present = np.bincount(places, minlength=len(keys))
+    sums_of: Any = np.bincount(places, given.values, len(keys))
+    means = sums_of / lengths[keys // n_features]
+    around: Any = np.bincount(places, (given.values - means[places]) ** 2, len(keys))
+    around += (lengths[keys // n_features] - n_present) * means**2  # of documents without the feature
+    found: Any = np.bincount(keys % n_features, around, n_features)
+    return np.asarray(found, np.float64)

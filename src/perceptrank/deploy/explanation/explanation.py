@@ -1,0 +1,446 @@
+"""Explanations of models: weights in words and in raw units, importance, changes and contributions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perceptrank.deploy.explanation.changes import Change, changes_between
+from perceptrank.deploy.explanation.contributions import Contributions, contributions_of
+from perceptrank.deploy.explanation.effects import (
+    FROM_OTHER,
+    UNKNOWN,
+    Curve,
+    Effects,
+    effects_of,
+    lend_spreads,
+    measure_importance,
+)
+from perceptrank.deploy.explanation.forms import Form
+from perceptrank.deploy.explanation.history import History, history_of
+from perceptrank.deploy.explanation.terms import Terms
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.frames import make_frame
+from perceptrank.stream.query_stream import QueryStream
+
+SIGNS = {1: "+", -1: "-", 0: "±"}
+
+
+class Weight(NamedTuple):
+    """A weight of something that is made of a feature.
+
+    Attributes
+    ----------
+    feature : str
+    form : str
+        What it is the weight of: "weight" of the feature itself, "deviation", "z-score", "normal score", "curve", ...
+    value : float
+        The weight: what one unit of this form adds to the score.
+    unit : str
+        That unit, in words.
+    per_unit : float or None
+        The weight of the feature in its own, raw units, if the model is linear in it.
+    """
+
+    feature: str
+    form: str
+    value: float
+    unit: str
+    per_unit: float | None
+
+
+class FeatureEffect(NamedTuple):
+    """The effect of a feature on scores.
+
+    Attributes
+    ----------
+    feature : str
+    sign : str
+        "+" if more of it is better, "-" if less is, "±" if it depends.
+    importance : float
+        How far it moves scores, NaN if that is not known.
+    share : float
+        That divided by the sum over all features.
+    weights : dict
+        Its weights, by form; of a feature in bins, its curve is in `Explanation.curves`.
+    per_unit : float or None
+        Its weight in its own, raw units, if the model is linear in it.
+    """
+
+    feature: str
+    sign: str
+    importance: float
+    share: float
+    weights: dict[str, float]
+    per_unit: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """An explanation of what a model has learned, as it was when `explain` read it.
+
+    Attributes
+    ----------
+    name : str
+        The learner's name.
+    settings : str
+        The learner as Python spells it.
+    history : History
+        What it has seen and lost.
+    importance_is : str
+        How importance was found: from the transforms, from a stream, or that it is unknown.
+    changes : tuple of Change
+        What has become of each feature since another model, if one was given.
+    notes : tuple of str
+        What must be known of the features.
+    """
+
+    name: str
+    settings: str
+    history: History
+    importance_is: str
+    changes: tuple[Change, ...]
+    notes: tuple[str, ...]
+    _terms: Terms
+    _effects: Effects
+    _stream: Blocks | None
+
+    @property
+    def features(self) -> tuple[FeatureEffect, ...]:
+        """Features that have a weight, the most important first; by the size of weights if importance is unknown."""
+        return self.largest(None)
+
+    def largest(self, n: int | None) -> tuple[FeatureEffect, ...]:
+        """Return the most important features.
+
+        Parameters
+        ----------
+        n : int or None
+            At most so many; None for all that have a weight.
+
+        Returns
+        -------
+        tuple of FeatureEffect
+            The most important first; by the size of weights if importance is unknown.
+        """
+        terms, effects, chosen = self._terms, self._effects, self._order[:n]
+        whole = float(effects.importance[self._order].sum())
+        weights: dict[int, dict[str, float]] = {j: {} for j in chosen.tolist()}
+        raw: dict[int, float | None] = dict.fromkeys(weights, 0.0)
+        for part in terms.parts:
+            outputs = part.outputs
+            for k in part.order[np.isin(outputs.source[part.order], chosen)].tolist():
+                j, label, weight = int(outputs.source[k]), terms.forms[outputs.form[k]].label, float(part.weights[k])
+                if outputs.curve[k] < 0:
+                    weights[j][label] = weights[j].get(label, 0.0) + weight
+                before = raw[j]
+                raw[j] = None if before is None or not outputs.linear[k] else before + weight * float(outputs.factor[k])
+        found = []
+        for j in chosen.tolist():
+            importance = float(effects.importance[j])
+            share = 0.0 if whole == 0.0 else importance / whole
+            sign = SIGNS[int(effects.signs[j])]
+            found.append(FeatureEffect(terms.features[j], sign, importance, share, weights[j], raw[j]))
+        return tuple(found)
+
+    @cached_property
+    def _order(self) -> Ints:
+        """The features that have a weight, the most important first."""
+        present = np.unique(np.concatenate([part.features for part in self._terms.parts]))
+        importance = self._effects.importance[present]
+        key = _sizes(self._terms)[present] if np.isnan(importance).any() else importance
+        return present[np.argsort(-key, kind="stable")]
+
+    @property
+    def n_weighted(self) -> int:
+        """Number of features that have a weight."""
+        return len(self._order)
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """All weights that are not 0, those of the most important feature first."""
+        terms, place = self._terms, {j: number for number, j in enumerate(self._order.tolist())}
+        found = []
+        for part in terms.parts:
+            for k in part.order.tolist():
+                form, j = terms.forms[int(part.outputs.form[k])], int(part.outputs.source[k])
+                value, label = float(part.weights[k]), form.label
+                if part.outputs.curve[k] >= 0:
+                    label = f"{label} {int(part.outputs.place[k])}"
+                raw = value * float(part.outputs.factor[k]) if part.outputs.linear[k] else None
+                found.append((place[j], Weight(terms.features[j], label, value, form.unit, raw)))
+        return tuple(weight for _, weight in sorted(found, key=lambda pair: pair[0]))
+
+    @property
+    def importance(self) -> dict[str, float]:
+        """Importance of each feature that has a weight, largest first; NaN if it is not known (`importance_is`)."""
+        return {one.feature: one.importance for one in self.features}
+
+    @property
+    def curves(self) -> dict[str, list[Curve]]:
+        """The parts of the score that features in bins add, by name, the most important first."""
+        own: dict[int, list[Curve]] = {}
+        for curve in self._effects.curves:
+            own.setdefault(curve.feature, []).append(curve)
+        return {self._terms.features[j]: own[j] for j in self._order.tolist() if j in own}
+
+    @property
+    def forms(self) -> list[Form]:
+        """The forms that features have, in words, in the order of the transforms."""
+        present: dict[int, None] = {}
+        for part in self._terms.parts:
+            present |= dict.fromkeys(np.unique(part.outputs.form[part.order]).tolist())
+        return list(dict.fromkeys(self._terms.forms[number] for number in present))
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, those without a weight included."""
+        return len(self._terms.features)
+
+    def contributions(self, query: Any = None) -> Contributions:
+        """Return what each feature contributes to the scores of the documents of a query; they add up exactly.
+
+        Parameters
+        ----------
+        query : value or QueryStream, optional
+            Id of a query of the stream that was explained, by default its first; or a stream of one query.
+
+        Returns
+        -------
+        Contributions
+
+        Raises
+        ------
+        ValueError
+            If there is no such query, the explanation has no stream to find it in, or a stream has several.
+        """
+        if isinstance(query, QueryStream):
+            if len(query) != 1:
+                raise ValueError(f"contributions are those of one query, got {len(query)}")
+            return contributions_of(self._terms, query)
+        if self._stream is None:
+            raise ValueError(
+                "the explanation has no stream to find a query in: give explain one, or a stream of one query"
+            )
+        return contributions_of(self._terms, find_query(self._stream, query))
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """Return a data frame with a row for each feature that has a weight.
+
+        Parameters
+        ----------
+        library : either "pandas" or "polars"
+            Library of the frame; it must be installed.
+
+        Returns
+        -------
+        data frame of pandas or polars
+
+        Raises
+        ------
+        ImportError
+            If the library is not installed.
+        """
+        rows = self.features
+        labels = list(dict.fromkeys(label for row in rows for label in row.weights))
+        columns: dict[str, Any] = {
+            "feature": [row.feature for row in rows],
+            "sign": [row.sign for row in rows],
+            "importance": [row.importance for row in rows],
+            "share": [row.share for row in rows],
+            **{label: [row.weights.get(label, math.nan) for row in rows] for label in labels},
+            "per unit": [math.nan if row.per_unit is None else row.per_unit for row in rows],
+        }
+        return make_frame(columns, library)
+
+    def as_plain(self, top: int | None = None) -> dict[str, Any]:
+        """Return it as plain values, for JSON.
+
+        Parameters
+        ----------
+        top : int, optional
+            At most so many features, curves and changes; default all.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            "algorithm": self.name,
+            "settings": self.settings,
+            "history": self.history.as_plain(),
+            "importance": self.importance_is,
+            "units": {form.label: form.unit for form in self.forms},
+            "n_features": self.n_features,
+            "features": [one._asdict() for one in self.largest(top)],
+            "curves": {
+                name: [{"edges": one.edges.tolist(), "values": one.values.tolist(), "of": one.of} for one in own]
+                for name, own in islice(self.curves.items(), top)
+            },
+            "changes": [one._asdict() for one in self.changes[:top]],
+            "notes": list(self.notes),
+        }
+
+    def text(self, *, width: int = 80, top: int = 20) -> str:
+        """Return it as text for a terminal.
+
+        Parameters
+        ----------
+        width : int
+            Number of columns.
+        top : int
+            Number of features.
+
+        Returns
+        -------
+        str
+        """
+        from perceptrank.deploy.explanation.text import explanation_text
+
+        return explanation_text(self, width, top)
+
+    def plot(self, path: Any, *, top: int = 12) -> None:
+        """Draw it: curves of features in bins, or a bar for each of the most important features.
+
+        Parameters
+        ----------
+        path : path
+            Image file; the suffix selects the format. It needs matplotlib (extra ``plot``).
+        top : int
+            Number of features.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        OSError
+            If the file cannot be written.
+        """
+        from perceptrank.deploy.explanation.plot import draw_explanation
+
+        draw_explanation(self, path, top)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {self.name}: {self.n_weighted} of {self.n_features} features have a weight>"
+
+    def _repr_html_(self) -> str:
+        from perceptrank.deploy.explanation.page import explanation_html
+
+        return explanation_html(self)
+
+
+def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> Explanation:
+    """Explain what a model has learned: weights, importance, sign, history, changes, and contributions to scores.
+
+    Parameters
+    ----------
+    ranker : learner
+        One that has learned; of a tournament, the leader is explained, of a sum, all its members together.
+    stream : QueryStream or iterable of blocks, optional
+        Queries that importance is measured on, as the spread of contributions within queries; without it, spreads are
+        those that the model's transforms know. `contributions` finds queries in it. Features that have names may be in
+        any order, and may be more than those of the model.
+    since : learner, optional
+        Another model, such as that of yesterday, to compare with.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    ValueError
+        If the model has learned nothing, does not rank by weights of features, or has other features than the stream.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> stream = pr.QueryStream.from_arrays(
+    ...     [[1.0, 9.0], [3.0, 5.0]], [0, 1], feature_names=["title", "price"]
+    ... )
+    >>> ranker = pr.ListwisePerceptron(transforms=None)
+    >>> trace = ranker.learn(stream)
+    >>> found = explain(ranker, stream)
+    >>> [(one.feature, one.sign, one.per_unit) for one in found.features]
+    [('price', '-', -4.0), ('title', '+', 2.0)]
+    >>> query = found.contributions()
+    >>> query.documents, query.total(0) == float(ranker.predict(stream).max())
+    (('2', '1'), True)
+    """
+    first: QueryStream | None = None
+    kept = stream
+    if isinstance(stream, QueryStream):
+        first = stream
+    elif stream is not None:
+        is_iterator = iter(stream) is stream
+        blocks = as_blocks(stream, required=True)
+        first = next(blocks)
+        stream, kept = (chain([first], blocks), None) if is_iterator else (stream, stream)
+    models = [Terms.of(ranker, first)]
+    if since is not None:
+        models.append(_other_terms(since, first))
+    measured = [None] * len(models) if stream is None else measure_importance(models, stream)
+    found = [effects_of(one, importance) for one, importance in zip(models, measured, strict=True)]
+    terms, effects, notes = models[0], found[0], list(models[0].notes)
+    changes: tuple[Change, ...] = ()
+    if since is not None:
+        for k in (0, 1):
+            if found[k].importance_is == UNKNOWN:
+                found[k] = lend_spreads(models[k], found[k], models[1 - k])
+        effects, kinds = found[0], {one.importance_is for one in found} - {FROM_OTHER}
+        if UNKNOWN in kinds:
+            notes.append("changes are of weights alone, each a share of all, as importance is unknown: give queries")
+        elif len(kinds) > 1:
+            notes.append("the models know spreads of different kinds: give queries to compare both by the same")
+        changes = changes_between(*(_shares(models[k], found[k], by_weight=UNKNOWN in kinds) for k in (1, 0)))
+    name = str(getattr(ranker, "name", type(ranker).__name__))
+    history = history_of(terms.model, terms.state)
+    return Explanation(name, repr(ranker), history, effects.importance_is, changes, tuple(notes), terms, effects, kept)
+
+
+def _other_terms(since: Any, first: QueryStream | None) -> Terms:
+    """Read the model to compare with; raise if it does not know the queries."""
+    try:
+        return Terms.of(since, first)
+    except ValueError as error:
+        if first is None:
+            raise
+        raise ValueError(
+            f"the other model cannot rank the queries to compare by: {error}; without queries, models are compared by "
+            "what they know"
+        ) from None
+
+
+def find_query(stream: Blocks, qid: Any = None) -> QueryStream:
+    """Return one query of a stream, by id (as it is, or as text), or the first."""
+    for block in as_blocks(stream, required=True):
+        if qid is None:
+            return block[:1]
+        for number, found in enumerate(block.qids.tolist()):
+            if found == qid or str(found) == str(qid):
+                return block[number : number + 1]
+    raise ValueError(f"the stream has no query {qid!r}")
+
+
+def _sizes(terms: Terms) -> Floats:
+    """Return the sum of the absolute weights of each feature, in raw units if they have such."""
+    size = np.zeros(len(terms.features))
+    for part in terms.parts:
+        np.add.at(size, part.outputs.source[part.order], np.abs(part.weights * part.outputs.factor)[part.order])
+    return size
+
+
+def _shares(terms: Terms, effects: Effects, *, by_weight: bool) -> dict[str, float]:
+    """Return the signed share of each feature in all that moves scores."""
+    net = np.where(effects.signs == 0, 1, effects.signs) * _sizes(terms) if by_weight else effects.net
+    whole = float(np.abs(net).sum())
+    return {terms.features[j]: float(net[j]) / whole for j in np.flatnonzero(net).tolist()}

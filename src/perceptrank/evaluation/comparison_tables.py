@@ -1,0 +1,165 @@
+"""Tables of compared learners: CSV, and LaTeX with booktabs."""
+
+import csv
+import io
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perceptrank.evaluation.comparison import Comparison, Standing
+    from perceptrank.measures import Measure
+
+_MOST_IN_A_COLUMN = 2
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{one: f"\\{one}" for one in "&%$#_{}"},
+}
+
+
+def csv_table(result: "Comparison", confidence: float, seed: int) -> str:
+    """Return one row per learner, set and measure; numbers in full."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(
+        ["letter", "name", "set", "measure", "mean", "spread", "low", "high", "beats"]
+        + [f"seed {one}" for one in result.seeds]
+    )
+    for on in result.sets:
+        for measure in result.measures:
+            for one in result.standings(measure, on, confidence=confidence, seed=seed):
+                numbers = [one.mean, one.spread, one.low, one.high]
+                rows.writerow(
+                    [one.letter, one.name, on, measure, *map(_number, numbers), " ".join(marks(result, one))]
+                    + [_number(value) for value in one.per_order]
+                )
+    return text.getvalue()
+
+
+def latex_table(result: "Comparison", confidence: float, seed: int) -> str:
+    """Return a table environment, with a caption that says what is in it."""
+    columns = [(on, measure) for on in result.sets for measure in result.measures]
+    found = {
+        (on, measure): {one.name: one for one in result.standings(measure, on, confidence=confidence, seed=seed)}
+        for on, measure in columns
+    }
+    best = {key: f"{max(one.mean for one in rows.values()):.4f}" for key, rows in found.items()}
+    # More columns than two do not fit into a column of text.
+    table = "table" if len(columns) <= _MOST_IN_A_COLUMN else "table*"
+    n_measures = len(result.measures)
+    heads = {"test": "held out", "progressive": "progressive"}
+    spans = " & ".join(rf"\multicolumn{{{n_measures}}}{{c}}{{{heads[on]}}}" for on in result.sets)
+    rules = " ".join(
+        rf"\cmidrule(lr){{{3 + k * n_measures}-{2 + (k + 1) * n_measures}}}" for k in range(len(result.sets))
+    )
+    lines = [
+        r"% needs \usepackage{booktabs}",
+        rf"\begin{{{table}}}",
+        r"\centering\small\setlength{\tabcolsep}{3pt}",
+        rf"\caption{{{_caption(result, confidence)}}}",
+        r"\label{tab:comparison}\smallskip",
+        rf"\begin{{tabular}}{{ll{'l' * len(columns)}}}",
+        r"\toprule",
+        rf" & & {spans} \\",
+        rules,
+        " & ".join([" ", "learner", *(escaped(heads_of(result)[measure]) for _, measure in columns)]) + r" \\",
+        r"\midrule",
+    ]
+    for name, letter in result.letters.items():
+        cells = [_cell(result, found[key][name], best=best[key]) for key in columns]
+        lines.append(" & ".join([letter, escaped(name), *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\end{{{table}}}", ""])
+
+
+def capitals(measure: "Measure") -> str:
+    """Return the name of a measure as papers write it.
+
+    >>> from perceptrank.measures import parse
+    >>> capitals(parse("ndcg@10"))
+    'NDCG@10'
+    """
+    name, colon, options = str(measure).partition(":")
+    return name.upper() + colon + options
+
+
+def heads_of(result: "Comparison") -> dict["Measure", str]:
+    """Return the heads of columns: the names of measures, with what they leave open if it differs."""
+    names = {one: capitals(one).partition(":")[0] for one in result.measures}
+    return names if len(set(names.values())) == len(names) else {one: capitals(one) for one in result.measures}
+
+
+def _caption(result: "Comparison", confidence: float) -> str:
+    n = len(result.seeds)
+    orders = f"{n} random orders" if n > 1 else "one random order" if n else "one pass"
+    test = f" and {result.n_test:,} held-out queries" if result.n_test else ""
+    spread = r" $\pm$ standard deviation over orders" if n > 1 else ""
+    resampled = r"queries and orders, Student's $t$ for orders" if n > 1 else "queries"
+    marks = (
+        f"Superscripts: learners that are significantly worse (paired bootstrap of {resampled}, simultaneous "
+        rf"for all pairs and measures, {100 * confidence:g}\%)."
+    )
+    first = f"Mean{spread}: {orders} of {result.n_queries:,} queries{test}.".replace(",", "{,}")
+    progressive = "Progressive: each query as it was ranked before it was learned from."
+    return " ".join([first, progressive, *map(escaped, _conventions(result)), marks, "Bold: the best mean."])
+
+
+def _conventions(result: "Comparison") -> list[str]:
+    """Say which queries count if not all do, and what sets measures apart from their defaults."""
+    sizes = ({"held-out queries": ("test", result.n_test)} if result.n_test else {}) | {
+        "queries of the orders": ("progressive", result.n_queries)
+    }
+    said = {}
+    for measure, head in heads_of(result).items():
+        counts = {what: result.n_counted(measure, on) for what, (on, _) in sizes.items()}
+        if any(counts[what] < n for what, (_, n) in sizes.items()):
+            said[head] = " and ".join(f"{n} {what}" for what, n in counts.items())
+    if len(said) == len(result.measures) and len(set(said.values())) == 1:
+        sentences = [f"{next(iter(said.values()))} count, the others having nothing to rank."]
+    else:
+        sentences = [f"{head}: {counts} count, the others having nothing to rank." for head, counts in said.items()]
+    options = {head: str(one).partition(":")[2].replace(",", ", ") for one, head in heads_of(result).items()}
+    return sentences + [f"{head}: {text}." for head, text in options.items() if text and ":" not in head]
+
+
+def _cell(result: "Comparison", one: "Standing", best: str) -> str:
+    mean = f"{one.mean:.4f}"
+    mean = rf"\textbf{{{mean}}}" if mean == best else mean
+    beaten = marks(result, one)
+    raised = rf"$^{{\mathrm{{{joined(beaten)}}}}}$" if beaten else ""
+    return mean + raised + (rf" {{\scriptsize$\pm$ {one.spread:.4f}}}" if one.spread is not None else "")
+
+
+def marks(result: "Comparison", one: "Standing") -> list[str]:
+    """Return the letters of the learners that one beats."""
+    letters = result.letters
+    return [letters[name] for name in one.beats]
+
+
+def joined(letters: list[str]) -> str:
+    """Join letters, with commas if some are of two characters.
+
+    Examples
+    --------
+    >>> joined(["a", "b"]), joined(["b", "aa"])
+    ('ab', 'b,aa')
+    """
+    return ("," if any(len(one) > 1 for one in letters) else "").join(letters)
+
+
+def escaped(text: str) -> str:
+    r"""Return text, in one line, in which no character means anything to LaTeX, or another one in its old fonts.
+
+    Examples
+    --------
+    >>> escaped("a_b 50% {c}"), escaped("<")
+    ('a\\_b 50\\% \\{c\\}', '\\textless{}')
+    """
+    return "".join(_SPECIAL.get(one, one) for one in " ".join(text.split()))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else repr(value)

@@ -1,0 +1,180 @@
+"""Admission of requests: tokens, the site that a browser sends them from, and their rate."""
+
+import ipaddress
+import json
+import math
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from perceptrank.io.atomic import write_atomically
+from perceptrank.io.errors import FileFormatError
+from perceptrank.serve.errors import ForbiddenError, InvalidRequestError, RateLimitedError, UnauthorizedError
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches an address.
+
+    Examples
+    --------
+    >>> [is_loopback(one) for one in ("localhost", "127.0.0.2", "::1", "0.0.0.0", "localhost.example")]
+    [True, True, True, False, False]
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+SCOPES = ("rank", "feedback", "watch", "admin")
+_FILE = "tokens.json"
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token as it is kept: what it is called, what it may do, and the hash of its text."""
+
+    name: str
+    scopes: list[str]
+    sha256: str
+
+
+class Access:
+    """The tokens of a folder; without any, everyone may do everything, which is for loopback alone."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _FILE
+        self.tokens = _read(self._path)
+
+    def add(self, name: str, scopes: list[str]) -> str:
+        """Make a token and keep its hash; return its text, which is nowhere else."""
+        unknown = [one for one in scopes if one not in SCOPES]
+        if unknown or not scopes:
+            raise InvalidRequestError(
+                f"scopes must be some of {', '.join(SCOPES)}, got {', '.join(scopes) or 'none'}", "name some of them"
+            )
+        if not name or any(one.name == name for one in self.tokens):
+            raise InvalidRequestError(f"tokens must have names of their own, got {name!r}", "choose another")
+        text = secrets.token_urlsafe(32)
+        # Texts of tokens are random and long, so that a plain hash cannot be guessed.
+        self.tokens.append(Token(name, scopes, sha256(text.encode()).hexdigest()))
+        self._path.touch(mode=0o600)
+        write_atomically(self._path, json.dumps({"tokens": [asdict(one) for one in self.tokens]}, indent=1) + "\n")
+        return text
+
+    def check(self, header: str | None, scope: str) -> str:
+        """Return the name of a header's token, empty if there are none; raise if it is unknown or lacks a scope."""
+        if not self.tokens:
+            return ""
+        kind, _, text = (header or "").partition(" ")
+        if kind.lower() != "bearer" or not text:
+            raise UnauthorizedError("this service needs a token", "send the header Authorization: Bearer TOKEN")
+        given = sha256(text.strip().encode("utf-8", "replace")).hexdigest()
+        found = None
+        for one in self.tokens:  # all of them, so that the time tells nothing
+            if compare_digest(one.sha256, given):
+                found = one
+        if found is None:
+            raise UnauthorizedError("the token is not known", "perceptrank serve --add-token makes one")
+        if scope not in found.scopes and (scope != "watch" or "admin" not in found.scopes):
+            raise ForbiddenError(f"the token {found.name!r} lacks the scope {scope!r}", "use one that has it")
+        return found.name
+
+
+def _read(path: Path) -> list[Token]:
+    if not path.exists():
+        return []
+    try:
+        return [Token(**one) for one in json.loads(path.read_bytes())["tokens"]]
+    except (ValueError, TypeError, KeyError) as error:
+        raise FileFormatError(path, f" does not hold tokens: {error}") from None
+
+
+class RateLimit:
+    """Buckets by name, each of `burst` permits, which come back at `rate` per second; a request takes one.
+
+    Parameters
+    ----------
+    rate : float
+        Permits per second; infinite for no limit.
+    burst : float, optional
+        Size of a bucket; by default the permits of a second, at least 1.
+    clock : callable
+        Returns the time in seconds.
+    """
+
+    def __init__(
+        self, rate: float = math.inf, burst: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.rate, self.burst = rate, max(1.0, rate) if burst is None else burst
+        self._clock = clock
+        self._buckets: dict[str, tuple[float, float]] = {}  # permits, and since when
+
+    def take(self, name: str) -> None:
+        """Take a permit; raise, and say how long to wait, if there is none."""
+        if self.rate == math.inf:
+            return
+        now = self._clock()
+        permits, since = self._buckets.get(name, (self.burst, now))
+        permits = min(self.burst, permits + (now - since) * self.rate)
+        if permits < 1.0:
+            self._buckets[name] = permits, now
+            raise RateLimitedError.after((1.0 - permits) / self.rate, self.rate)
+        self._buckets[name] = permits - 1.0, now
+
+
+class Gate:
+    """Lets requests in, or raises.
+
+    Without tokens the service is for this machine, but a browser on it also carries the requests of other sites' pages.
+    Those are told by their Origin, and those of a name that was made to point here by their Host. With tokens neither
+    matters, as such a page has none.
+    """
+
+    def __init__(self, access: Access, rate: RateLimit) -> None:
+        self._access, self._rate = access, rate
+
+    def admit(self, headers: Mapping[str, str], scope: str) -> str:
+        """Return the name of the token, empty if there are none; raise if the request is not let in."""
+        if not self._access.tokens:
+            check_site(headers)
+        name = self._access.check(headers.get("authorization"), scope)
+        self._rate.take(name)
+        return name
+
+
+def check_site(headers: Mapping[str, str]) -> None:
+    """Raise if a request may come from a page of another site."""
+    host, origin, site = headers.get("host"), headers.get("origin"), headers.get("sec-fetch-site")
+    if host is not None and not is_loopback(_name(host)):
+        raise ForbiddenError(
+            f"without tokens, this service is known by names of this machine only, got {host[:100]!r}",
+            "ask for localhost, or make a token with perceptrank serve --add-token",
+        )
+    # Images and the like are asked for without an origin, but browsers say whether the page is of another site.
+    if (origin is not None and _place(origin) != host) or site in ("cross-site", "same-site"):
+        raise ForbiddenError(
+            f"pages of other sites may not use this service, got the origin {(origin or site or '')[:100]!r}",
+            "send requests from a program, or from the service's own page",
+        )
+
+
+def _name(host: str) -> str:
+    """Return the name or address in a Host header, without the port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _place(origin: str) -> str:
+    """Return the name and port in an Origin header; empty if it has none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""

@@ -1,0 +1,1 @@
+"""The log of a ranker: entries linked by checksums, in SQLite or PostgreSQL."""

@@ -1,0 +1,147 @@
+"""The interface of a log of a ranker, and what all logs share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from perceptrank.serve.errors import DamagedLogError
+from perceptrank.serve.log.records import FIRST_LINK, link_after
+
+ADVICE = (
+    "keep a copy of the folder, then restore the log from a backup, or move the folder away and start anew with "
+    "--model and the newest file of its versions; perceptrank serve --verify says what is damaged"
+)
+
+
+class Row(NamedTuple):
+    """An entry as it is stored."""
+
+    sequence: int
+    record: bytes
+    link: bytes
+
+
+class Event(NamedTuple):
+    """An event id that was used: the number of its entry, and a checksum of what the answer says."""
+
+    sequence: int
+    digest: bytes
+
+
+class Addition(NamedTuple):
+    """A record to append; an answer comes with its event id and what it says."""
+
+    record: bytes
+    event_id: str | None = None
+    digest: bytes = b""
+
+
+class Log(ABC):
+    """Entries 1, 2, … of a ranker, linked by checksums; used by one thread at a time, but for `size`.
+
+    Attributes
+    ----------
+    path : Path or str
+        Where it is, in words for messages.
+    warnings : list of str
+        What is unsafe about where it is stored.
+    """
+
+    path: Any
+    warnings: list[str]
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes that are stored; never waits, whichever thread asks."""
+
+    @property
+    @abstractmethod
+    def secret(self) -> bytes:
+        """Key of the ids of rankings."""
+
+    @abstractmethod
+    def reopen(self) -> None:
+        """Connect again after an error of writing, to see what was stored."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let others use the log."""
+
+    @abstractmethod
+    def ping(self) -> None:
+        """Raise if it is known to be out of reach."""
+
+    @abstractmethod
+    def check_writable(self) -> None:
+        """Raise if nothing can be written."""
+
+    @abstractmethod
+    def end(self) -> tuple[int, bytes]:
+        """Return number and link of the last entry; 0 and the first link if there is none."""
+
+    @abstractmethod
+    def link_of(self, sequence: int) -> bytes | None:
+        """Return the link of an entry, None if there is no such entry."""
+
+    @abstractmethod
+    def find_events(self, event_ids: Sequence[str]) -> dict[str, Event]:
+        """Return, for those event ids that were used, what they were used for."""
+
+    @abstractmethod
+    def append(self, additions: Sequence[Addition]) -> list[Row]:
+        """Append records, all or none of them; when it returns, they are on disk."""
+
+    @abstractmethod
+    def rows(self, after: int = 0) -> Iterator[Row]:
+        """Iterate over the entries after a number, unchecked."""
+
+    @abstractmethod
+    def n_events(self) -> int:
+        """Return the number of event ids."""
+
+    @abstractmethod
+    def n_cut(self) -> int:
+        """Return the number of damaged entries that were cut off."""
+
+    @abstractmethod
+    def cut_from(self, sequence: int) -> int:
+        """Set the entries from a number on aside; return how many there were."""
+
+    def first_bad(self, after: int = 0) -> int | None:
+        """Return the number of the entry from which on nothing can be trusted, None if all can.
+
+        Raises if entries after it are in order: then it is not the end of the log that is damaged.
+        """
+        number, link, bad = after, self.link_of(after), None
+        for row in self.rows(after):
+            follows = row.sequence == number + 1 and link is not None
+            fine = follows and _is_sound(row) and link_after(link or b"", row.record) == row.link
+            if fine and bad is not None:
+                raise DamagedLogError(
+                    f"{self.path}: entry {bad} is damaged, and entry {row.sequence} after it is not", ADVICE
+                )
+            if not fine and bad is None:
+                bad = number + 1
+            number, link = row.sequence, bytes(row.link) if _is_sound(row) else None
+        return bad
+
+
+def link_rows(last: int, link: bytes, additions: Sequence[Addition]) -> tuple[list[Row], list[tuple[str, int, bytes]]]:
+    """Return the rows of records that are appended after an entry, and the rows of their event ids."""
+    rows, events = [], []
+    for sequence, addition in enumerate(additions, start=last + 1):
+        link = link_after(link, addition.record)
+        rows.append(Row(sequence, addition.record, link))
+        if addition.event_id is not None:
+            events.append((addition.event_id, sequence, addition.digest))
+    return rows, events
+
+
+def damage(path: object, error: Exception) -> DamagedLogError:
+    """Return the error for a log that its database cannot read."""
+    return DamagedLogError(f"{path} cannot be read: {error}", ADVICE)
+
+
+def _is_sound(row: Row) -> bool:
+    return isinstance(row.record, bytes) and isinstance(row.link, bytes) and len(row.link) == len(FIRST_LINK)

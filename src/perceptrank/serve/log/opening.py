@@ -1,0 +1,81 @@
+"""Opening the log of a ranker: SQLite in its folder, or PostgreSQL."""
+
+import re
+from pathlib import Path
+
+from perceptrank.serve.errors import DamagedLogError, InvalidRequestError
+from perceptrank.serve.log.log import Addition, Log, Row
+from perceptrank.serve.log.records import AnswerEntry, decode, digest_of
+from perceptrank.serve.log.sqlite import SqliteLog
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # of a ranker
+_FILE = "log.sqlite"
+_COPIED = 256  # entries at once
+
+
+def open_log(folder: Path, database: str | None = None, *, read_only: bool = False) -> Log:
+    """Open the log of a ranker, whose name is that of its folder; a log in the folder moves to a database once."""
+    if database is None:
+        if (folder / f"{_FILE}.moved").exists() and not (folder / _FILE).exists():
+            raise InvalidRequestError(f"the log of {folder} was moved to a database", "name it with --database")
+        return SqliteLog(folder / _FILE, read_only=read_only)
+    from perceptrank.serve.log.postgres import PostgresLog
+
+    made = PostgresLog(database, folder.name, read_only=read_only)
+    try:
+        if (folder / _FILE).exists() and not read_only:
+            _move(folder / _FILE, made)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def ranker_names(folder: Path, database: str | None = None) -> list[str]:
+    """Return the names of the rankers that a folder has, or a database and the folder."""
+    found = {path.parent.name for path in folder.glob(f"*/{_FILE}") if NAME.fullmatch(path.parent.name)}
+    if database is None:
+        found |= {path.parent.name for path in folder.glob(f"*/{_FILE}.moved") if NAME.fullmatch(path.parent.name)}
+    else:
+        from perceptrank.serve.log.postgres import rankers_in
+
+        found |= set(rankers_in(database))
+    return sorted(found)
+
+
+def _move(path: Path, made: Log) -> None:
+    """Copy the log of a file to a database, all of it or nothing, and set the file aside."""
+    from perceptrank.serve.log.postgres import PostgresLog
+
+    assert isinstance(made, PostgresLog)
+    old = SqliteLog(path)
+    try:
+        last, link = old.end()
+        if made.end()[0] == 0:
+            if old.first_bad() is not None:
+                raise DamagedLogError(
+                    f"the end of {path} is damaged", "start once without --database, which cuts it off"
+                )
+            with made.transaction():
+                made.secret = old.secret
+                part: list[Addition] = []
+                for row in old.rows():
+                    part.append(_as_addition(row))
+                    if len(part) == _COPIED:
+                        made.append(part)
+                        part = []
+                made.append(part)
+        if made.link_of(last) != link:
+            raise InvalidRequestError(
+                f"{path} and {made.path} have different logs", "leave --database out, or move the file away"
+            )
+    finally:
+        old.close()
+    path.rename(path.with_name(f"{_FILE}.moved"))
+
+
+def _as_addition(row: Row) -> Addition:
+    entry = decode(row.record)
+    if isinstance(entry, AnswerEntry):
+        return Addition(row.record, entry.event_id, digest_of(entry))
+    return Addition(row.record)

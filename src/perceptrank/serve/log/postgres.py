@@ -1,0 +1,347 @@
+"""The log of a ranker in PostgreSQL: the same entries as in SQLite, one writer, every commit flushed to disk."""
+
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import Any, LiteralString
+
+from perceptrank.serve.errors import DamagedLogError, InvalidRequestError
+from perceptrank.serve.log.log import Addition, Event, Log, Row, damage, link_rows
+from perceptrank.serve.log.records import FIRST_LINK
+
+try:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+except ImportError:
+    raise ImportError("--database needs psycopg: pip install 'perceptrank[serve-postgres]'") from None
+
+FORMAT = 1
+_SCHEMA: LiteralString = """
+CREATE SCHEMA IF NOT EXISTS perceptrank;
+CREATE TABLE perceptrank.about (ranker text, name text, value bytea NOT NULL, PRIMARY KEY (ranker, name));
+CREATE TABLE perceptrank.entries
+    (ranker text, sequence bigint, record bytea NOT NULL, link bytea NOT NULL, PRIMARY KEY (ranker, sequence));
+ALTER TABLE perceptrank.entries ALTER record SET STORAGE EXTERNAL; -- features hardly shrink
+CREATE TABLE perceptrank.events
+    (ranker text, event_id bytea, sequence bigint NOT NULL, digest bytea NOT NULL, PRIMARY KEY (ranker, event_id));
+CREATE TABLE perceptrank.cut (ranker text, time timestamptz, sequence bigint, record bytea, link bytea);
+"""
+_MAKING = 0x7072  # key of the lock under which the tables are made
+_ROWS = 256  # entries that are read at once
+_BYTES = 2**26  # of records that are sent at once: a message of PostgreSQL's protocol has at most 2**30
+_LOCK_SECONDS = 5.0  # for the server to notice that an earlier service was killed
+
+# So that a server or a network that is gone is noticed, here and there, before an answer has waited for too long.
+_CONNECTING = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+_SESSION: LiteralString = """
+SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
+SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0;
+"""
+
+
+class DatabaseGoneError(OSError):
+    """The database cannot be reached, or does not do what it should."""
+
+    advice = "see that PostgreSQL runs and has room, and send the answer again with the same event_id"
+
+
+class PostgresLog(Log):
+    """Entries 1, 2, … of a ranker, linked by checksums, in the schema `perceptrank` of a database.
+
+    Only one thread uses it at a time. The connection that writes holds a lock of the database, so that nobody else
+    writes to the same log; with `read_only` it does not, and nothing changes.
+    """
+
+    def __init__(self, url: str, ranker: str, *, read_only: bool = False) -> None:
+        self._url, self._ranker, self._read_only = url, ranker, read_only
+        self._connection: psycopg.Connection[Any] | None = None
+        self.path = f"the log of {ranker!r} in PostgreSQL"
+        self._size = 0
+        self.warnings = []
+        try:
+            self._open(_LOCK_SECONDS)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, lock_seconds: float) -> None:
+        self._connection, self.path = _connected(self._url)
+        self.path = f"the log of {self._ranker!r} in {self.path}"
+        self._last: tuple[int, bytes] | None = None
+        with self._translated():
+            if not self._read_only:
+                self._lock(lock_seconds)
+                self._make_tables()
+            else:
+                self._ask("SET default_transaction_read_only = on")
+            version = self._about("", "format")
+            if version is None or int(version) > FORMAT:
+                raise DamagedLogError(
+                    f"{self.path} has version {version and version.decode()}, this perceptrank reads {FORMAT}",
+                    "upgrade to use it",
+                )
+            if not self._read_only and self._about(self._ranker, "secret") is None:
+                self.secret = secrets.token_bytes(32)
+            ((size,),) = self._ask(
+                "SELECT pg_total_relation_size('perceptrank.entries') + pg_total_relation_size('perceptrank.events')"
+            )
+            self._size = int(size)
+            ((fsync,),) = self._ask("SELECT current_setting('fsync')")
+        self.warnings = [] if fsync == "on" else [f"{self.path}: fsync is {fsync}, so a power failure may lose answers"]
+
+    def _lock(self, seconds: float) -> None:
+        key = blake2b(f"perceptrank log {self._ranker}".encode(), digest_size=8).digest()
+        number = int.from_bytes(key, "big", signed=True)
+        deadline = time.monotonic() + seconds
+        while not self._ask("SELECT pg_try_advisory_lock(%s)", number)[0][0]:
+            if time.monotonic() < deadline:
+                time.sleep(0.02)
+                continue
+            found = self._ask(
+                "SELECT application_name, client_addr::text FROM pg_locks JOIN pg_stat_activity USING (pid) "
+                "WHERE locktype = 'advisory' AND granted AND objsubid = 1 "
+                "AND classid::bigint = %s AND objid::bigint = %s",
+                int.from_bytes(key[:4], "big"),
+                int.from_bytes(key[4:], "big"),
+            )
+            who = f" ({found[0][0]}{f', from {found[0][1]}' if found[0][1] else ''})" if found else ""
+            raise BlockingIOError(
+                f"{self.path} is used by another service{who}: stop that first, or name another database"
+            )
+
+    def _make_tables(self) -> None:
+        assert self._connection is not None
+        if self._ask("SELECT to_regclass('perceptrank.cut') IS NOT NULL")[0][0]:
+            return
+        with self._connection.transaction():
+            self._ask("SELECT pg_advisory_xact_lock(%s)", _MAKING)
+            if not self._ask("SELECT to_regclass('perceptrank.cut') IS NOT NULL")[0][0]:
+                self._connection.execute(_SCHEMA)
+                self._connection.execute(
+                    "INSERT INTO perceptrank.about VALUES ('', 'format', %b)", (str(FORMAT).encode(),)
+                )
+
+    def _ask(self, query: LiteralString, *given: Any) -> list[tuple[Any, ...]]:
+        """Run a statement; return its rows."""
+        assert self._connection is not None
+        with self._connection.cursor(binary=True) as cursor:
+            cursor.execute(query, given)
+            return cursor.fetchall() if cursor.description is not None else []
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn errors of PostgreSQL into those of a log."""
+        try:
+            yield
+        except psycopg.Error as error:
+            raise _translate(self.path, error) from None
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Everything inside is stored, or nothing."""
+        assert self._connection is not None
+        with self._translated(), self._connection.transaction():
+            yield
+
+    def reopen(self) -> None:
+        """Connect anew after an error of writing, to see what was stored."""
+        self.close()
+        self._open(0.0)
+
+    def close(self) -> None:
+        """Close the connection, which gives the lock back."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def ping(self) -> None:
+        """Raise if the server does not answer."""
+        with self._translated():
+            self._ask("SELECT 1")
+
+    def _about(self, ranker: str, name: str) -> bytes | None:
+        found = self._ask("SELECT value FROM perceptrank.about WHERE ranker = %s AND name = %s", ranker, name)
+        return found[0][0] if found else None
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    @property
+    def secret(self) -> bytes:
+        with self._translated():
+            return self._about(self._ranker, "secret") or b""
+
+    @secret.setter
+    def secret(self, value: bytes) -> None:
+        self._ask(
+            "INSERT INTO perceptrank.about VALUES (%s, 'secret', %b) "
+            "ON CONFLICT (ranker, name) DO UPDATE SET value = excluded.value",
+            self._ranker,
+            value,
+        )
+
+    def check_writable(self) -> None:
+        with self._translated():
+            self._ask("UPDATE perceptrank.about SET value = value WHERE ranker = %s", self._ranker)
+
+    def end(self) -> tuple[int, bytes]:
+        if self._last is None or self._read_only:
+            with self._translated():
+                found = self._ask(
+                    "SELECT sequence, link FROM perceptrank.entries WHERE ranker = %s ORDER BY sequence DESC LIMIT 1",
+                    self._ranker,
+                )
+            self._last = found[0] if found else (0, FIRST_LINK)
+        assert self._last is not None
+        return self._last
+
+    def link_of(self, sequence: int) -> bytes | None:
+        if sequence == 0:
+            return FIRST_LINK
+        query: LiteralString = "SELECT link FROM perceptrank.entries WHERE ranker = %s AND sequence = %s"
+        with self._translated():
+            found = self._ask(query, self._ranker, sequence)
+        return found[0][0] if found else None
+
+    def find_events(self, event_ids: Sequence[str]) -> dict[str, Event]:
+        query: LiteralString = (
+            "SELECT event_id, sequence, digest FROM perceptrank.events WHERE ranker = %s AND event_id = ANY(%b)"
+        )
+        with self._translated():
+            found = self._ask(query, self._ranker, [one.encode() for one in event_ids])
+        return {one.decode(): Event(sequence, digest) for one, sequence, digest in found}
+
+    def append(self, additions: Sequence[Addition]) -> list[Row]:
+        last, link = self.end()
+        rows, events = link_rows(last, link, additions)
+        if not rows:
+            return rows
+        n_bytes = sum(len(one.record) for one in rows)
+        parts = min(-(-n_bytes // _BYTES), len(rows))
+        self._last = None  # until it is known what was stored
+        with self._translated():
+            assert self._connection is not None
+            if parts == 1:
+                self._insert(rows, events)
+            else:
+                with self._connection.transaction():
+                    for part in range(parts):
+                        self._insert(rows[part::parts], events[part::parts])
+        self._last = rows[-1].sequence, rows[-1].link
+        self._size += n_bytes
+        return rows
+
+    def _insert(self, rows: Sequence[Row], events: Sequence[tuple[str, int, bytes]]) -> None:
+        """Store entries and events in one statement, which is a transaction of its own if there is no other."""
+        entries: LiteralString = (
+            "INSERT INTO perceptrank.entries SELECT %s, * FROM unnest(%b::bigint[], %b::bytea[], %b::bytea[])"
+        )
+        given = (self._ranker, *map(list, zip(*rows, strict=True)))
+        if not events:
+            self._ask(entries, *given)
+            return
+        ids, numbers, digests = zip(*events, strict=True)
+        self._ask(
+            f"WITH added AS ({entries}) INSERT INTO perceptrank.events "
+            "SELECT %s, * FROM unnest(%b::bytea[], %b::bigint[], %b::bytea[])",
+            *given,
+            self._ranker,
+            [one.encode() for one in ids],
+            list(numbers),
+            list(digests),
+        )
+
+    def rows(self, after: int = 0) -> Iterator[Row]:
+        query: LiteralString = (
+            "SELECT sequence, record, link FROM perceptrank.entries WHERE ranker = %s AND sequence > %s "
+            "ORDER BY sequence LIMIT %s"
+        )
+        while True:
+            with self._translated():
+                found = self._ask(query, self._ranker, after, _ROWS)
+            for row in found:
+                yield Row(*row)
+            if len(found) < _ROWS:
+                return
+            after = found[-1][0]
+
+    def n_events(self) -> int:
+        with self._translated():
+            return int(self._ask("SELECT count(*) FROM perceptrank.events WHERE ranker = %s", self._ranker)[0][0])
+
+    def n_cut(self) -> int:
+        with self._translated():
+            return int(self._ask("SELECT count(*) FROM perceptrank.cut WHERE ranker = %s", self._ranker)[0][0])
+
+    def cut_from(self, sequence: int) -> int:
+        self._last = None
+        given = self._ranker, sequence
+        with self.transaction():
+            cut = self._ask(
+                "WITH gone AS (DELETE FROM perceptrank.entries WHERE ranker = %s AND sequence >= %s RETURNING *) "
+                "INSERT INTO perceptrank.cut SELECT ranker, now(), sequence, record, link FROM gone RETURNING sequence",
+                *given,
+            )
+            self._ask("DELETE FROM perceptrank.events WHERE ranker = %s AND sequence >= %s", *given)
+        return len(cut)
+
+
+def rankers_in(url: str) -> list[str]:
+    """Return the names of the rankers that a database has logs of."""
+    connection, path = _connected(url)
+    try:
+        with connection:
+            if connection.execute("SELECT to_regclass('perceptrank.cut')").fetchone() == (None,):
+                return []
+            found = connection.execute("SELECT ranker FROM perceptrank.about WHERE name = 'secret'").fetchall()
+        return sorted(name for (name,) in found)
+    except psycopg.Error as error:
+        raise _translate(path, error) from None
+
+
+def _connected(url: str) -> "tuple[psycopg.Connection[Any], str]":
+    """Return a connection, and where it leads, without the password."""
+    try:
+        if not url.startswith(("postgresql://", "postgres://")):
+            raise ValueError
+        given = conninfo_to_dict(url)
+    except (psycopg.Error, ValueError):  # whose message may have the password
+        raise InvalidRequestError(
+            "the database must be an address like postgresql://user@host:5432/name", "see PostgreSQL's documentation"
+        ) from None
+    name = f"perceptrank serve, {socket.gethostname()[:30]}, process {os.getpid()}"
+    options: dict[str, Any] = {**_CONNECTING, "application_name": name, **given, "autocommit": True}
+    port = f":{given['port']}" if "port" in given else ""
+    path = f"postgresql://{given.get('host', 'localhost')}{port}/{given.get('dbname', '')}"
+    connection: psycopg.Connection[Any] | None = None
+    try:
+        connection = psycopg.connect(**options)
+        connection.execute(_SESSION)
+        # An answer is acknowledged once it is flushed; stricter settings of the server, such as for replicas, stay.
+        connection.execute(
+            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+        )
+        if connection.info.server_version >= 140_000:
+            connection.execute("SET idle_session_timeout = 0")
+        return connection, path
+    except psycopg.Error as error:
+        if connection is not None:
+            connection.close()
+        raise _translate(path, error) from None
+
+
+def _translate(path: str, error: psycopg.Error) -> OSError | DamagedLogError:
+    message = " ".join(str(error).split())
+    if error.sqlstate in ("XX001", "XX002"):  # data or an index that is corrupted
+        return damage(path, Exception(message))
+    return DatabaseGoneError(f"{path}: {message}")

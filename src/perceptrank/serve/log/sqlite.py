@@ -1,0 +1,162 @@
+"""The log of a ranker: an SQLite file that is only appended to, flushed to disk with every commit."""
+
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from perceptrank.serve.errors import DamagedLogError
+from perceptrank.serve.log.log import ADVICE, Addition, Event, Log, Row, damage, link_rows
+from perceptrank.serve.log.records import FIRST_LINK
+
+APPLICATION = 0x70724C67  # of SQLite's header: ours
+FORMAT = 1
+_SCHEMA = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE entries (sequence INTEGER PRIMARY KEY, record BLOB NOT NULL, link BLOB NOT NULL);
+CREATE TABLE events (event_id TEXT PRIMARY KEY, sequence INTEGER NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE cut (time TEXT NOT NULL, sequence INTEGER NOT NULL, record BLOB, link BLOB);
+"""
+_AT_ONCE = 64  # event ids that are looked up with one statement
+_FIND = f"SELECT event_id, sequence, digest FROM events WHERE event_id IN ({', '.join('?' * _AT_ONCE)})"
+
+
+class SqliteLog(Log):
+    """Entries 1, 2, … of a ranker, linked by checksums.
+
+    Only one thread uses it at a time. It is made if it is not there; with `read_only` nothing changes.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path, self.warnings, self._read_only = path, [], read_only
+        try:
+            self._open()
+            self._check()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise damage(path, error) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self) -> None:
+        """Raise if the file is not a log that this version reads; make the tables of a new one."""
+        (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        is_new = self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+        if is_new and not self._read_only:
+            self._create()
+        elif application != APPLICATION:
+            raise DamagedLogError(f"{self.path} is not a log of perceptrank", "name the folder of one, or an empty one")
+        elif version > FORMAT:
+            raise DamagedLogError(
+                f"{self.path} has version {version}, this perceptrank reads {FORMAT}", "upgrade to use it"
+            )
+
+    def _open(self) -> None:
+        mode = "ro" if self._read_only else "rwc"
+        uri = f"{self.path.resolve().as_uri()}?mode={mode}"
+        self._connection: sqlite3.Connection = sqlite3.connect(
+            uri, uri=True, isolation_level=None, check_same_thread=False
+        )
+        if not self._read_only:
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=FULL")
+
+    def _create(self) -> None:
+        self._connection.executescript(
+            f"BEGIN; {_SCHEMA} PRAGMA application_id={APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
+        )
+        self._connection.execute("INSERT INTO about VALUES ('secret', ?)", (secrets.token_bytes(32),))
+
+    def reopen(self) -> None:
+        """Drop the connection after an error of writing, and open it again to see what is on disk."""
+        self.close()
+        self._open()
+
+    def close(self) -> None:
+        """Close the file."""
+        if hasattr(self, "_connection"):  # which it lacks if the file cannot be opened
+            self._connection.close()
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk, with what is not yet merged into the file."""
+        size = 0
+        for part in (self.path, self.path.with_name(self.path.name + "-wal")):
+            with suppress(FileNotFoundError):  # the second one comes and goes with the connection
+                size += part.stat().st_size
+        return size
+
+    @property
+    def secret(self) -> bytes:
+        (value,) = self._connection.execute("SELECT value FROM about WHERE name = 'secret'").fetchone()
+        return bytes(value)
+
+    def check_writable(self) -> None:
+        self._connection.execute("UPDATE about SET value = value WHERE name = 'secret'")
+
+    def end(self) -> tuple[int, bytes]:
+        found = self._connection.execute("SELECT sequence, link FROM entries ORDER BY sequence DESC LIMIT 1").fetchone()
+        return (0, FIRST_LINK) if found is None else (found[0], bytes(found[1]))
+
+    def link_of(self, sequence: int) -> bytes | None:
+        if sequence == 0:
+            return FIRST_LINK
+        found = self._connection.execute("SELECT link FROM entries WHERE sequence = ?", (sequence,)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def find_events(self, event_ids: Sequence[str]) -> dict[str, Event]:
+        found = {}
+        for first in range(0, len(event_ids), _AT_ONCE):
+            some = [*event_ids[first : first + _AT_ONCE]]
+            some += some[:1] * (_AT_ONCE - len(some))  # one statement for all numbers of ids, which is compiled once
+            for event_id, sequence, digest in self._connection.execute(_FIND, some):
+                found[event_id] = Event(sequence, bytes(digest))
+        return found
+
+    def ping(self) -> None:
+        """Do nothing: a file is there, or writing will tell."""
+
+    def append(self, additions: Sequence[Addition]) -> list[Row]:
+        rows, events = link_rows(*self.end(), additions)
+        run = self._connection
+        run.execute("BEGIN IMMEDIATE")
+        try:
+            run.executemany("INSERT INTO entries VALUES (?, ?, ?)", rows)
+            run.executemany("INSERT INTO events VALUES (?, ?, ?)", events)
+            run.execute("COMMIT")
+        except BaseException:
+            if run.in_transaction:
+                run.execute("ROLLBACK")
+            raise
+        return rows
+
+    def rows(self, after: int = 0) -> Iterator[Row]:
+        try:
+            for row in self._connection.execute("SELECT * FROM entries WHERE sequence > ? ORDER BY sequence", (after,)):
+                yield Row(*row)
+                after = row[0]
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            raise DamagedLogError(f"{self.path} cannot be read after entry {after}: {error}", ADVICE) from None
+
+    def n_events(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM events").fetchone()[0])
+
+    def n_cut(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM cut").fetchone()[0])
+
+    def cut_from(self, sequence: int) -> int:
+        run = self._connection
+        run.execute("BEGIN IMMEDIATE")
+        run.execute(
+            "INSERT INTO cut SELECT datetime('now'), sequence, record, link FROM entries WHERE sequence >= ?",
+            (sequence,),
+        )
+        n_cut = run.execute("DELETE FROM entries WHERE sequence >= ?", (sequence,)).rowcount
+        run.execute("DELETE FROM events WHERE sequence >= ?", (sequence,))
+        run.execute("COMMIT")
+        return n_cut

@@ -1,0 +1,101 @@
+"""The live page: its files, and the stream of events behind it."""
+
+import asyncio
+from contextlib import suppress
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from perceptrank.serve.page.live import Live, Watcher
+
+# Nothing but our own files: no script or style in the page itself, no other site, no frame around it.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+_SEND_SECONDS = 10.0  # for a watcher to take a frame
+_LOOK_SECONDS = 0.5  # between looks at whether the service stops
+_KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+
+
+class Page:
+    """The files of the page, which hold no data and are for everyone, and the events, which are for those who may."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        own = files("perceptrank.serve.page")
+        look = files("perceptrank.evaluation").joinpath("page.css").read_text(encoding="utf-8")
+        self._files = {
+            "html": own.joinpath("page.html").read_text(encoding="utf-8"),
+            "js": own.joinpath("page.js").read_text(encoding="utf-8"),
+            "css": look + own.joinpath("page.css").read_text(encoding="utf-8"),
+        }
+        self._tags = {name: f'"{sha256(text.encode()).hexdigest()[:32]}"' for name, text in self._files.items()}
+
+    async def html(self, request: Request) -> Response:
+        """GET /."""
+        return self._file("html", request)
+
+    async def script(self, request: Request) -> Response:
+        """GET /page.js."""
+        return self._file("js", request)
+
+    async def style(self, request: Request) -> Response:
+        """GET /page.css."""
+        return self._file("css", request)
+
+    async def events(self, request: Request, name: str) -> Response:
+        """GET /live and /live/{name}: server-sent events, a frame each second."""
+        return EventStream(self._live, self._live.add(name))
+
+    def _file(self, name: str, request: Request) -> Response:
+        headers = HEADERS | {"ETag": self._tags[name]}
+        if request.headers.get("if-none-match") == self._tags[name]:
+            return Response(None, 304, headers)
+        return Response(self._files[name], 200, headers, f"{_KINDS[name]}; charset=utf-8")
+
+
+class EventStream(Response):
+    """Frames as they come, until the watcher leaves, does not take what it is sent, or the service stops."""
+
+    def __init__(self, live: Live, watcher: Watcher) -> None:
+        headers = HEADERS | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(None, 200, headers, "text/event-stream")
+        del self.headers["content-length"]
+        self._live, self._watcher = live, watcher
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Send the frames."""
+        left = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            while not left.done() and not self._live.is_stopping():
+                frame = await self._watcher.next(_LOOK_SECONDS)
+                if frame is not None:
+                    async with asyncio.timeout(_SEND_SECONDS):
+                        await send({"type": "http.response.body", "body": frame, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except TimeoutError:  # the server closes a connection whose response is not whole
+            pass
+        finally:
+            self._live.remove(self._watcher)
+            left.cancel()
+            with suppress(asyncio.CancelledError):
+                await left
+
+
+async def _disconnected(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

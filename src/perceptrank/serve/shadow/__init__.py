@@ -1,0 +1,1 @@
+"""Shadow mode: challengers that learn beside the model that ranks."""

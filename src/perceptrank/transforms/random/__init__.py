@@ -1,0 +1,1 @@
+"""Random features of all features at once."""

@@ -1,0 +1,231 @@
+"""Sines and cosines of random projections, which approximate the Gaussian kernel; the projections are up to others."""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from perceptrank.io.model_file import finite_numbers, whole_number
+from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.sparse import dense
+from perceptrank.stream.validation import ParameterError, check_positive, check_positive_whole
+from perceptrank.transforms.median_distance import MedianDistance
+from perceptrank.transforms.random.random_features import RandomFeatures
+
+
+class FourierFeatures(RandomFeatures):
+    """Sines and cosines of w . x / width, for directions w that are standard normal each.
+
+    Attributes
+    ----------
+    width_ : float
+        The width as it is now, 0 before anything was seen.
+    frozen : bool
+        True if the width stays as it is.
+    """
+
+    n_inputs = 0
+    width_ = 0.0
+    frozen = False
+    _median: MedianDistance | None = None
+
+    def _set_width(self, width: Any, relative_width: Any, after: Any) -> None:
+        self.width = None if width is None else check_positive("width", width)
+        self.relative_width = check_positive("relative_width", relative_width)
+        self.after = check_positive_whole("after", after)
+        if self.n_features % 2:
+            raise ParameterError("n_features", "must be even, as sines and cosines come in pairs", self.n_features)
+        self.n_inputs, self._median = 0, None
+        self.width_, self.frozen = self.width or 0.0, self.width is not None
+
+    @property
+    def learns(self) -> bool:  # type: ignore[override]
+        """True if the width comes from the distances of documents."""
+        return self.width is None
+
+    def learn(self, stream: Blocks) -> Self:
+        """Learn the width from the features of a stream.
+
+        Parameters
+        ----------
+        stream : QueryStream or iterable of blocks
+
+        Returns
+        -------
+        Transform
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a feature is not finite, or the number of features is not the one that was learned.
+        """
+        for part in as_blocks(stream):
+            for block in part.blocks():
+                for _ in self._spans(dense(block.X), block.offsets, learning=True):
+                    pass
+        return self
+
+    def freeze(self) -> Self:
+        """Keep the width as it is.
+
+        Returns
+        -------
+        Transform
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If it has to be learned, and no document was seen.
+        """
+        self._check_seen()
+        self.frozen, self._median = True, None
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Add the distances of another one with the same settings, whose width still moves, to this one's."""
+        self._check_kind(other)
+        if self._settings() != other._settings():
+            raise ValueError(f"{self!r} and {other!r} differ in their settings")
+        if not self.learns or not other.n_inputs:
+            return self
+        if self.n_inputs:
+            self._check_inputs(other.n_inputs)
+        if other._median is not None and not self.frozen:
+            self._take(other._median if self._median is None else self._median.merged(other._median), other.n_inputs)
+        elif other.frozen and (not self.n_inputs or (self.frozen and self.width_ == other.width_)):
+            self.n_inputs, self.width_, self.frozen = other.n_inputs, other.width_, True
+        else:
+            raise ValueError(
+                "widths that no longer move can be merged with equal ones alone: merge before, freeze, or give width"
+            )
+        return self
+
+    def _take(self, median: MedianDistance, n_inputs: int) -> None:
+        """Set the width by a median; keep that if the width moves on."""
+        width = self.relative_width * median.value if median.value else 1.0
+        if not 0.0 < width < math.inf:
+            raise ValueError(
+                f"{self.name} cannot have a width of {self.relative_width:g} times the median distance of documents, "
+                f"{median.value:g}: scale the features first, or give width"
+            )
+        self.n_inputs, self.width_ = n_inputs, width
+        self.frozen = median.n_documents >= self.after
+        self._median = None if self.frozen else median
+
+    def _write_random(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        scale = self.factor_in(X.dtype, self.norm_for(X.shape[1]) / math.sqrt(self.n_features // 2))
+        for width, start, stop in self._spans(X, offsets, learning=learning):
+            with np.errstate(over="ignore"):
+                factor = X.dtype.type(1.0 / (2.0 * math.pi) / width)
+            if not 0.0 < factor < math.inf:
+                raise ValueError(
+                    f"{self.name} cannot divide {X.dtype} features by a width of {width:g}: scale the features first"
+                )
+            self._write_waves(X[start:stop], factor, scale, outputs[start:stop], first)
+
+    @abstractmethod
+    def _write_waves(self, X: Features, factor: Any, scale: Any, outputs: Features, first: int) -> None:
+        """Write sines, then cosines, of w . x times a factor in turns, times a scale, from column `first` on."""
+
+    @abstractmethod
+    def directions(self, n_features: int) -> Floats:
+        """Return the directions w, one in each row: half as many as there are random features.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transform.
+
+        Returns
+        -------
+        array of float of shape (directions, features)
+        """
+
+    def _spans(self, X: Features, offsets: Ints, *, learning: bool) -> Iterator[tuple[float, int, int]]:
+        """Iterate over rows from start to stop with the width to write them by; learn, once all were written."""
+        if self.n_inputs:
+            self._check_inputs(X.shape[1])
+        if not learning or self.frozen:
+            self._check_seen()
+            yield self.width_, 0, len(X)
+            return
+        learned, q = copy.copy(self), 0
+        while q < len(offsets) - 1 and not learned.frozen:
+            start, stop = int(offsets[q]), int(offsets[q + 1])
+            learned._take((learned._median or MedianDistance()).added(X[start:stop]), X.shape[1])
+            yield learned.width_, start, stop
+            q += 1
+        if q < len(offsets) - 1:
+            yield learned.width_, int(offsets[q]), len(X)
+        self.__dict__.update(learned.__dict__)
+
+    def _check_seen(self) -> None:
+        if not self.width_:
+            raise ValueError(
+                f"{self.name} has no width before anything was seen: learn from documents first, or give width"
+            )
+
+    def _check_inputs(self, n_features: int) -> None:
+        if self.n_inputs != n_features:
+            raise ValueError(f"the transform was learned from {self.n_inputs} features, got {n_features}")
+
+    def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Return the names of the features that features of these names become: "sine 0", ..., "cosine 0", ..."""
+        if names is None:
+            return None
+        pairs = range(self.n_features // 2)
+        return (
+            *(names if self.beside else ()),
+            *(f"sine {k}" for k in pairs),
+            *(f"cosine {k}" for k in pairs),
+        )
+
+    def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document: random features have a norm of `norm_for`."""
+        return math.hypot(norm if self.beside else 0.0, self.norm_for(n_features))
+
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {
+            "width": self.width,
+            "relative_width": self.relative_width,
+            "after": self.after,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return the settings, and what was learned of the width."""
+        return self._settings() | {
+            "n_inputs": self.n_inputs,
+            "width_now": self.width_,
+            "frozen": self.frozen,
+            "median": None if self._median is None else self._median.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned; raise if it is inconsistent."""
+        self._restore_settings(state)
+        self.n_inputs = whole_number("n_inputs", state["n_inputs"])
+        self.width_ = float(finite_numbers("width_now", [state["width_now"]], 1)[0])
+        self.frozen, median = state["frozen"], state["median"]
+        self._median = None if median is None else MedianDistance.restored(median)
+        if type(self.frozen) is not bool or self.width_ < 0 or (self.width is not None and self.width_ != self.width):
+            raise ValueError("frozen must be true or false, and width_now the width, if that is given")
+        if self.width is None and ((self.width_ > 0) != (self.n_inputs > 0) or (self.frozen and not self.n_inputs)):
+            raise ValueError("there must be a width, and a number of features, if and only if something was learned")
+        if (self._median is not None) != (self.width is None and self.n_inputs > 0 and not self.frozen):
+            raise ValueError("there must be distances if and only if the width still moves")
+
+    @abstractmethod
+    def _restore_settings(self, state: dict[str, Any]) -> None:
+        """Set what the constructor sets."""
+
+    def __repr__(self) -> str:
+        width = f"relative_width={self.relative_width:g}" if self.width is None else f"width={self.width:g}"
+        return f"{type(self).__name__}({self.n_features}, {width}, beside={self.beside}, seed={self.seed})"

@@ -1,0 +1,158 @@
+"""Random Fourier features: sines and cosines of projections on random directions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perceptrank.kernels.alignment import aligned
+from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.kernels.compiled import compiled
+from perceptrank.kernels.lanes import LANES
+from perceptrank.stream.validation import read_only
+from perceptrank.transforms.random.directions import Directions, draw_directions
+from perceptrank.transforms.random.fourier_features import FourierFeatures
+from perceptrank.transforms.random.projection import N_TILES, ROWS, fill_tiles, panel_width, project_tile
+from perceptrank.transforms.random.random_features import check_flag
+from perceptrank.transforms.random.waves import store_waves
+
+
+class RandomFourier(FourierFeatures):
+    """Sines and cosines of random projections, beside the features: a linear ranker on them is a kernel machine.
+
+    With P = n_features / 2 directions w, of which each is standard normal, x becomes
+
+        √(1 / P) sin(w . x / width),  √(1 / P) cos(w . x / width)
+
+    for all w, times `norm`. Without that, they have norm 1, and the product of those of two documents is the mean of
+    cos(w . (x - y) / width), which is exp(-|x - y|² / (2 width²)), the Gaussian kernel, in expectation; it differs
+    from that by about 1 / √(P). Directions are orthogonal to each other in blocks of as many as there are features,
+    which leaves each standard normal and makes the error smaller.
+
+    Features should be on one scale: `transforms=["auto", "random-fourier"]`. The width is `relative_width` times the
+    median distance of documents of the same query, over the queries so far (`MedianDistance`); it stays as it is from
+    the end of the query on that brings their number to `after` documents. It is 1 as long as all documents are equal.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of random features, even.
+    width : float, optional
+        Width of the kernel; by default it comes from the distances of documents.
+    relative_width : float
+        Width in units of the median distance.
+    orthogonal : bool
+        Make directions orthogonal. It takes time n_features d² for d features, once.
+    beside : bool
+        Keep the features themselves, in front of the random ones.
+    norm : float, optional
+        Norm of the random features: by default √(d) / 2 beside d features, else 1.
+    after : int
+        Number of documents from which on the width stays as it is.
+    seed : int
+        Seed of the directions.
+
+    References
+    ----------
+    - A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines".
+    - F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal Random Features".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, y = [0.0, 0.0], [1.0, 0.0]
+    >>> made = RandomFourier(4096, width=1.0, beside=False).apply([x, y], [0, 2])
+    >>> (made @ made.T).round(1), round(float(np.exp(-1 / 2)), 1)
+    (array([[1. , 0.6],
+           [0.6, 1. ]]), 0.6)
+    """
+
+    name = "random-fourier"
+
+    def __init__(
+        self,
+        n_features: int = 2048,
+        *,
+        width: float | None = None,
+        relative_width: float = 0.5,
+        orthogonal: bool = True,
+        beside: bool = True,
+        norm: float | None = None,
+        after: int = 1000,
+        seed: int = 0,
+    ) -> None:
+        self._set(n_features, width, relative_width, orthogonal, beside, norm, after, seed)
+
+    def _set(
+        self,
+        n_features: Any,
+        width: Any,
+        relative_width: Any,
+        orthogonal: Any,
+        beside: Any,
+        norm: Any,
+        after: Any,
+        seed: Any,
+    ) -> None:
+        self._set_common(n_features, beside, norm, seed)
+        self._set_width(width, relative_width, after)
+        self.orthogonal = check_flag("orthogonal", orthogonal)
+        self._drawn: Directions | None = None
+
+    def _directions(self, n_features: int) -> Directions:
+        found = self._drawn
+        if found is None or found.rows.shape[1] != n_features:
+            found = draw_directions(self.seed, self.n_features // 2, n_features, orthogonal=self.orthogonal)
+            self._drawn = found
+        return found
+
+    def directions(self, n_features: int) -> Floats:
+        """Return the directions w of so many features, one in each row."""
+        return self._directions(n_features).rows
+
+    def _write_waves(self, X: Features, factor: Any, scale: Any, outputs: Features, first: int) -> None:
+        panels = self._directions(X.shape[1]).panels(X.dtype)
+        tiles: Features = aligned((N_TILES, X.shape[1], ROWS), X.dtype)
+        products: Features = aligned((ROWS, panel_width(X.dtype)), X.dtype)
+        waves: Features = aligned((2, panel_width(X.dtype)), X.dtype)
+        fourier_pass(read_only(X), factor, panels, self.n_features // 2, scale, outputs, first, tiles, products, waves)
+
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {"orthogonal": self.orthogonal}
+
+    def _restore_settings(self, state: dict[str, Any]) -> None:
+        names = ("n_features", "width", "relative_width", "orthogonal", "beside", "norm", "after", "seed")
+        self._set(*(state[name] for name in names))
+
+
+@compiled
+def fourier_pass(
+    X: Features,
+    factor: float,
+    panels: Features,
+    n_pairs: int,
+    scale: float,
+    outputs: Features,
+    first: int,
+    tiles: Features,
+    products: Features,
+    waves: Features,
+) -> None:
+    """Write sines and cosines of the products of rows, times a factor, with the directions of all panels."""
+    m, n_features, width, stride = X.shape[0], X.shape[1], panels.shape[2], outputs.shape[1]
+    for start in range(0, m, N_TILES * ROWS):
+        stop = min(m, start + N_TILES * ROWS)
+        n_tiles = fill_tiles(X, start, stop, factor, tiles)
+        for p in range(len(panels)):
+            column, used = p * width, min(width, n_pairs - p * width)
+            for number in range(n_tiles):
+                row = start + number * ROWS
+                project_tile(tiles, number * n_features * ROWS, n_features, panels, p * n_features * width, products)
+                for k in range(min(ROWS, stop - row)):
+                    place = (row + k) * stride + first + column
+                    if used == width:
+                        store_waves(products, k * width, width // LANES, scale, outputs, place, place + n_pairs)
+                    else:
+                        store_waves(products, k * width, width // LANES, scale, waves, 0, width)
+                        for j in range(used):
+                            outputs[row + k, first + column + j] = waves[0, j]
+                            outputs[row + k, first + n_pairs + column + j] = waves[1, j]

@@ -1,0 +1,176 @@
+"""Random projections, cut off below 0: the first layer of a neural network that is not trained."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from perceptrank.kernels.alignment import aligned
+from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.kernels.compiled import compiled
+from perceptrank.stream.validation import check_not_negative, read_only
+from perceptrank.transforms.random.directions import Directions, draw_directions
+from perceptrank.transforms.random.projection import N_TILES, ROWS, fill_tiles, panel_width, project_tile
+from perceptrank.transforms.random.random_features import RandomFeatures, check_flag
+
+
+class RandomRelu(RandomFeatures):
+    """Random projections, cut off below 0, beside the features: a linear ranker on them is a network with one layer.
+
+    With P = n_features directions w and numbers b, all of them standard normal, d features x become
+
+        √(2 / P) max(0, w . x / √(d) + bias b)
+
+    for all w and b, times `norm`. For z = (x / √(d), bias), the product of those of two documents is |z| |z'| (sin a
+    + (pi - a) cos a) / pi in expectation, a being the angle between z and z': the arc-cosine kernel. Features should be
+    on one scale: `transforms=["auto", "random-relu"]`. Nothing is learned.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of random features.
+    bias : float ≥ 0
+        Spread of the thresholds; 0 for none.
+    orthogonal : bool
+        Make (w, b) orthogonal in blocks of d + 1. It takes time n_features d², once.
+    beside : bool
+        Keep the features themselves, in front of the random ones.
+    norm : float, optional
+        Norm of the random features where |z| = 1, in the mean: by default √(d) / 2 beside d features, else 1.
+    seed : int
+        Seed of the directions.
+
+    References
+    ----------
+    Y. Cho and L. K. Saul, "Kernel Methods for Deep Learning".
+
+    Examples
+    --------
+    >>> made = RandomRelu(4096, bias=0.0, beside=False).apply([[1.0, 0.0], [0.0, 1.0]], [0, 2])
+    >>> (2 * made @ made.T).round(1), round(1 / 3.14159, 1)
+    (array([[1. , 0.3],
+           [0.3, 1. ]]), 0.3)
+    """
+
+    name = "random-relu"
+
+    def __init__(
+        self,
+        n_features: int = 2048,
+        *,
+        bias: float = 1.0,
+        orthogonal: bool = True,
+        beside: bool = True,
+        norm: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._set(n_features, bias, orthogonal, beside, norm, seed)
+
+    def _set(self, n_features: Any, bias: Any, orthogonal: Any, beside: Any, norm: Any, seed: Any) -> None:
+        self._set_common(n_features, beside, norm, seed)
+        self.bias = check_not_negative("bias", bias)
+        self.orthogonal = check_flag("orthogonal", orthogonal)
+        self._drawn: Directions | None = None
+
+    def directions(self, n_features: int) -> Directions:
+        """Return w and b of the projections, one in each row.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transform.
+
+        Returns
+        -------
+        Directions
+            Its `rows` have one column more than there are features, for b.
+        """
+        found = self._drawn
+        if found is None or found.rows.shape[1] != n_features + 1:
+            found = draw_directions(self.seed, self.n_features, n_features + 1, orthogonal=self.orthogonal)
+            self._drawn = found
+        return found
+
+    def factor_for(self, n_features: int) -> float:
+        """Return the number that a projection is multiplied by in the end.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transform.
+
+        Returns
+        -------
+        float
+        """
+        return self.norm_for(n_features) * math.sqrt(2.0 / self.n_features)
+
+    def _write_random(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
+        n_features = X.shape[1]
+        factor = self.factor_in(X.dtype, self.factor_for(n_features) / math.sqrt(n_features))
+        panels = self.directions(n_features).panels(X.dtype)
+        tiles: Features = aligned((N_TILES, n_features + 1, ROWS), X.dtype)
+        with np.errstate(over="ignore"):
+            tiles[:, -1] = self.bias * self.factor_for(n_features)
+        if not math.isfinite(tiles[0, -1, 0]):
+            raise ValueError(
+                f"{self.name} cannot add a bias of {self.bias:g} to {X.dtype} features: take a smaller one"
+            )
+        products: Features = aligned((ROWS, panel_width(X.dtype)), X.dtype)
+        relu_pass(read_only(X), factor, panels, self.n_features, outputs, first, tiles, products)
+
+    def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document, by the lengths of the directions."""
+        if norm == math.inf:
+            return math.inf
+        length = math.hypot(norm / math.sqrt(n_features), self.bias)
+        random = self.factor_for(n_features) * length * math.sqrt(self.directions(n_features).largest_square)
+        return math.hypot(norm if self.beside else 0.0, random)
+
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {"bias": self.bias, "orthogonal": self.orthogonal}
+
+    def state(self) -> dict[str, Any]:
+        """Return the settings."""
+        return self._settings()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned; raise if it is inconsistent."""
+        self._set(*(state[name] for name in ("n_features", "bias", "orthogonal", "beside", "norm", "seed")))
+
+    def __repr__(self) -> str:
+        return f"RandomRelu({self.n_features}, bias={self.bias:g}, beside={self.beside}, seed={self.seed})"
+
+
+@compiled
+def relu_pass(
+    X: Features,
+    factor: float,
+    panels: Features,
+    n_random: int,
+    outputs: Features,
+    first: int,
+    tiles: Features,
+    products: Features,
+) -> None:
+    """Write the products of rows, times a factor, with the directions of all panels, cut off below 0.
+
+    The last row of a tile is not of X: it is what b is multiplied by.
+    """
+    m, n_inputs, width = X.shape[0], panels.shape[1], panels.shape[2]
+    zero = factor - factor
+    for start in range(0, m, N_TILES * ROWS):
+        stop = min(m, start + N_TILES * ROWS)
+        n_tiles = fill_tiles(X, start, stop, factor, tiles)
+        for p in range(len(panels)):
+            used = min(width, n_random - p * width)
+            for number in range(n_tiles):
+                row = start + number * ROWS
+                project_tile(tiles, number * n_inputs * ROWS, n_inputs, panels, p * n_inputs * width, products)
+                for k in range(min(ROWS, stop - row)):
+                    for j in range(used):
+                        value = products[k, j]
+                        # Minus infinity becomes NaN, so that what is not finite is noticed.
+                        outputs[row + k, first + p * width + j] = value if not value < zero else zero * value + zero
