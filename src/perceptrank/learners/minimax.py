@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
-from perceptrank.kernels.compiled import helper
+from perceptrank.kernels.compiled import helper_inlined
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
@@ -17,7 +17,7 @@ from perceptrank.theory.weights import Weighing
 from perceptrank.transforms.transform import TransformLike
 
 
-@helper
+@helper_inlined
 def minimax_rule(settings: Weighing, query: Query, coefficients: Floats, rows: Rows) -> float:
     """Move the most violated pair of a mistaken ranking."""
     scores, grades, n_relevant, _, _ = query

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
-from perceptrank.kernels.compiled import helper
+from perceptrank.kernels.compiled import helper_inlined
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
@@ -18,7 +18,7 @@ from perceptrank.theory.weights import Weighing
 from perceptrank.transforms.transform import TransformLike
 
 
-@helper
+@helper_inlined
 def slam_rule(settings: tuple[bool, Weighing], query: Query, coefficients: Floats, rows: Rows) -> float:
     """Write the subgradient of SLAM, for mistaken rankings only if the settings say so."""
     mistakes_only, weighing = settings

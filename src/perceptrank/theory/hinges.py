@@ -8,7 +8,7 @@ ideal ranking, and room to sort.
 import math
 
 from perceptrank.kernels.arrays import Floats, Ints, Query, Rows
-from perceptrank.kernels.compiled import helper
+from perceptrank.kernels.compiled import helper, helper_inlined
 from perceptrank.kernels.levels import find_levels
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.theory.weights import BY_INDEX, BY_MEAN, Weighing, lay_weights
@@ -82,7 +82,7 @@ def order_by_index(m: int, n_levels: int, level_of: Ints, first: Ints, next_plac
         next_place[level] += 1
 
 
-@helper
+@helper_inlined
 def find_hinges(scores: Floats, grades: Floats, rows: Rows) -> int:
     """Write levels and rivals of a query; return how many levels there are."""
     floats, ints = rows
@@ -92,7 +92,7 @@ def find_hinges(scores: Floats, grades: Floats, rows: Rows) -> int:
     return n_levels
 
 
-@helper
+@helper_inlined
 def is_mistaken(cutoff: int, scores: Floats, n_relevant: int, rows: Rows) -> bool:
     """Tell whether the counted places of the ranking have other grades than in the ideal one, ties at their worst.
 
@@ -105,16 +105,16 @@ def is_mistaken(cutoff: int, scores: Floats, n_relevant: int, rows: Rows) -> boo
     last = 0
     while first[last + 1] < counted:
         last += 1
-    n_outranked, n_ahead = 0, 0
+    n_ahead, n_ahead_of_last = 0, 0
     for i in range(len(scores)):
         level = level_of[i]
-        outranked = best_below[level] >= scores[i]
-        n_outranked += 1 if outranked and level < last else 0
-        n_ahead += 1 if not outranked and level == last else 0
-    return n_outranked > 0 or n_ahead < counted - first[last]
+        ahead = 1 if best_below[level] < scores[i] else 0
+        n_ahead += ahead if level < last else 0
+        n_ahead_of_last += ahead if level == last else 0
+    return n_ahead < first[last] or n_ahead_of_last < counted - first[last]
 
 
-@helper
+@helper_inlined
 def descend_slam(
     weighing: Weighing, query: Query, keys: Floats, n_levels: int, coefficients: Floats, rows: Rows
 ) -> tuple[float, float]:
@@ -166,7 +166,7 @@ def move_against_best(
     return mass, value
 
 
-@helper
+@helper_inlined
 def move_widest_pair(margin: float, scores: Floats, coefficients: Floats, rows: Rows) -> tuple[float, float]:
     """Move the single pair whose order is violated most, the first of them by index (max-pair), after `find_hinges`.
 

@@ -1,7 +1,7 @@
 """The rule of the listwise perceptron whose violators are weighted by places."""
 
 from perceptrank.kernels.arrays import Floats, Ints, Query, Rows
-from perceptrank.kernels.compiled import helper
+from perceptrank.kernels.compiled import helper, helper_inlined
 from perceptrank.kernels.levels import find_levels
 from perceptrank.kernels.ordering import sort_descending
 from perceptrank.measures.gains import gain_of, gain_shift
@@ -9,7 +9,7 @@ from perceptrank.theory.hinges import raise_lower_grades
 from perceptrank.theory.weights import BY_INDEX, BY_MEAN, Weighing, lay_weights
 
 
-@helper
+@helper_inlined
 def places_rule(settings: Weighing, query: Query, coefficients: Floats, rows: Rows) -> float:
     """Move documents from their places, lower grades raised by the margin, towards the ideal ones."""
     binary, cutoff, gain, class_order = settings
