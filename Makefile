@@ -1,19 +1,35 @@
-# make demo: the experiments and a report; make test: everything that must pass; make deep: the same at length, with new
-# random draws. All of them create .venv on first use.
+# make demo     run the paper's experiments and write a report
+# make check    format, lint, types, layers, and the tests of what you changed: under a minute
+# make test     everything that must pass before a change is merged: five minutes of processor time
+# make engines  the tests that need servers, Java engines, a browser or a cluster; the pages of the documentation; examples
+# make deep     long tests with new random draws; prints its plan first, and ends within 80 minutes on two cores
+#
+# All of them create .venv on first use.
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 SEED ?= $(shell date +%s)
+# What `make test` runs again with bounds checks: a pass, a measure, a parser and a transform.
+BOUNDS := tests/learners/test_rules.py tests/measures/test_measures.py tests/io/test_letor_sparse.py tests/transforms/test_bins.py
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache
 
-.PHONY: demo test lint types layers tests bounds deep bench docs paper package fuzz clean
+.PHONY: demo check changed test lint types layers tests bounds engines deep bench docs paper package fuzz clean
 
 demo: $(VENV)/user
 	$(BIN)/perceptrank reproduce --out report $(if $(DATA),--data $(DATA))
 
-# Two jobs for two cores: tests that share a core also share what they compile, and their order is always the same.
+# Two jobs for two cores. Tests share one cache of compiled kernels, so they run in one process, in a fixed order: two
+# processes would compile most kernels twice.
 test: $(VENV)/dev
 	@$(MAKE) --no-print-directory -j2 tests bounds lint types layers
+
+# Fewer examples than in `make test`, and only the tests of the rooms that differ from main.
+check: export PERCEPTRANK_EXAMPLES := 3
+check: $(VENV)/dev
+	@$(MAKE) --no-print-directory -j2 lint types layers changed
+
+changed: $(VENV)/dev
+	$(BIN)/pytest -q --assert=plain $$($(BIN)/python tests/changed.py)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
@@ -25,30 +41,27 @@ types: $(VENV)/dev
 layers: $(VENV)/dev
 	$(BIN)/lint-imports
 
-# What asserts say of their values is prepared for those that failed alone: for all, that takes as long as many tests.
+# Rewriting asserts takes as long as many tests do: only tests that failed are run again with it, for the values.
 tests: $(VENV)/dev
 	$(BIN)/pytest --assert=plain || { $(BIN)/pytest --last-failed --last-failed-no-failures=none; exit 1; }
 
-# Kernels once more, compiled so that they check every index (at any level of optimization and in either precision, so at
-# the level that compiles soonest, and for one). It runs beside the tests and speaks when it is done.
+engines: $(VENV)/dev
+	$(BIN)/pytest --assert=plain -m 'engine and not deep'
+
+# Some kernels once more, compiled with bounds checks, without optimization, and for double precision only. `make deep`
+# does it for all tests with the marker `kernel`. Prints a summary at the end, because it runs beside other jobs.
 bounds: export NUMBA_BOUNDSCHECK := 1
 bounds: export NUMBA_OPT := 0
-bounds: export PERCEPTRANK_EXAMPLES := 5
+bounds: export PERCEPTRANK_EXAMPLES := 3
 bounds: export PERCEPTRANK_PRECISION := double
 bounds: $(VENV)/dev
 	@mkdir -p "$(NUMBA_CACHE_DIR)"
-	@echo "$(BIN)/pytest -m 'kernel and not deep', with checked indices"
-	@$(BIN)/pytest -q -p no:cacheprovider --assert=plain -m 'kernel and not deep' \
-		$$(grep -rl --include='test_*.py' pytest.mark.kernel tests) > "$(NUMBA_CACHE_DIR)/bounds.txt" 2>&1 \
+	@$(BIN)/pytest -q -p no:cacheprovider --assert=plain -m 'kernel and not deep' $(BOUNDS) > "$(NUMBA_CACHE_DIR)/bounds.txt" 2>&1 \
 		|| { cat "$(NUMBA_CACHE_DIR)/bounds.txt"; exit 1; }
-	@echo "with checked indices: $$(tail -n 1 "$(NUMBA_CACHE_DIR)/bounds.txt")"
+	@echo "with bounds checks: $$(tail -n 1 "$(NUMBA_CACHE_DIR)/bounds.txt")"
 
 deep: $(VENV)/dev
-	@echo "make deep SEED=$(SEED) draws the same again"
-	$(BIN)/pytest -n 2 --dist loadfile -m 'deep or not deep' --hypothesis-profile=deep --hypothesis-seed=$(SEED)
-	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -n 2 --dist loadfile -m 'deep or not deep' tests
-	$(BIN)/python tests/fuzz_letor.py --seconds 120 --seed $(SEED)
-	$(BIN)/python tests/fuzz_files.py --seconds 120 --seed $(SEED)
+	$(BIN)/python tests/deep.py --seed $(SEED)
 
 bench: export BENCHMARK_HISTORY := $(CURDIR)/.benchmarks
 bench: $(VENV)/dev

@@ -120,7 +120,7 @@ def bytes_moved() -> None:
         stream = pr.mslr_shaped(200, n_documents=10, n_features=n_features, seed=0)
         ranker = pr.ListwisePerceptron()
         trace = ranker.learn(stream, "ndcg@10")
-        state = ranker._state
+        state = ranker.model
         size = 8 * (2 * state.n_features)
         task = Task(ranker, (pr.parse("ndcg@10"),), holds=True)
         there = len(pack(task)) + len(pack(FileShard(("shard.store",))))

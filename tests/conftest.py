@@ -26,9 +26,20 @@ def add_profile(name, max_examples, **options):
     )
 
 
-add_profile("suite", 15, derandomize=True)  # `make test`: the same examples in every run
-add_profile("deep", 600)  # `make deep`: new ones in every run
+add_profile("suite", 6, derandomize=True)  # `make test`: the same examples in every run
+add_profile("deep", 60)  # `make deep`: new ones in every run
 settings.load_profile("suite")
+
+
+# Fixtures that start a server, a Java engine, a browser or a cluster, or build the site.
+ENGINE_FIXTURES = {"browser", "nursery", "opensearch", "processes", "server", "site", "solr", "walked"}
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests that use an engine, directly or through other fixtures."""
+    for item in items:
+        if ENGINE_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.engine)
 
 
 DEEP_STREAMS = [pytest.param(name, marks=pytest.mark.deep) for name in ("Yahoo sample", "Yandex IMAT2009 sample")]

@@ -31,6 +31,7 @@ def run(name, folder, *words):
     return re.sub(r" +", " ", re.sub(r"[│┃]", "", result.stdout.decode()))
 
 
+@pytest.mark.engine
 def test_the_daily_cycle_goes_live_when_it_is_better(tmp_path):
     pytest.importorskip("duckdb")
     said = run("daily_cycle.py", tmp_path, "--out", "here")
@@ -49,6 +50,7 @@ def test_the_daily_cycle_goes_live_when_it_is_better(tmp_path):
     assert (tmp_path / "here" / "live.sql").read_text() == expected.text
 
 
+@pytest.mark.engine
 def test_what_is_picked_is_beaten_by_none(tmp_path):
     said = run("compare_and_pick.py", tmp_path, "--save", "mine.json")
     rows = re.findall(r"^ ([a-f]) (.+?) (0\.\d+) ± [\d.]+ [\d.]+ to [\d.]+ (.*?) $", said, re.M)
@@ -64,6 +66,7 @@ def test_what_is_picked_is_beaten_by_none(tmp_path):
     assert ranker.n_queries == 500
 
 
+@pytest.mark.engine
 def test_the_perceptron_keeps_its_promise(tmp_path):
     pytest.importorskip("matplotlib")
     said = run("teach_the_perceptron.py", tmp_path, "--rounds", "120", "--plot", "lesson.svg")
@@ -109,6 +112,7 @@ def test_wrong_options_are_named(name, option, value, said, tmp_path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.engine
 def test_the_notebook_is_clean_and_runs(tmp_path, monkeypatch):
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
     nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
@@ -137,6 +141,7 @@ def test_every_example_is_listed():
     assert sorted(listed) == sorted(path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".ipynb"))
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("name", SHOWN)
 def test_what_a_page_shows_is_what_it_prints(name, tmp_path, monkeypatch):
     """A block of text that follows one of Python is its output."""
@@ -155,6 +160,7 @@ def test_what_a_page_shows_is_what_it_prints(name, tmp_path, monkeypatch):
         before = kind
 
 
+@pytest.mark.engine
 def test_the_figures_of_the_start_are_those_of_its_code(tmp_path):
     """They are drawn again: the same figures, with the same words and numbers."""
     pytest.importorskip("matplotlib")
@@ -171,6 +177,7 @@ def words_of(path):
     return [one.text for one in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
 
 
+@pytest.mark.engine
 def test_the_daily_script(tmp_path):
     """A day on which it goes live, the same day again, and a day without a file."""
     make_shop(tmp_path)

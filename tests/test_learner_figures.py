@@ -54,6 +54,7 @@ def test_every_figure_is_drawn_by_the_script(script):
     assert sorted(script.FIGURES) == DRAWN
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("name", DRAWN)
 def test_figures_show_what_the_learners_do_today(script, name):
     text = (FOLDER / "figures" / f"{name}.svg").read_text(encoding="utf-8")

@@ -38,6 +38,7 @@ def in_the_shop(shop, tmp_path, monkeypatch):
         pr.unregister(name)
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in ELSEWHERE])
 def test_the_page_can_be_followed(name, in_the_shop):
     follow(ROOT / name)

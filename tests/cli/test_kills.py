@@ -70,6 +70,7 @@ def finish(run, monkeypatch):
     return call
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("begins", ["from a model", pytest.param("from nothing", marks=pytest.mark.deep)])
 def test_learning(tmp_path, kills, finish, begins):
     number, rng = kills
@@ -105,6 +106,7 @@ def test_learning(tmp_path, kills, finish, begins):
     assert amid >= killed // 3  # most kills are to come while it learns
 
 
+@pytest.mark.engine
 def test_appending(tmp_path, kills, finish):
     number, rng = kills
     pr.write_parquet(LARGE, tmp_path / "data.parquet")
@@ -130,6 +132,7 @@ def test_appending(tmp_path, kills, finish):
         assert_same(store[start : start + len(part)], part)
 
 
+@pytest.mark.engine
 def test_converting(tmp_path, kills, finish):
     """What is there before is there until all of the new is, and then nothing of the old."""
     number, rng = kills

@@ -14,6 +14,7 @@ from perceptrank.deploy.explanation.contributions import _rounding
 from perceptrank.deploy.explanation.effects import FROM_OTHER, FROM_STREAM, UNKNOWN
 from perceptrank.deploy.explanation.text import query_text, why_text
 from perceptrank.deploy.explanation.text_layout import width_of
+from perceptrank.learners.model import Model
 
 TRANSFORMS = {
     "none": None,
@@ -325,17 +326,23 @@ def test_what_an_ensemble_ranks_by_is_said(stream):
     assert f"{found['prank'].thresholds[0]:.4g}" in said["prank"]
 
 
+class BackwardsModel(Model):
+    """A model that ranks in a way of its own."""
+
+    def linear_scores(self, X, names=None):
+        """Return the scores, the other way round."""
+        return -super().linear_scores(X, names)
+
+
 class RanksBackwards(pr.NumpyLearner):
     """A learner that ranks in a way of its own."""
 
     algorithm = "backwards"
+    model_class = BackwardsModel
 
     def update(self, scores, X, relevance):
         """Return the grades."""
         return relevance
-
-    def _scores(self, state, X, names):
-        return -super()._scores(state, X, names)
 
 
 def test_what_cannot_be_explained_is_refused(stream, learned):

@@ -30,9 +30,9 @@ def random_model(rng):
     X += X.std(axis=0) * 10.0 ** rng.uniform(-2, farthest, size=d) * rng.choice([-1, 0, 1], size=d)
     model = pr.ListwisePerceptron(transforms=transforms)
     model.learn_one(X, np.arange(len(X)) % 3)
-    state = model._state.copy()
+    state = model.model.copy()
     state.weights[:] = state.total[:] = rng.normal(size=d) * 10.0 ** rng.uniform(-3, 3, size=d)
-    model._state = state
+    model._model = state
     return model, X
 
 
@@ -81,9 +81,9 @@ def test_a_feature_that_is_constant_after_one_standardiser_and_not_after_the_nex
     moved.learn(pr.QueryStream.from_arrays([[1.0, 4.0], [2.0, 8.0]], [0, 1]))
     model = pr.ListwisePerceptron(transforms=[flat.freeze(), moved.freeze()])
     model.learn_one([[0.0, 1.0], [2.0, 3.0], [3.0, 3.0]], [0, 1, 2])
-    state = model._state.copy()
+    state = model.model.copy()
     state.weights[:] = state.total[:] = [2.0, 3.0]
-    model._state = state
+    model._model = state
     X = np.array([[0.5, 9.0], [7.0, -2.0]])
     folded = fold(model)
     assert folded.bias == 2.0 * (0.0 - 1.5) / 0.5 + 3.0 * (0.0 - 6.0) / 2.0
@@ -160,10 +160,10 @@ def test_what_cannot_be_exported_is_refused(stream):
 def test_weights_beyond_double_precision_are_refused():
     model = pr.ListwisePerceptron(transforms="running")
     model.learn_one([[0.0, 0.0], [2.0, 1.0]], [0, 1])
-    state = model._state.copy()
+    state = model.model.copy()
     state.transforms[0]._squares[:] = [1e-320, 1.0]
     state.weights[:] = state.total[:] = [1e160, 1.0]
-    model._state = state
+    model._model = state
     with pytest.raises(ValueError, match=r"feature 'f1' has a spread of .* beyond double precision"):
         fold(model)
 

@@ -11,8 +11,7 @@ from support import real_streams
 
 import perceptrank as pr
 from perceptrank.deploy import parity
-from perceptrank.deploy.engines.onnx_nodes import Nodes
-from perceptrank.deploy.engines.onnx_random import add_random
+from perceptrank.deploy.engines.onnx import Graph
 from perceptrank.transforms.query_normal import normal_scores
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
@@ -195,4 +194,4 @@ def test_every_learner_can_go_live():
 
 def test_matrices_that_no_file_has_room_for_are_refused():
     with pytest.raises(ValueError, match=r"Fastfood.* of 40000 features is a matrix of 1.3 GB in a graph.*take fewer"):
-        add_random(Nodes(), pr.Fastfood(8192, width=1.0), "features", 40_000)
+        pr.Fastfood(8192, width=1.0).add_nodes(Graph(), "features", 40_000)

@@ -94,6 +94,7 @@ def test_a_float32_engine_that_cannot_tell_documents_apart_does_not_agree(learne
     assert not found.agrees
 
 
+@pytest.mark.engine
 def test_ranklib_scores_as_the_model_does(learned_floats):
     jar = next(one for one in classpath("ranklib").split(os.pathsep) if "RankyMcRankFace" in one)
     model, stream = learned_floats(d=12)

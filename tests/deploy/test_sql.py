@@ -22,7 +22,7 @@ def model_of(n_features, names=None, seed=0, sparse=False):
     return model, stream
 
 
-@pytest.fixture(params=["duckdb", "postgresql"])
+@pytest.fixture(params=["duckdb", pytest.param("postgresql", marks=pytest.mark.engine)])
 def database(request):
     """Options for a database that is there."""
     if request.param == "duckdb":

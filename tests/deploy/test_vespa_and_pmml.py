@@ -63,6 +63,7 @@ def test_missing_values_count_as_in_the_model(gaps, target, fill, indicator):
     )
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_engines_themselves_score_as_the_model_does(gaps, target):
     """All at once: names that must be changed, missing values, indicators, means far from 0, a second phase."""
@@ -88,6 +89,7 @@ def test_real_streams_are_in_the_same_order(target, name):
     assert found.same == found.queries == len(real)
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("name", "n"), [("MSLR sample", 4), pytest.param("MQ2008 Fold1 train", 471, marks=pytest.mark.deep)]

@@ -35,7 +35,7 @@ def assert_same(one, other):
     assert one.dropped == other.dropped
 
 
-@pytest.fixture(scope="module", params=["here", "threads"])
+@pytest.fixture(scope="module", params=["here", pytest.param("threads", marks=pytest.mark.engine)])
 def client(request):
     if request.param == "here":
         yield None

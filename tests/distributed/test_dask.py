@@ -22,7 +22,7 @@ import dask.array as da
 import dask.bag as db
 import dask.dataframe as dd
 
-pytestmark = pytest.mark.filterwarnings("default")  # Dask has some of its own
+pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("default")]  # Dask has warnings of its own
 
 
 @pytest.fixture(scope="module")

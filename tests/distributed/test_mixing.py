@@ -63,7 +63,7 @@ def test_weights_are_the_mean_and_counts_the_sum(by):
     )
     assert made.n_queries == made.n_rounds == 60
     assert made.n_updates == start.n_updates + sum(new)
-    one, other, base, mixture = (ranker._state for ranker in (*learned, start, made))
+    one, other, base, mixture = (ranker.model for ranker in (*learned, start, made))
     np.testing.assert_allclose(mixture.total, one.total + other.total - base.total, rtol=1e-12)
     for place in (MASS, USED_LOSS):
         expected = shares[0] * one.tally[place] + shares[1] * other.tally[place]
@@ -141,8 +141,8 @@ def test_adagrad_is_mixed_with_its_squares():
     stream, start = data(), pr.AdaGrad(pr.RankNet())
     learned = learned_apart(lambda: pr.AdaGrad(pr.RankNet()), stream, 2)
     made = mix(start, learned, "uniform")
-    squares = [one._state.more["squares"] for one in learned]
-    np.testing.assert_allclose(made._state.more["squares"], (squares[0] + squares[1]) / 2)
+    squares = [one.model.more["squares"] for one in learned]
+    np.testing.assert_allclose(made.model.more["squares"], (squares[0] + squares[1]) / 2)
     made.learn(stream)
 
 
@@ -197,7 +197,7 @@ def test_the_certificate_holds_for_a_mixture(make, by):
         assert certificate.holds, str(certificate)
         assert certificate.mixings == epoch + 1
         assert "Theorem D" in str(certificate)
-        raw = sum(one._state.tally[MASS] for one in learned)
+        raw = sum(one.model.tally[MASS] for one in learned)
         assert certificate.mass < raw
 
 

@@ -117,7 +117,7 @@ def test_a_scaling_learned_beforehand_survives_in_a_model_that_has_learned_nothi
         (lambda d: d.update(feature_names="abc"), "feature_names must be a list"),
         (lambda d: d["transforms"][0].update(frozen="false"), "frozen must be true or false"),
         (lambda d: d["transforms"][0].update(count=0), "count must be 0 if and only if"),
-        (lambda d: d["transforms"][0].update(name="unknown"), "must be a transform of perceptrank"),
+        (lambda d: d["transforms"][0].update(name="unknown"), "must be a known transform"),
         (lambda d: d.update(feature_names=["a"]), "1 feature names for 20 features"),
         (lambda d: d.update(state=[]), "is damaged"),
         (lambda d: d.update(state=7), "is damaged"),

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from support.strategies import streams
 
 import perceptrank as pr
-from perceptrank.transforms.parsing import TRANSFORMS, make_transforms
+from perceptrank.transforms.parsing import make_transforms
+from perceptrank.transforms.registry import named_transforms
+
+TRANSFORMS = named_transforms()
 
 NAMES = ("title", "price", "stock", "age")
 KINDS = (pr.ListwisePerceptron, pr.SlamPerceptron, pr.MinimaxPerceptron, pr.CategoryRanking)

@@ -226,11 +226,11 @@ def test_transforms_are_applied_once_unless_settings_are_about_features():
     stream = pr.drifting(30, n_documents=5, n_features=3)
     shared = pr.Forgetting(pr.ListwisePerceptron())
     shared.learn(stream)
-    assert shared._state.transforms
-    assert not any(one._state.transforms for one in shared.members)
+    assert shared.model.transforms
+    assert not any(one.model.transforms for one in shared.members)
     apart = pr.Forgetting(pr.ListwisePerceptron(positive=[0]))
     apart.learn(stream)
-    assert not apart._state.transforms
+    assert not apart.model.transforms
     assert all((one.weights[[0, 3]] >= 0).all() for one in apart.members)
     assert len(shared.transforms_) == len(apart.transforms_) == 1
     np.testing.assert_array_equal(

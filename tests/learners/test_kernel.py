@@ -212,12 +212,12 @@ def test_rounds_are_those_of_the_definition(policy, rule, kernel):
         assert learner.n_updates == twin.n_updates > 10
         assert learner.width_ == pytest.approx(twin.width)
         if policy in ("merge", "forgetron"):
-            assert learner._state.lost == pytest.approx(twin.lost, rel=1e-6)
-            assert learner._state.lost > 0
+            assert learner.model.lost == pytest.approx(twin.lost, rel=1e-6)
+            assert learner.model.lost > 0
         if policy == "forgetron":
-            assert learner._state.spent == pytest.approx(twin.spent)
-            assert learner._state.shrunk == pytest.approx(twin.shrunk)
-            assert learner._state.removals > 0
+            assert learner.model.spent == pytest.approx(twin.spent)
+            assert learner.model.shrunk == pytest.approx(twin.shrunk)
+            assert learner.model.removals > 0
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -265,8 +265,8 @@ def test_hand_worked_forgetron():
     learner.learn_one([[10.0], [11.0]], [1, 0])  # far away: all products are 0, but with themselves
     # |r|^2 = 2 and <f, r> = 2: p^2 (2 - 4) / 2 + 2 p = 15/32 * 2, so (1 - p)^2 = 1/16
     np.testing.assert_allclose(learner.dual_coef_, [0.75, -0.75], rtol=1e-12)
-    assert learner._state.spent == pytest.approx(15 / 16)
-    assert learner._state.shrunk == pytest.approx(np.log(4 / 3))
+    assert learner.model.spent == pytest.approx(15 / 16)
+    assert learner.model.shrunk == pytest.approx(np.log(4 / 3))
 
 
 def test_hand_worked_linear_part():
@@ -295,19 +295,7 @@ def test_hand_worked_merging():
     near = np.exp(-1 / 2)
     np.testing.assert_allclose(learner.dual_coef_, [1 - near, 0.0], atol=1e-15)
     np.testing.assert_allclose(learner.supports_, [[0.0], [10.0]])
-    assert learner._state.lost == pytest.approx(np.sqrt(1 - near**2))  # of an image of length 1
-
-
-def test_models_of_before_there_was_a_linear_part_have_none(tmp_path):
-    learner = pr.KernelPerceptron(policy="forgetron", budget=20, **ALONE)
-    learner.learn(separated(11))
-    document = learner.as_document()
-    for name in ALONE:
-        del document["parameters"][name]
-    del document["state"]["kernel"]["lost"]
-    restored = pr.KernelPerceptron.from_document(document)
-    assert (restored.linear, restored.relative_width) == (0.0, 1.0)
-    assert np.array_equal(restored.scores(separated(12)), learner.scores(separated(12)))
+    assert learner.model.lost == pytest.approx(np.sqrt(1 - near**2))  # of an image of length 1
 
 
 def test_bounded_gradient_descent_with_a_decay_of_one_is_the_randomised_budget():
@@ -317,7 +305,7 @@ def test_bounded_gradient_descent_with_a_decay_of_one_is_the_randomised_budget()
     by_chance.learn(stream)
     bounded.learn(stream)
     assert bits(by_chance) == bits(bounded)
-    assert by_chance._state.removals > 20
+    assert by_chance.model.removals > 20
 
 
 def test_removals_by_chance_are_uniform():
@@ -350,9 +338,9 @@ def test_states_are_replaced_and_never_changed(policy):
     stream = separated(4, 30)
     learner.learn(stream[:10])
     for query in stream[10:]:
-        before = learner._state
+        before = learner.model
         kept = json.dumps(before.as_plain())
-        twin = learner._twin()
+        twin = learner.with_model(learner.model)
         learner.learn_one(query.X, query.relevance)
         twin.learn_one(query.X, query.relevance)
         assert json.dumps(before.as_plain()) == kept

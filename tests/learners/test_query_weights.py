@@ -31,7 +31,7 @@ SCALE_FREE = {
 def accepts(make):
     learner = make()
     try:
-        learner._check_weights(learner._state, np.array([0.5]))
+        learner._check_weights(learner.model, np.array([0.5]))
     except ValueError:
         return False
     return True
@@ -251,7 +251,7 @@ def test_opauc_weighs_documents():
     learner = pr.Opauc(0.1)
     learner.learn(stream)
     weights = np.repeat(stream.weights, np.diff(stream.offsets))
-    more = learner._state.more
+    more = learner.model.more
     for own, of_class in enumerate((stream.relevance == 0, stream.relevance > 0)):
         X, w = stream.X[of_class], weights[of_class]
         center = np.average(X, axis=0, weights=w)
@@ -324,9 +324,9 @@ def test_a_tournament_adds_up_weighted_measures():
         if not np.isnan(values[0, t]):
             assert trace.values("ndcg")[t] == values[np.argmax(sums), t]
             sums += weight * values[:, t]
-    np.testing.assert_allclose(ranker._state.more["sums"], sums)
+    np.testing.assert_allclose(ranker.model.more["sums"], sums)
     counted = ~np.isnan(values[0]) & (stream.weights > 0)
-    assert ranker._state.more["judged"][0] == counted.sum()
+    assert ranker.model.more["judged"][0] == counted.sum()
 
 
 def test_hedge_takes_weights_up_to_1():

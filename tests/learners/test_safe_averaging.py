@@ -12,7 +12,7 @@ from support.learners import bits
 from support.strategies import EITHER_PRECISION, examples, streams
 
 import perceptrank as pr
-from perceptrank.learners.listwise.safe_averaging import is_mean_safe
+from perceptrank.learners.model import is_mean_safe
 from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, TALLY_LENGTH
 from perceptrank.theory import bounds
 
@@ -77,7 +77,7 @@ def check_losses(learner, stream, measure):
         np.testing.assert_allclose(losses_of(learner), (mean_loss, current_loss, used_loss), rtol=1e-9, atol=1e-12)
         assert learner.ranks_with == ("mean" if mean_loss <= 2 * current_loss + 1 else "current")
         np.testing.assert_array_equal(
-            learner.coef_, learner.weights if learner.ranks_with == "current" else learner._state.total * (1 / (t + 1))
+            learner.coef_, learner.weights if learner.ranks_with == "current" else learner.model.total * (1 / (t + 1))
         )
     assert used_loss <= bounds.safe_averaging(mean_loss, current_loss) + 1e-9
     return predicted

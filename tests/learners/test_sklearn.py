@@ -38,7 +38,7 @@ def test_estimator_checks(make):
     """All at once: pytest takes far longer to show the source of expected failures than the checks themselves take."""
     expected = EXPECTED_TO_FAIL | (WITHIN_QUERIES if make().transforms_ else {})
     expected |= {} if classifies(make()) else ONE_QUERY
-    expected |= SPARSE if make()._accepts_sparse(make()._state) else {}
+    expected |= SPARSE if make()._accepts_sparse(make().model) else {}
     expected |= REFUSING if re.search("prank|oap|buffered|kernel", make().name) else {}
     results = check_estimator(make(), expected_failed_checks=expected, on_skip=None)
     assert {one["check_name"] for one in results if one["status"] == "xfail"} == set(expected)
@@ -154,7 +154,7 @@ def test_sample_weights_are_those_of_queries(kind, data):
     other.learn(stream)
     ranker.partial_fit(X, y, qid=qid, sample_weight=of_query[qid])
     np.testing.assert_array_equal(ranker.predict(X, qid=qid), other.predict(X, qid=qid))
-    values = pr.evaluate(ranker, stream, ranker._own_measure()).values(ranker._own_measure())
+    values = pr.evaluate(ranker, stream, ranker.own_measure).values(ranker.own_measure)
     counted = ~np.isnan(values)
     expected = np.average(values[counted], weights=stream.weights[counted])
     assert ranker.score(X, y, qid=qid, sample_weight=of_query[qid]) == pytest.approx(expected, rel=1e-12)

@@ -112,7 +112,7 @@ def test_a_tournament_ranks_with_a_sum_that_leads(stream, outer, cut, tmp_path):
     np.testing.assert_array_equal(trace.values("ndcg@10"), values[np.argmax(before, axis=0), np.arange(len(stream))])
     for place, one in enumerate(learners):
         leading = copy.copy(tournament)
-        leading._state.more["sums"][:] = np.arange(3) == place
+        leading.model.more["sums"][:] = np.arange(3) == place
         assert repr(leading.leader) == repr(one)
         np.testing.assert_array_equal(leading.scores(stream), one.scores(given))
         np.testing.assert_array_equal(leading.predict(stream[0].X), one.predict(given[0].X))

@@ -6,7 +6,7 @@ import numpy as np
 
 import perceptrank as pr
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.thresholds import RISING, raw_thresholds
+from perceptrank.deploy.thresholds import is_rising, raw_thresholds
 from perceptrank.transforms.bins import Bins
 
 
@@ -39,7 +39,7 @@ def around_edges(model, stream, kind):
     transforms = RankingFunction.of(model).transforms
     place = next(place for place, one in enumerate(transforms) if type(one) is Bins)
     before, bins = transforms[:place], transforms[place]
-    assert all(type(one) in RISING for one in before)
+    assert all(map(is_rising, before))
     rows = []
     for j, thresholds in enumerate(raw_thresholds(before, bins.edges)):
         edges = np.unique(thresholds[np.isfinite(thresholds)]).astype(kind)

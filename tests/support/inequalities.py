@@ -287,7 +287,7 @@ def bought_margin(state):
         for X, grades in zip(state["X"], state["grades"], strict=True)
         for i, j in twins.pairs_of(grades)
     ]
-    reach = learner._state.tally[3] / learner._state.tally[10]
+    reach = learner.model.tally[3] / learner.model.tally[10]
     promised = best.lower * rho / (1 + 2 * rho) * reach / diameter(stream, "ndcg") ** 2
     return quotient(promised, min(gaps))
 

@@ -129,7 +129,7 @@ def scales(learner):
 
 def current_of(learner):
     """The numbers that a learner ranks by, current ones: weights, or coefficients of documents."""
-    return learner.weights if learner._is_linear() else learner._state.supports.coefficients
+    return learner.weights if learner._is_linear() else learner.model.supports.coefficients
 
 
 def used_of(learner):

@@ -176,7 +176,7 @@ def kernel(policy):
             ]
         )
         C = (1 + 2 * rho) * apart.max(initial=0.0)
-        found = learner._state
+        found = learner.model
         if policy == "exact":
             bound = L + U * U * C / 2 + U * np.sqrt(C * L + U * U * C * C / 4)
         elif policy == "forgetron":  # the learner has the bound 2 for the squared diameter

@@ -13,7 +13,7 @@ def compare_offline(rounds, incumbent, challenger, measure="ndcg@10", *, fixed):
     for X, names, grades, weight in rounds:
         values = []
         for model, learns in ((incumbent, not fixed), (challenger, True)):
-            if learns and model._state.has_begun:
+            if learns and model.model.has_begun:
                 stream = pr.QueryStream.from_arrays(X, grades, group=[len(X)], feature_names=names, weights=[weight])
                 values.append(float(model.learn(stream, measure).values(measure)[0]))
             else:

@@ -89,7 +89,7 @@ def test_the_loss_is_bounded_against_every_function(rule, budget, stream, seed, 
             assert moved <= bound * SLACK + 1e-9
             assert learner.guarantee(comparator=(U, L)) == pytest.approx(bound)
         else:
-            state = learner._state
+            state = learner.model
             assert state.spent <= 15 / 32 * moved * SLACK + 1e-9
             assert moved <= (2 * L + C * U**2 * (1 + state.shrunk / 2) + state.spent) * SLACK + 1e-9
         if moved > 0:
@@ -129,10 +129,10 @@ def test_the_loss_is_bounded_by_what_a_budget_lost(rule, policy, stream, seed, r
         U, L = u.norm, u.loss(stream, trace.masses, rule)
         found = learner.certificate(comparator=(U, L))
         assert found.holds
-        assert found.promises[0].bound == pytest.approx(L + U * (found.norm + learner._state.lost))
+        assert found.promises[0].bound == pytest.approx(L + U * (found.norm + learner.model.lost))
         if policy == "exact":
             C = (1 + 2 * rho) * found.reach**2
-            assert learner._state.lost == 0
+            assert learner.model.lost == 0
             assert moved <= (L + U * np.sqrt(C * L) + U**2 * C) * SLACK + 1e-9
 
 
@@ -149,10 +149,10 @@ def test_the_forgetron_shrinks_little(budget, seed, size, d):
     masses, queries, factors, paid = [], [], [], 0.0
     for _ in range(4 * k):
         X = rng.normal(size=(2, d)) * 2 * size
-        before = learner._state
+        before = learner.model
         masses.append(float(learner.learn_one(X, [1, 0])))
         queries.append(X)
-        state = learner._state
+        state = learner.model
         if state.removals == before.removals:
             continue
         factors.append(np.exp(before.shrunk - state.shrunk))

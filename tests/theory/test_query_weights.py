@@ -217,7 +217,7 @@ def test_the_leader_keeps_its_guarantee_with_weights(seed, n, rounds):
     tournament = pr.Tournament([pr.SlamPerceptron()] * n)
     sums = np.cumsum(np.column_stack([np.zeros(n), weights - losses]), axis=1)[:, :-1]
     numbers = np.arange(rounds)
-    lost = losses[tournament._choices(sums, numbers, numbers), numbers].sum()
+    lost = losses[tournament.model.choices(sums, numbers, numbers), numbers].sum()
     best = losses.sum(axis=1).min()
     assert lost <= bounds.leader(n_learners=n, best_loss=best, largest_weight=weights.max()) * SLACK + 1e-9
 

@@ -216,7 +216,7 @@ def test_after_a_pass_without_updates_there_is_a_margin(violators, data, rho):
     else:
         return
     assume(learner.n_updates > 0)
-    state = learner._state
+    state = learner.model
     reach = state.tally[3] / state.tally[10]
     heights = data.stream.X @ learner.weights / np.linalg.norm(learner.weights)
     gaps = [

@@ -10,7 +10,10 @@ from support.learners import bits
 from support.strategies import EITHER_PRECISION, streams
 
 import perceptrank as pr
-from perceptrank.transforms.parsing import TRANSFORMS, as_plain, from_plain, make_transforms
+from perceptrank.transforms.parsing import as_plain, from_plain, make_transforms
+from perceptrank.transforms.registry import named_transforms
+
+TRANSFORMS = named_transforms()
 
 NAMES = sorted(TRANSFORMS)
 SMALL = [name for name in NAMES if name not in ("random-fourier", "fastfood", "random-relu")]  # of few outputs each

@@ -267,5 +267,5 @@ def test_only_columns_that_occur_take_time_and_memory(monkeypatch):
     assert learner.n_features_in_ == 2 * 10**9
     few = pr.QueryStream.from_arrays(sp.random(20, 300, 0.2, "csr", random_state=0), np.arange(20) % 3)
     expected = pr.Hash(16).transform(few).X
-    monkeypatch.setattr("perceptrank.transforms.hashing._MOST_NAMES", 10)
+    monkeypatch.setattr("perceptrank.transforms.hash._MOST_NAMES", 10)
     assert expected == pr.Hash(16).transform(few).X

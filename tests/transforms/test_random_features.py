@@ -557,10 +557,10 @@ def test_blocks_are_small_where_features_become_many():
     """So that 8,192 random features of a stream take no more memory than those of a few queries."""
     stream = pr.QueryStream.from_arrays(np.zeros((20_000, 2), np.float32), np.zeros(20_000), group=[20] * 1000)
     ranker = pr.ListwisePerceptron(transforms=pr.Fastfood(8192))
-    most = max(block.n_documents for block in ranker._blocks(ranker._state, stream))
+    most = max(block.n_documents for block in ranker.model.blocks(stream))
     assert 20 <= most <= 600
     plain = pr.ListwisePerceptron()
-    assert max(block.n_documents for block in plain._blocks(plain._state, stream)) == 20_000
+    assert max(block.n_documents for block in plain.model.blocks(stream)) == 20_000
 
 
 def test_the_whole_recipe_on_the_command_line(tmp_path):

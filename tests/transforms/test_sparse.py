@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from support.strategies import EITHER_PRECISION, streams
 
 import perceptrank as pr
-from perceptrank.transforms.parsing import TRANSFORMS, sparse_transforms
+from perceptrank.transforms.parsing import sparse_transforms
+from perceptrank.transforms.registry import named_transforms
+
+TRANSFORMS = named_transforms()
 
 pytestmark = pytest.mark.kernel
 

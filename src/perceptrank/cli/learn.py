@@ -9,7 +9,7 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.files import Reads, Writes
-from perceptrank.cli.making import make_learner, renamed, setting_in
+from perceptrank.cli.making import make_learner, setting_in
 from perceptrank.cli.options import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
 from perceptrank.cli.progress import ProgressBar
 from perceptrank.cli.reading import Reading
@@ -124,7 +124,7 @@ def learn(
     n_documents = 0
     with ProgressBar("learning") as bar:
         try:
-            blocks = reading.blocks(bar, every=keeping.checkpoint, names=learner._needed_names)
+            blocks = reading.blocks(bar, every=keeping.checkpoint, names=learner.model.needed_names)
             for block in run.rest(blocks, keeping.save):
                 traces.append(learner.learn(block, measures))
                 if weights is not None and block.feature_names:
@@ -221,7 +221,6 @@ def _begin(
     learner = pr.load(resumed)
     if algorithm not in (None, learner.name):
         raise ValueError(f"{resumed} is a {learner.name}, not a {algorithm}")
-    settings = renamed(learner.name, settings)
     fresh = make_learner(learner.name, settings)
     for name in settings:
         saved, wanted = setting_in(learner, name), setting_in(fresh, name)

@@ -51,14 +51,8 @@ def _has(kinds: "list[type[Learner]]", setting: str) -> bool:
     return setting in _own(kinds[0]) or (len(kinds) > 1 and _has(kinds[1:], setting.removeprefix("learner__")))
 
 
-def renamed(name: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings under the names that a learner of that name has for them, as Python takes other names too."""
-    return kinds_of(name)[-1]._renamed(settings)
-
-
 def make_learner(name: str, settings: dict[str, Any]) -> "Learner":
     """Make a learner by name, with settings that it must have; each goes to the outermost part that has it."""
-    settings = renamed(name, settings)
     unknown = [one for one in settings if not has_setting(name, one)]
     if unknown:
         raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(settings_of(name))}")

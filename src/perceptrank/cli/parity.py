@@ -58,7 +58,7 @@ def parity(
     with ProgressBar("ranking") as bar:
         found = pr.deploy.parity(
             ranker,
-            reading.blocks(bar, names=ranker._needed_names),
+            reading.blocks(bar, names=ranker.model.needed_names),
             to,
             queries=queries,
             tolerance=tolerance,

@@ -54,7 +54,7 @@ def rank(
     with ExitStack() as stack, ProgressBar("ranking") as bar:
         file = standard_output() if out is None else stack.enter_context(replaced_file(out))
         judged = None if qrels is None else stack.enter_context(replaced_file(qrels))
-        for block in replace(reading, comments=True).blocks(bar, names=ranker._needed_names):
+        for block in replace(reading, comments=True).blocks(bar, names=ranker.model.needed_names):
             names = _names(block)
             if judged is not None or not as_json:
                 _check_for_trec(block, names)

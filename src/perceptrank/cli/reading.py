@@ -127,7 +127,7 @@ def _say_what_is_left_out(found: tuple[str, ...] | None, names: tuple[str, ...])
 
 def needed_names(*models: Any) -> tuple[str, ...] | None:
     """Return the names of all features that models need; None if one takes any."""
-    needed = [one._needed_names for one in models if one is not None]
+    needed = [one.model.needed_names for one in models if one is not None]
     if any(names is None for names in needed):
         return None
     return tuple(dict.fromkeys(name for names in needed for name in names))

@@ -137,7 +137,7 @@ def learn_from_shards(
     check_files(reading)
     check_mixable(learner)
     first, start = learner.n_queries, time.perf_counter()
-    options = reading.options() | ({"names": learner._needed_names} if learner._needed_names else {})
+    options = reading.options() | ({"names": learner.model.needed_names} if learner.model.needed_names else {})
     epochs = sharing.epochs or 5
     with sharing.client() as client, ProgressBar("learning") as bar:
 

@@ -5,12 +5,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from perceptrank.deploy.folding import Folded, fold_function, linear_form, refusal
+from perceptrank.deploy.folding import Folded, fold_function, refuse
 from perceptrank.deploy.ranking_function import RankingFunction
-from perceptrank.deploy.thresholds import RISING, raw_thresholds
+from perceptrank.deploy.thresholds import is_rising, raw_thresholds
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
-from perceptrank.transforms.bins import Bins
+from perceptrank.transforms.forms import Piecewise
 from perceptrank.transforms.transform import Transform
 
 
@@ -96,33 +96,32 @@ def as_sum(function: RankingFunction) -> Folded | Additive:
 
 
 def read_additive(function: RankingFunction) -> Additive | None:
-    """Return a model of bins as a sum of functions of features; None if it has no bins.
+    """Return a model of piecewise functions, as bins are, as a sum of functions of features; None if it has none.
 
-    Before the bins there may be transforms that rise with each feature (those that are linear, if bins are hats), and
+    Before these there may be transforms that rise with each feature (those that are linear, if bins are hats), and
     after them linear ones; raise if there are others.
     """
-    places = [place for place, one in enumerate(function.transforms) if type(one) is Bins]
-    if not places:
+    n = len(function.names)
+    forms = [transform.piecewise(n) for transform in function.transforms]
+    place = next((place for place, form in enumerate(forms) if form is not None), None)
+    functions = None if place is None else forms[place]
+    if place is None or functions is None:
         return None
-    bins = function.transforms[places[0]]
-    assert isinstance(bins, Bins)
-    before, after = function.transforms[: places[0]], function.transforms[places[0] + 1 :]
-    n, n_each = len(function.names), bins.n_outputs(1)
-    has_steps = bins.kind != "hat"
+    before, bins, after = function.transforms[:place], function.transforms[place], function.transforms[place + 1 :]
     for transform in before:
-        if type(transform) not in RISING:
-            raise refusal(transform, function)
-        if not has_steps and linear_form(transform, n) is None:
+        if not is_rising(transform):
+            raise refuse(transform, function)
+        if not functions.has_steps and transform.affine(n) is None:
             raise ValueError(
                 f"{function.algorithm} ranks by hats of features after {transform!r}, which are not linear between "
                 "edges: export to 'onnx', or learn again with kind='one-hot' or 'thermometer' of the bins"
             )
-    outputs = tuple(map(str, range(n * n_each)))
+    outputs = tuple(map(str, range(n * functions.n_each)))
     folded = fold_function(replace(function, names=outputs, is_named=True, transforms=after))
-    weights = folded.weights.reshape(n, n_each)
-    make = _steps if has_steps else _lines
+    weights = folded.weights.reshape(n, functions.n_each)
+    make = _steps if functions.has_steps else _lines
     curves, bias = [], folded.constant
-    for place, curve in enumerate(make(function.names, bins, before, weights)):
+    for place, curve in enumerate(make(function.names, functions, before, weights)):
         if len(curve.heights) > 1:
             curves.append(curve._replace(place=place))
         else:
@@ -130,24 +129,24 @@ def read_additive(function: RankingFunction) -> Additive | None:
     if not curves:
         raise ValueError("no feature changes the score of a document: there is nothing to export")
     notes = [*function.notes(), *folded.notes]
-    if not bins.frozen or any(one.learns and not getattr(one, "frozen", False) for one in before):
+    if not all(transform.is_settled for transform in (*before, bins)):
         notes.append("edges of bins are those that the model has now: export it again when it has learned on")
     return Additive(
         function.algorithm,
         tuple(curves),
-        has_steps,
+        functions.has_steps,
         bias,
         n,
-        not any(one.learns for one in before),
+        not any(transform.learns for transform in before),
         tuple(dict.fromkeys(notes)),
     )
 
 
-def _steps(names: tuple[str, ...], bins: Bins, before: list[Transform], weights: Floats) -> list[Curve]:
+def _steps(names: tuple[str, ...], functions: Piecewise, before: list[Transform], weights: Floats) -> list[Curve]:
     levels = weights
-    if bins.kind == "thermometer":
+    if functions.kind == "thermometer":
         levels = np.concatenate([np.zeros((len(weights), 1)), np.cumsum(weights, axis=1)], axis=1)
-    thresholds = raw_thresholds(before, bins.edges)
+    thresholds = raw_thresholds(before, functions.edges)
     curves = []
     for name, edges, own in zip(names, thresholds.tolist(), levels.tolist(), strict=True):
         below = sum(edge == -np.inf for edge in edges)  # of which every document is above
@@ -175,12 +174,12 @@ def _merged(curve: Curve) -> Curve:
     return curve._replace(edges=tuple(edges), heights=tuple(heights))
 
 
-def _lines(names: tuple[str, ...], bins: Bins, before: list[Transform], weights: Floats) -> list[Curve]:
+def _lines(names: tuple[str, ...], functions: Piecewise, before: list[Transform], weights: Floats) -> list[Curve]:
     n = len(names)
-    forms = [form for form in (linear_form(transform, n) for transform in before) if form is not None]
+    forms = [form for transform in before if (form := transform.affine(n)) is not None]
     curves = []
     for j, name in enumerate(names):
-        edges, firsts = np.unique(bins.edges[j], return_index=True)
+        edges, firsts = np.unique(functions.edges[j], return_index=True)
         heights = weights[j, firsts]
         own = tuple((float(mean[j]), float(inverse[j])) for mean, inverse in forms)
         if not np.isfinite(np.diff(edges)).all() or not np.isfinite(np.diff(heights)).all():

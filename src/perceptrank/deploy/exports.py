@@ -14,7 +14,7 @@ _TARGETS = {
     "python": ("python", "PythonFunction"),
     "javascript": ("javascript", "JavaScriptFunction"),
     "sql": ("sql", "SqlQuery"),
-    "onnx": ("onnx_graph", "OnnxGraph"),
+    "onnx": ("onnx", "OnnxGraph"),
     "elasticsearch": ("elasticsearch", "ElasticsearchModel"),
     "opensearch": ("elasticsearch", "OpenSearchModel"),
     "solr": ("solr", "SolrModel"),

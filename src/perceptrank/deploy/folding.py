@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,24 +11,7 @@ import numpy as np
 from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.kernels.arrays import Floats
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
-from perceptrank.transforms.bins import Bins
-from perceptrank.transforms.clip import Clip
-from perceptrank.transforms.composition import Chain, Composition, Join
-from perceptrank.transforms.missing import Missing
-from perceptrank.transforms.query_minmax import QueryMinMax
-from perceptrank.transforms.query_normal import QueryNormal
-from perceptrank.transforms.query_rank import QueryRank
-from perceptrank.transforms.query_zscore import QueryZScore
-from perceptrank.transforms.random.fastfood import Fastfood
-from perceptrank.transforms.random.random_fourier import RandomFourier
-from perceptrank.transforms.random.random_relu import RandomRelu
-from perceptrank.transforms.running import RunningStandardizer
-from perceptrank.transforms.running_spread import RunningSpread
-from perceptrank.transforms.signed_log import SignedLog
 from perceptrank.transforms.transform import Transform
-
-_RANDOM = (Fastfood, RandomFourier, RandomRelu)
-_IN_GRAPHS = (Bins, Clip, Missing, QueryMinMax, QueryNormal, QueryRank, QueryZScore, SignedLog, *_RANDOM)
 
 
 class Term(NamedTuple):
@@ -170,7 +153,7 @@ def fold(model: Any) -> Folded:
     Parameters
     ----------
     model : learner
-        One that has learned, with transforms that are linear for each feature: none, `running`, `running-spread`, or
+        One that has learned, with transforms that are affine for each feature: none, `running`, `running-spread`, or
         several of them one after the other.
 
     Returns
@@ -204,7 +187,10 @@ def fold_function(function: RankingFunction) -> Folded:
     # digits are lost where it is large; those of later standardisers are small.
     slope, offset, shift = np.ones(n), np.zeros(n), np.zeros(n)
     for transform in function.transforms:
-        mean, inverse = _linear(transform, n, function)
+        affine = transform.affine(n)
+        if affine is None:
+            raise refuse(transform, function)
+        mean, inverse = affine
         first = (offset == 0.0) & (shift == 0.0) & (slope != 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
             offset = np.where(first, mean / np.where(first, slope, 1.0), offset)
@@ -235,51 +221,18 @@ def _notes(function: RankingFunction) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _linear(transform: Transform, n: int, function: RankingFunction) -> tuple[Floats, Floats]:
-    """Return m and s of a transform that makes (x - m) s of every feature x; raise if there are none."""
-    found = linear_form(transform, n)
-    if found is None:
-        raise refusal(transform, function)
-    return found
-
-
-def linear_form(transform: Transform, n: int) -> tuple[Floats, Floats] | None:
-    """Return m and s of a transform that makes (x - m) s of each of n features x, as it is now; None if it does not."""
-    if type(transform) is RunningStandardizer:
-        return (transform.mean, inverses(transform.deviation)) if transform.count else (np.zeros(n), np.zeros(n))
-    if type(transform) is RunningSpread:
-        return np.zeros(n), inverses(transform.deviation) if transform.count else np.zeros(n)
-    return None
-
-
-def inverses(deviations: Floats) -> Floats:
-    """Return 1 over each deviation, 0 for a constant feature."""
-    inverse: Floats = np.zeros(len(deviations))
-    np.divide(1.0, deviations, out=inverse, where=deviations > 0.0)
-    return inverse
-
-
-def refusal(transform: Transform, function: RankingFunction) -> ValueError:
-    """Say why a model is not a linear function of raw features, and what to do."""
-    parts = _parts([transform])
-    if any(type(one) in (QueryMinMax, QueryNormal, QueryRank, QueryZScore) for one in parts):
+def refuse(transform: Transform, function: RankingFunction) -> ValueError:
+    """Return the error that says why a model is not a linear function of raw features, and what to do."""
+    scopes = {leaf.scope for leaf in transform.leaves()}
+    if "query" in scopes:
         why = "depends on the other documents of the query, so no weights of a document's own features rank alike"
-    elif any(type(one) in _RANDOM for one in parts):
+    elif "document" in scopes:
         why = "makes functions of all features together that are not linear, so no weights of raw features rank alike"
     else:
         why = "is not linear in each feature, so no weights of raw features rank alike"
-    graphs = (*_IN_GRAPHS, RunningStandardizer, RunningSpread)
-    goes = all(type(one) in graphs for one in _parts(function.transforms))
-    way = "export to 'onnx', whose graph ranks a whole query, or " if goes and not function.is_sparse else ""
+    has_graph = all(leaf.has_graph for step in function.transforms for leaf in step.leaves())
+    way = "export to 'onnx', whose graph ranks a whole query, or " if has_graph and not function.is_sparse else ""
     return ValueError(
         f"{function.algorithm} ranks by features after {transform!r}, which {why}: {way}learn again with "
         "transforms='running' (--transform running of the command learn)"
     )
-
-
-def _parts(transforms: Sequence[Transform]) -> list[Transform]:
-    """Return transforms with those that chains and joins consist of in their place."""
-    found: list[Transform] = []
-    for one in transforms:
-        found += _parts(one.parts) if isinstance(one, Composition) and type(one) in (Chain, Join) else [one]
-    return found

@@ -12,7 +12,6 @@ from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.target import Export, Target
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
-from perceptrank.transforms.missing import Missing
 
 
 class Input(NamedTuple):
@@ -125,10 +124,11 @@ def fold_filled(function: RankingFunction) -> Filled:
     names, notes = function.names, function.notes()
     n, fills, takes = len(names), np.zeros(len(names)), function.is_sparse
     first = function.transforms[0] if function.transforms else None
-    if isinstance(first, Missing) and type(first) is Missing:
-        takes, fills = True, filling(first, n)
-        made = (*names, *(f"missing {name}" for name in names)) if first.indicator else names
-        function = replace(function, names=made, transforms=function.transforms[1:])
+    filling = None if first is None else first.filling(n)
+    if first is not None and filling is not None:
+        takes, fills = True, filling.values
+        filled = (*names, *(f"missing {name}" for name in names)) if filling.has_indicators else names
+        function = replace(function, names=filled, transforms=function.transforms[1:])
         if first.learns:
             notes.append("what missing values become is what the model has now: export it again when it has learned on")
     folded = fold_function(replace(function, is_named=True))
@@ -137,10 +137,3 @@ def fold_filled(function: RankingFunction) -> Filled:
     inputs = tuple(Input(names[j % n], float(fills[j % n]) if takes else None, j >= n) for j in used)
     places = tuple(sorted({j % n for j in used}))
     return Filled(folded, inputs, tuple(names[j] for j in places), places)
-
-
-def filling(missing: Missing, n: int) -> Floats:
-    """Return what missing values of features become."""
-    if not missing.learns:
-        return np.full(n, 0.0 if missing.fill == "zero" else float(missing.fill))
-    return missing.means if len(missing.means) else np.zeros(n)

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.learners.linear_ranker import LinearRanker
+from perceptrank.learners.learner import Learner
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.transforms.composition import Chain
 from perceptrank.transforms.transform import Transform
 
 
@@ -42,16 +41,16 @@ class RankingFunction:
     @classmethod
     def of(cls, model: Any) -> "RankingFunction":
         """Read a model; raise if it is none, has learned nothing, or does not rank by one vector of weights."""
-        if not isinstance(model, LinearRanker):
+        if not isinstance(model, Learner):
             raise TypeError(f"a model to export must be a learner of perceptrank, got {type(model).__name__}")
-        state = model._known_state()
+        state = model.known_model
         if not state.has_begun:
             raise ValueError(f"this {type(model).__name__} has not learned anything yet: there is nothing to export")
         try:
-            weights = model._coefficients(state)
+            weights = state.coefficients
         except AttributeError as error:  # of an ensemble
             raise ValueError(f"this {type(model).__name__} cannot be exported: {error}") from None
-        transforms = [one for transform in model._transforms(state) for one in _in_turn(transform)]
+        transforms = [step for transform in state.all_transforms for step in transform.steps()]
         _check_finite(weights)
         if not weights.any():
             raise ValueError("all weights are 0, so that all documents have the same score: there is nothing to export")
@@ -74,10 +73,6 @@ class RankingFunction:
         if self.is_named:
             return []
         return [f"the features have no names: they are f1 to f{len(self.names)}, in the order of the columns"]
-
-
-def _in_turn(transform: Transform) -> list[Transform]:
-    return [one for part in transform.parts for one in _in_turn(part)] if type(transform) is Chain else [transform]
 
 
 def _check_finite(weights: Floats) -> None:

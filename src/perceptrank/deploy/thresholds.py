@@ -5,21 +5,20 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.deploy.folding import linear_form
 from perceptrank.kernels.arrays import Floats
-from perceptrank.transforms.clip import Clip
-from perceptrank.transforms.running import RunningStandardizer
-from perceptrank.transforms.running_spread import RunningSpread
-from perceptrank.transforms.signed_log import SignedLog
 from perceptrank.transforms.transform import Transform
 
-RISING = (Clip, RunningSpread, RunningStandardizer, SignedLog)
 _BITS = 64
 _LARGEST = float(np.finfo(np.float64).max)
 
 
+def is_rising(transform: Transform) -> bool:
+    """Tell if a transform makes a function of each feature alone that never falls."""
+    return transform.rises and transform.scope == "feature"
+
+
 def raw_thresholds(transforms: list[Transform], edges: Floats) -> Floats:
-    """Return raw thresholds of edges that features have after some of the `RISING` transforms.
+    """Return raw thresholds of edges that features have after transforms that are rising.
 
     The transformed feature is above an edge if and only if the raw one is above the threshold, which is the largest
     number of double precision that is not: so no document changes its bin by rounding. It is found by bisection.
@@ -38,6 +37,7 @@ def raw_thresholds(transforms: list[Transform], edges: Floats) -> Floats:
 
     Examples
     --------
+    >>> from perceptrank.transforms import Clip
     >>> raw_thresholds([Clip(2.0)], np.array([[-3.0, 1.0, 2.0]]))
     array([[-inf,   1.,  inf]])
     """
@@ -74,20 +74,5 @@ def _number(numbers: Any) -> Floats:
 def _transformed(transforms: list[Transform], X: Floats) -> Floats:
     with np.errstate(over="ignore"):
         for transform in transforms:
-            X = _after(transform, X)
+            X = transform.evaluate(X)
     return X
-
-
-def _after(transform: Transform, X: Floats) -> Floats:
-    """Return what a transform makes of features in double precision, to the bit, whatever their size."""
-    if isinstance(transform, Clip):
-        return np.clip(X, -transform.limit, transform.limit)
-    if isinstance(transform, RunningSpread) and transform.count:
-        deviation = transform.deviation
-        return np.where(deviation > 0.0, X / np.where(deviation > 0.0, deviation, 1.0), 0.0)
-    form = linear_form(transform, X.shape[1])
-    if form is not None:
-        mean, inverse = form
-        return np.where(inverse > 0.0, (X - mean) * inverse, 0.0)
-    made = transform.apply(X, np.array([0, len(X)]))
-    return np.asarray(made, np.float64)

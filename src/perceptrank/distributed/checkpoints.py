@@ -73,7 +73,7 @@ class Checkpoint:
                 "give another folder, or the same arguments as before"
             )
         counts: list[int] = kept["traces"]
-        ranker._adopt(loaded)
+        ranker.adopt(loaded.model)
         self.epoch = int(kept["epochs"])
         self._counts = counts
         return [[Trace.load(self._trace(epoch, n)) for n in range(count)] for epoch, count in enumerate(counts)]

@@ -14,7 +14,7 @@ from perceptrank.evaluation.comparing import named_learners
 from perceptrank.evaluation.comparison import Comparison
 from perceptrank.evaluation.trace import Trace
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.state import State
+from perceptrank.learners.model import Model
 from perceptrank.measures import Measure, MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks, check_repeatable
 from perceptrank.stream.query_stream import BLOCK_BYTES
@@ -32,9 +32,9 @@ class Entry:
 
 
 class Compared(NamedTuple):
-    """State of a learner after the stream, or before the block that it failed with, and what was recorded."""
+    """Model of a learner after the stream, or before the block that it failed with, and what was recorded."""
 
-    state: State
+    model: Model
     trace: Trace | None
     failure: tuple[int, str] | None = None
 
@@ -57,8 +57,8 @@ class Pass:
                     traces.append(learner.learn(block, self.measures))
                 except _KINDS as error:
                     kind = next(number for number, one in enumerate(_KINDS) if isinstance(error, one))
-                    return Compared(learner._state, None, (kind, str(error)))
-        return Compared(learner._state, Trace.concatenate(traces))
+                    return Compared(learner.model, None, (kind, str(error)))
+        return Compared(learner.model, Trace.concatenate(traces))
 
 
 def compare(
@@ -137,11 +137,11 @@ def compare(
     if timeout is not None:
         check_positive("timeout", timeout)
     entries = [Entry(name, learner) for name, learner in named.items()]
-    before = [entry.learner._state for entry in entries]
+    before = [entry.learner.model for entry in entries]
     found: dict[int, Compared] = {}
     for number, outcome in executor_of(client, timeout).map(Pass(_source(stream, options), recorded), entries):
         found[number] = outcome
-        _take(entries[number], before[number], outcome.state)
+        _take(entries[number], before[number], outcome.model)
         if outcome.failure is not None and on_error == "raise":
             kind, problem = outcome.failure
             raise _KINDS[kind](f"{entries[number].name}: {problem}")
@@ -160,11 +160,11 @@ def compare(
     return Comparison(traces, dropped)
 
 
-def _take(entry: Entry, before: State, after: State) -> None:
-    with entry.learner._lock:
-        if entry.learner._state is not before:
-            raise RuntimeError(f"{entry.name} has learned something else meanwhile: compare copies of learners")
-        entry.learner._state = after
+def _take(entry: Entry, before: Model, after: Model) -> None:
+    try:
+        entry.learner.adopt(after, after=before)
+    except RuntimeError:
+        raise RuntimeError(f"{entry.name} has learned something else meanwhile: compare copies of learners") from None
 
 
 def _source(stream: Any, options: dict[str, Any]) -> Shard:

@@ -11,7 +11,7 @@ from perceptrank.distributed.shards import Shard, shard_error
 from perceptrank.distributed.statistics import hold, release
 from perceptrank.evaluation.trace import Trace
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.state import State
+from perceptrank.learners.model import Model
 from perceptrank.measures import Measure
 from perceptrank.stream.blocks import as_blocks
 
@@ -61,22 +61,21 @@ class Task:
         """Learn a shard from the common state, which stays as it is."""
         ranker = deepcopy(self.ranker)
         if self.holds:
-            hold(ranker._state)
+            ranker.adopt(hold(ranker.model))
         traces = [ranker.learn(block, self.measures) for block in as_blocks(shard.blocks())]
-        state = ranker._state
-        release(state)
+        model = release(ranker.model)
         if not traces:
-            return Outcome(state, None, {})
+            return Outcome(model, None, {})
         whole = Trace.concatenate(traces)
         means = {str(measure): whole.mean(measure) for measure in whole.measures}
-        return Outcome(state, whole if self.traces else None, means)
+        return Outcome(model, whole if self.traces else None, means)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """State after a shard, and what was recorded meanwhile; None if it had no queries, or that is not kept."""
+    """Model after a shard, and what was recorded meanwhile; None if it had no queries, or that is not kept."""
 
-    state: State
+    model: Model
     trace: Trace | None
     means: dict[str, float]
 

@@ -164,7 +164,7 @@ def learn(
     check_choice("mixed_by", mixed_by, MIXED_BY)
     if timeout is not None:
         check_positive("timeout", timeout)
-    recorded = tuple([ranker._own_measure()] if measures is None else parse_all(measures))
+    recorded = tuple([ranker.own_measure] if measures is None else parse_all(measures))
     executor = executor_of(client, timeout)
     found = _shards(parts, shards, assume_grouped, options)
     kept: list[list[Trace]] = []
@@ -177,19 +177,19 @@ def learn(
             raise ValueError(f"epochs must be at least {kept_in.epoch}, as {checkpoint} has so many, got {epochs}")
     first = kept_in.epoch if kept_in is not None else 0
     for epoch in range(first, epochs):
-        before = ranker._state
+        before = ranker.model
         task = Task(ranker, recorded, holds=len(found) > 1 and before.has_begun, traces=traces)
         outcomes = _run_epoch(executor, task, found, epoch, epochs, progress)
-        if all(one.state.queries == before.queries for one in outcomes):
+        if all(one.model.queries == before.queries for one in outcomes):
             raise ValueError("there are no queries to learn from: all shards are empty")
-        after = mixed(before, [one.state for one in outcomes], mixed_by)
+        after = mixed(before, [one.model for one in outcomes], mixed_by)
         of_epoch = [one.trace for one in outcomes if one.trace is not None]
-        with ranker._lock:
-            if ranker._state is not before:
-                raise RuntimeError(
-                    "the ranker has learned something else meanwhile: learn from shards with another one"
-                )
-            ranker._state = after
+        try:
+            ranker.adopt(after, after=before)
+        except RuntimeError:
+            raise RuntimeError(
+                "the ranker has learned something else meanwhile: learn from shards with another one"
+            ) from None
         if traces:
             kept.append(of_epoch)
         if kept_in is not None:

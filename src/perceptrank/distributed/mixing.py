@@ -18,8 +18,8 @@ import numpy as np
 from perceptrank.distributed.statistics import check_mergeable, merged_transforms
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.model import Model
 from perceptrank.learners.sparse_rounds import LAG, WIDTH
-from perceptrank.learners.state import State
 from perceptrank.learners.tally import (
     CURRENT_LOSS,
     LARGEST_REACH,
@@ -54,8 +54,8 @@ def check_mixable(ranker: Learner) -> None:
         raise TypeError(f"ranker must be a learner, got {type(ranker).__name__}")
     if not ranker.learns:
         raise TypeError(f"{ranker.name} does not learn: there is nothing to mix")
-    state = ranker._state
-    if state.members:
+    model = ranker.model
+    if model.members:
         raise TypeError(
             f"{ranker.name} cannot be mixed: its members, or which of them leads, differ between shards; learn one of "
             "its learners, or each of them by itself"
@@ -66,7 +66,7 @@ def check_mixable(ranker: Learner) -> None:
             f"{ranker.name} cannot be mixed: beside weights its state has {', '.join(more)}, of which the mean over "
             "shards is nothing that its rule could have made"
         )
-    check_mergeable(state)
+    check_mergeable(model)
 
 
 def mix(start: Ranker, learned: Sequence[Ranker], by: MixedBy = "queries") -> Ranker:
@@ -111,12 +111,12 @@ def mix(start: Ranker, learned: Sequence[Ranker], by: MixedBy = "queries") -> Ra
         if type(one) is not type(start):
             raise TypeError(f"all must be of one kind, got {type(start).__name__} and {type(one).__name__}")
     mixture = deepcopy(start)
-    mixture._state = mixed(start._state, [one._state for one in learned], by)
+    mixture.adopt(mixed(start.model, [one.model for one in learned], by))
     return mixture
 
 
-def mixed(before: State, after: Sequence[State], by: MixedBy = "queries") -> State:
-    """Return the mixture of states that were learned from `before`; those that learned nothing are left out."""
+def mixed(before: Model, after: Sequence[Model], by: MixedBy = "queries") -> Model:
+    """Return the mixture of models that were learned from `before`; those that learned nothing are left out."""
     check_choice("by", by, MIXED_BY)
     shards = [state for state in after if state.has_begun and state.queries > before.queries]
     if not shards:
@@ -158,7 +158,7 @@ def mixed(before: State, after: Sequence[State], by: MixedBy = "queries") -> Sta
     return result
 
 
-def _shares(base: Floats, shards: Sequence[State], by: MixedBy) -> Floats:
+def _shares(base: Floats, shards: Sequence[Model], by: MixedBy) -> Floats:
     """Return the weights of shards in their mean, which add up to 1."""
     place = {"queries": ROUND_WEIGHT, "updates": UPDATE_WEIGHT}.get(by)
     counts = np.ones(len(shards))
@@ -171,7 +171,7 @@ def _shares(base: Floats, shards: Sequence[State], by: MixedBy) -> Floats:
     return shares
 
 
-def _check_alike(before: State, shards: Sequence[State]) -> None:
+def _check_alike(before: Model, shards: Sequence[Model]) -> None:
     """Raise if shards had different features."""
     first = shards[0]
     names = before.feature_names or first.feature_names

@@ -181,7 +181,7 @@ def _mapped(
     lacking = [one for one in (qid, *(features or ())) if one not in columns]
     if lacking:
         raise ValueError(f"the frame has no column {', '.join(map(repr, lacking))}; it has {columns}")
-    if not assume_grouped and ranker._has_transforms(ranker._known_state()):
+    if not assume_grouped and ranker.known_model.has_transforms:
         raise ValueError(
             "the ranker transforms features, perhaps within queries: bring queries together, frame.shuffle(qid), and "
             "say assume_grouped=True"
@@ -192,7 +192,7 @@ def _mapped(
 
 
 def _features_of(ranker: Learner, columns: list[str], qid: str) -> list[str]:
-    learned = ranker._needed_names
+    learned = ranker.model.needed_names
     if learned is not None and set(learned) <= set(columns):
         return list(learned)
     return [one for one in columns if one not in (qid, "relevance", "docid", "query_weight", "comment")]

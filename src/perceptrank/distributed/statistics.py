@@ -1,14 +1,11 @@
 """Transforms on shards: statistics are learned in the first pass, merged, and then stay as they are."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any
 
 from perceptrank.kernels.arrays import Features, Ints
-from perceptrank.learners.state import State
-from perceptrank.transforms.bins import Bins
+from perceptrank.learners.model import Model
 from perceptrank.transforms.composition import Composition
-from perceptrank.transforms.random.fourier_features import FourierFeatures
 from perceptrank.transforms.transform import Transform
 
 
@@ -40,24 +37,28 @@ class Held(Transform):
         return self.held.n_outputs(n_features)
 
 
-def hold(state: State) -> None:
-    """Keep the statistics of a state's transforms as they are; `release` undoes it."""
-    state.transforms = [Held(one) if one.learns else one for one in state.transforms]
+def hold(model: Model) -> Model:
+    """Return a model whose transforms keep their statistics as they are; `release` undoes it."""
+    copied = model.copy()
+    copied.transforms = [Held(one) if one.learns else one for one in copied.transforms]
+    return copied
 
 
-def release(state: State) -> None:
+def release(model: Model) -> Model:
     """Undo `hold`."""
-    state.transforms = [one.held if isinstance(one, Held) else one for one in state.transforms]
+    copied = model.copy()
+    copied.transforms = [one.held if isinstance(one, Held) else one for one in copied.transforms]
+    return copied
 
 
-def check_mergeable(state: State) -> None:
+def check_mergeable(state: Model) -> None:
     """Raise if the statistics that shards will learn, each from what this state has, cannot be merged."""
     if state.has_begun:
         return  # they stay as they are
-    for transform in _parts(state.transforms):
-        if not transform.learns or getattr(transform, "frozen", False):
+    for transform in [leaf for one in state.transforms for leaf in one.leaves()]:
+        if transform.is_settled:
             continue
-        if isinstance(transform, (Bins, FourierFeatures)):
+        if transform.settles:
             raise TypeError(
                 f"what {transform!r} learns stops moving after some documents, which are others in each shard: learn "
                 "it from a sample, freeze() it, and give the transform"
@@ -77,7 +78,7 @@ def check_mergeable(state: State) -> None:
             )
 
 
-def merged_transforms(before: State, shards: Sequence[State]) -> list[Transform]:
+def merged_transforms(before: Model, shards: Sequence[Model]) -> list[Transform]:
     """Return the transforms of states that were learned from `before`, with the statistics of all of them."""
     if before.has_begun:
         return deepcopy(before.transforms)
@@ -90,16 +91,8 @@ def _merged(transforms: list[Transform]) -> Transform:
         parts = zip(*(one.parts for one in transforms if isinstance(one, Composition)), strict=True)
         first.parts = [_merged(list(part)) for part in parts]
         return first
-    if not first.learns or getattr(first, "frozen", False):
+    if first.is_settled:
         return first
     for other in transforms[1:]:
         first.merge(other)
     return first
-
-
-def _parts(transforms: Any) -> Iterator[Transform]:
-    for one in transforms:
-        if isinstance(one, Composition):
-            yield from _parts(one.parts)
-        else:
-            yield one

@@ -13,8 +13,8 @@ from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.scoring import score_rows
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.model import Model
 from perceptrank.learners.rounds import adapt, are_valid, close_round, lead_of
-from perceptrank.learners.state import State
 from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
@@ -117,6 +117,19 @@ def combine(weights: Floats, members: FloatRows, successes: Floats, right: float
             mean[k] /= whole
 
 
+class CommitteeModel(Model):
+    """The model of a committee; its weights are those of the current hypothesis."""
+
+    __slots__ = ()
+
+    @property
+    def coefficients(self) -> Floats:
+        """The mean of the committee and the current hypothesis, weighted by successes."""
+        mean, more = np.empty(self.n_features), self.more
+        combine(self.core[0], more["members"], more["successes"], float(more["current"][0]), mean)
+        return mean
+
+
 class CommitteePerceptron(CompiledLearner):
     """A pairwise perceptron that ranks with the weighted mean of its most successful hypotheses.
 
@@ -151,6 +164,7 @@ class CommitteePerceptron(CompiledLearner):
     """
 
     algorithm = "committee"
+    model_class = CommitteeModel
     accepts_weights = True
     fixed = ("n_members",)
     cost = "m² d"
@@ -175,16 +189,10 @@ class CommitteePerceptron(CompiledLearner):
         members = np.zeros((self.n_members, n_features))
         return {"members": members, "successes": np.zeros(self.n_members), "current": np.zeros(1)}
 
-    def _coefficients(self, state: State) -> Floats:
-        mean = np.empty(state.n_features)
-        more = state.more
-        combine(state.core[0], more["members"], more["successes"], float(more["current"][0]), mean)
-        return mean
-
     def _make_rule(self) -> CommitteeRule:
         check_positive_whole("n_members", self.n_members)
         check_seed(self.seed)
         return check_positive("learning_rate", self.learning_rate), int(self.seed)
 
-    def _extra(self, state: State, longest: int) -> tuple[Any, ...]:
+    def _extra(self, state: Model, longest: int) -> tuple[Any, ...]:
         return *super()._extra(state, longest), np.empty((longest * longest // 2 + 1, 2), np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import Scratch, borrow_scratch
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.state import State
+from perceptrank.learners.model import Model
 from perceptrank.learners.tally import ListRule, SparseIterates
 from perceptrank.measures.discounts import discounts
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
@@ -65,7 +65,7 @@ class CompiledLearner(Learner):
         return type(self).kernel, self.rows
 
     def _pass(
-        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         kernel, rows = self._kernel()
         longest = len(relevance) if len(offsets) == 2 else int(np.diff(offsets).max())
@@ -81,7 +81,7 @@ class CompiledLearner(Learner):
         return kernel(self._rule, block, core, (predicted, masses), scratch)
 
     def _sparse_arguments(
-        self, state: State, X: SparseFeatures, offsets: Ints, longest: int, rows: tuple[int, int, int]
+        self, state: Model, X: SparseFeatures, offsets: Ints, longest: int, rows: tuple[int, int, int]
     ) -> tuple[SparseIterates, Scratch]:
         """Return the state as a pass over sparse features takes it, with its scratch."""
         tally, squares = state.core[2], state.core[3]
@@ -93,7 +93,7 @@ class CompiledLearner(Learner):
         iterates = state.table, room, tally, squares
         return (*iterates, state.signs) if len(state.signs) else iterates, (floats, ints, vectors)
 
-    def _extra(self, state: State, longest: int) -> tuple[Any, ...]:
+    def _extra(self, state: Model, longest: int) -> tuple[Any, ...]:
         """Return the arrays that only this learner's pass takes, those of `extra_state` in their order first."""
         shared = {"squares", "faded"}  # which every pass has, in the squares and the tally of its state
         return tuple(values for name, values in state.more.items() if name not in shared) if state.more else ()

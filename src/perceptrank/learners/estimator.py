@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
 from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.model import Model
 from perceptrank.learners.parameters import Parameterized
-from perceptrank.learners.state import State
 from perceptrank.measures import Measure, MeasureLike
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
@@ -26,8 +26,6 @@ LARGEST_SINGLE_QUERY = 1000  # rows of `fit` that may be meant to be one
 class Estimator(Parameterized):
     """Fitting, scoring and the routing of `qid`, as scikit-learn defines them."""
 
-    _state: State
-
     @abstractmethod
     def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
         """Rank each query, record the measures, then learn from its grades."""
@@ -36,25 +34,23 @@ class Estimator(Parameterized):
     def scores(self, stream: QueryStream) -> Floats:
         """Return one score per document of a stream; the larger, the better."""
 
+    @property
     @abstractmethod
-    def _adopt(self, learned: Self) -> None:
-        """Replace everything that was learned by what another learner with the same settings has learned."""
+    def model(self) -> Model:
+        """Everything that was learned so far."""
 
     @abstractmethod
-    def _accepts_sparse(self, state: State) -> bool:
+    def adopt(self, model: Model) -> None:
+        """Replace what was learned."""
+
+    @property
+    @abstractmethod
+    def own_measure(self) -> Measure:
+        """The measure that is recorded and scored by unless told otherwise."""
+
+    @abstractmethod
+    def _accepts_sparse(self, state: Model) -> bool:
         """Tell whether it learns from sparse features."""
-
-    @abstractmethod
-    def _own_measure(self) -> Measure:
-        """Return the measure that is recorded and scored by unless told otherwise."""
-
-    @abstractmethod
-    def _check_features(self, state: State, n_features: int, names: tuple[str, ...] | None) -> None:
-        """Raise if features do not match those that were learned."""
-
-    @abstractmethod
-    def _takes_missing(self, state: State) -> bool:
-        """Tell whether features may be NaN."""
 
     def fit(
         self,
@@ -116,7 +112,7 @@ class Estimator(Parameterized):
         learned.learn(stream)
         for _ in range(n_passes - 1):
             learned.learn(stream.shuffled(rng))
-        self._adopt(learned)
+        self.adopt(learned.model)
         return self
 
     def partial_fit(
@@ -189,7 +185,7 @@ class Estimator(Parameterized):
             `qid` nor `group` is given.
         """
         if not isinstance(X, QueryStream) and qid is None and group is None:
-            self._check_features(self._state, as_any_features(X).shape[1], None)
+            self.model.check_features(as_any_features(X).shape[1], None)
             raise ValueError(
                 "score needs qid (the query of each row) or group (the number of rows of each query): "
                 "a ranking is measured query by query"
@@ -197,7 +193,7 @@ class Estimator(Parameterized):
         stream = self._as_stream(X, y, qid, group, sample_weight)
         if len(stream) == 0:
             raise ValueError("the stream has no queries")
-        measure = self._own_measure()
+        measure = self.own_measure
         measure.check_grades(stream.relevance)
         return Trace(
             {measure: measure.per_query(self.scores(stream), stream.relevance, stream.offsets)},
@@ -235,7 +231,7 @@ class Estimator(Parameterized):
             transformer_tags=None,
             classifier_tags=None,
             regressor_tags=None,
-            input_tags=InputTags(sparse=self._accepts_sparse(self._state), allow_nan=self._takes_missing(self._state)),
+            input_tags=InputTags(sparse=self._accepts_sparse(self.model), allow_nan=self.model.takes_missing),
         )
 
     def __sklearn_is_fitted__(self) -> bool:

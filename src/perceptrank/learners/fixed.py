@@ -8,9 +8,8 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import named, transformed
+from perceptrank.learners.model import Model, named, transformed
 from perceptrank.learners.starting import InitialWeights
-from perceptrank.learners.state import State
 from perceptrank.learners.tally import LARGEST_WEIGHT, ROUND_WEIGHT, ROUNDS
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError
@@ -27,7 +26,7 @@ class FixedRanker(Learner):
     Parameters
     ----------
     initial_weights : mapping from features to weights, or vector
-        The weights, also called `weights`: by name, or by number of column, of features as they are, those that are
+        The weights: by name, or by number of column, of features as they are, those that are
         not named having 0; or a vector with one for each feature after the transforms. By name, the features are found
         in any data that has them, in whatever order.
     transforms : str, Transform or list of them, optional
@@ -54,7 +53,6 @@ class FixedRanker(Learner):
     depends_on_rate = False
     depends_on_scale = False
     fixed = ("initial_weights", "transforms")
-    other_names = Learner.other_names | {"weights": "initial_weights"}
 
     def __init__(self, initial_weights: InitialWeights = None, *, transforms: TransformLike = None) -> None:
         self.initial_weights = initial_weights
@@ -71,15 +69,15 @@ class FixedRanker(Learner):
                     "transforms", "must know their statistics, as a ranker that stays learns none", transform
                 )
 
-    def _learn_transforms(self, state: State, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
+    def _learn_transforms(self, state: Model, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
         names = state.feature_names
         return transformed(named(state, state.transforms, names), X, offsets, names)
 
-    def _pass(self, state: State, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
+    def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
         valid = (relevance >= 0) & np.isfinite(relevance)
         if not valid.all():
             return int(np.searchsorted(offsets, np.argmin(valid), side="right")) - 1
-        predicted[:] = self._scores(state, X, None)
+        predicted[:] = state.linear_scores(X)
         state.tally[ROUNDS] += np.count_nonzero(masses)
         for weight in masses.tolist():  # one by one, so that the sum does not depend on how queries come in blocks
             state.tally[ROUND_WEIGHT] += weight

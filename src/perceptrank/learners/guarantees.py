@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.model import Model
 from perceptrank.learners.starting import check_signs
-from perceptrank.learners.state import State
 from perceptrank.learners.tally import (
     CURRENT_LOSS,
     LARGEST_REACH,
@@ -34,7 +34,7 @@ class Guaranteed:
 
     algorithm: ClassVar[str]
     average: bool
-    _state: State
+    _model: Model
 
     @property
     def theorem(self) -> Theorem:
@@ -42,7 +42,7 @@ class Guaranteed:
         return NO_THEOREM
 
     @abstractmethod
-    def _learned(self) -> State:
+    def _learned(self) -> Model:
         """Return the state; raise if nothing was learned."""
 
     def guarantee(
@@ -207,7 +207,7 @@ class Guaranteed:
             norm,
             tuple(promises),
             bool(self.average),
-            self._ranks_with(state),
+            state.ranks_with,
             mean,
             current,
             used,
@@ -220,7 +220,7 @@ class Guaranteed:
         """Tell whether it starts from weights that were given."""
 
     @abstractmethod
-    def _first_weights(self, state: State, n_features: int) -> Floats | None:
+    def _first_weights(self, state: Model, n_features: int) -> Floats | None:
         """Return the weights to start from, None if they are 0."""
 
     @abstractmethod
@@ -232,7 +232,7 @@ class Guaranteed:
 
         The product is None if it is not known. Raises if a comparator does not satisfy the constraints.
         """
-        state, ranker = self._state, comparator.ranker if isinstance(comparator, Comparator) else None
+        state, ranker = self._model, comparator.ranker if isinstance(comparator, Comparator) else None
         if ranker is not None and state.has_begun and len(ranker) == state.n_features:
             check_signs("comparator", np.asarray(ranker), state.signs)
         if not self._starts_somewhere():
@@ -243,9 +243,6 @@ class Guaranteed:
             return self._given_norm() / rate, None
         product = float(first @ ranker) / rate if ranker is not None and len(ranker) == len(first) else None
         return float(np.linalg.norm(first)) / rate, product
-
-    def _ranks_with(self, state: State) -> str:
-        return "mean" if self.average and state.tally[ROUNDS] > 0 else "current"
 
     def _own_theorem(self) -> Theorem:
         if self.theorem.symbol is None:

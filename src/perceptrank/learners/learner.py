@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from functools import cache
+from pathlib import Path
 from threading import RLock
 from typing import Any, ClassVar, Self, TypeVar, TypeVarTuple
 
@@ -14,12 +15,24 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.evaluation.trace import Trace
+from perceptrank.io.model_file import write_model
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.learners.linear_ranker import as_learned, as_named_features, named, transformed
+from perceptrank.learners.estimator import Estimator
+from perceptrank.learners.guarantees import Guaranteed
+from perceptrank.learners.model import Model, as_learned, as_named_features, fixed_copy, named, transformed
 from perceptrank.learners.parameters import differ
-from perceptrank.learners.saving import SavedRanker
-from perceptrank.learners.starting import Feature, Origin, as_initial, as_signs, first_weights, signs_of
-from perceptrank.learners.state import State
+from perceptrank.learners.saving import document_of, restore_learner
+from perceptrank.learners.starting import (
+    Feature,
+    FeatureNames,
+    InitialWeights,
+    Origin,
+    as_initial,
+    as_signs,
+    first_weights,
+    signs_of,
+)
+from perceptrank.learners.tally import ROUNDS, UPDATES
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.memory import check_room
@@ -33,14 +46,14 @@ from perceptrank.stream.validation import (
     as_grades,
     bad_feature,
     check_not_negative,
+    check_positive_whole,
     find_bad_feature,
     read_only,
-    warn_renamed,
 )
 from perceptrank.theory import theorems
 from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.parsing import make_transforms, sparse_transforms
-from perceptrank.transforms.transform import TransformLike
+from perceptrank.transforms.transform import Transform, TransformLike
 
 LARGEST_RATIO = 1e4  # of the spreads of features
 LARGEST_QUERY_WEIGHT = 1e100  # beyond, sums of weighted iterates could overflow
@@ -51,7 +64,7 @@ Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
 
 
-class Learner(SavedRanker):
+class Learner(Guaranteed, Estimator):
     """A linear ranker that learns online: score = features . weights.
 
     Base class of all learners. To write one, derive from `NumpyLearner` or `CompiledLearner`.
@@ -82,6 +95,8 @@ class Learner(SavedRanker):
         True if it is constructed around one other learner, and named together with it.
     fixed : tuple of str
         Parameters that cannot change once something was learned.
+    model_class : type
+        Class of its model, of its own if it ranks in a way of its own.
 
     Examples
     --------
@@ -106,28 +121,35 @@ class Learner(SavedRanker):
     wraps: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = ()
 
-    # The name is not `transform`, since scikit-learn takes whatever has that for a transformer, and calls it.
-    other_names: ClassVar[dict[str, str]] = {"transform": "transforms", "scaling": "transforms"}
-    former_names: ClassVar[tuple[str, ...]] = ("scaling",)
+    never_negative: ClassVar[tuple[str, ...]] = ()
+    model_class: ClassVar[type[Model]] = Model
+
+    average: bool = False
+    transforms: TransformLike = None
+    initial_weights: InitialWeights = None
+    positive: FeatureNames = None
+    negative: FeatureNames = None
+    zero: FeatureNames = None
+
+    _model: Model
     _lock: RLock
     _given: Origin = None
     _constraints: dict[Feature, float] = {}  # noqa: RUF012
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if "scaling" in cls.parameter_names and "transforms" not in cls.parameter_names:
-            warn_renamed(f"the parameter scaling of {cls.__name__}", "transforms")
-            cls.transforms = property(lambda self: self.scaling)  # type: ignore[assignment]
 
     def _start(self) -> None:
         """Check the parameters and forget everything; the last line of every constructor."""
         self._check_parameters()
         self._lock = RLock()
-        self._state = self._initial_state()
+        self._model = self._configured(self._initial_model())
 
-    def _initial_state(self) -> State:
-        """Return the state before anything was learned."""
-        return State(make_transforms(self._own_transform()))
+    def _initial_model(self) -> Model:
+        """Return the model before anything was learned."""
+        return self.model_class(make_transforms(self._own_transform()))
+
+    def _configured(self, model: Model) -> Model:
+        """Set in a model, which may be changed, the settings that its ranking depends on; return it."""
+        model.kind, model.average = type(self).__name__, bool(self.average)
+        return model
 
     def _own_transform(self) -> TransformLike:
         """Return the transforms that features go through first, as settings name them."""
@@ -136,7 +158,7 @@ class Learner(SavedRanker):
         return None if by_feature else self.transforms
 
     @abstractmethod
-    def _pass(self, state: State, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
+    def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
         """Rank and learn the queries of a block of validated arrays; X is sparse if the state is.
 
         Returns the number of queries before an invalid value or an overflow. Writes the scores that queries were ranked
@@ -145,16 +167,58 @@ class Learner(SavedRanker):
         """
 
     def _is_finished(self) -> bool:
-        return "_state" in self.__dict__
+        return "_model" in self.__dict__
 
     @property
     def name(self) -> str:
         """Name on the command line."""
         return self.algorithm
 
-    def _own_measure(self) -> Measure:
-        """Return the measure that `learn` records and `score` returns by default."""
+    @property
+    def own_measure(self) -> Measure:
+        """The measure that `learn` records and `score` returns by default."""
         return parse(getattr(self, "measure", NDCG(10)))
+
+    @property
+    def model(self) -> Model:
+        """Everything that was learned so far, of one moment; learning replaces it by another, and never changes it."""
+        return self._model
+
+    def adopt(self, model: Model, *, after: Model | None = None) -> None:
+        """Replace what was learned.
+
+        Parameters
+        ----------
+        model : Model
+            Of a learner with the same settings.
+        after : Model, optional
+            What it follows on.
+
+        Raises
+        ------
+        RuntimeError
+            If it follows on another model than the current one.
+        """
+        with self._lock:
+            if after is not None and self._model is not after:
+                raise RuntimeError(f"{self.name} has learned something else meanwhile")
+            self._model = model
+
+    def with_model(self, model: Model) -> Self:
+        """Return a learner with the same settings that has learned something else.
+
+        Parameters
+        ----------
+        model : Model
+            What it has learned; the two share it until one learns more.
+
+        Returns
+        -------
+        Learner
+        """
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__, _model=model, _lock=RLock())
+        return twin
 
     # Learning
 
@@ -190,7 +254,7 @@ class Learner(SavedRanker):
         UserWarning
             If, the first time, features differ so much in spread that the largest decide alone.
         """
-        recorded = [self._own_measure()] if measures is None else parse_all(measures)
+        recorded = [self.own_measure] if measures is None else parse_all(measures)
         if isinstance(stream, QueryStream):
             return self._advance(self._learn_stream, stream, recorded)
         traces = [self._advance(self._learn_stream, block, recorded) for block in as_blocks(stream)]
@@ -198,45 +262,76 @@ class Learner(SavedRanker):
             raise ValueError("the stream has no queries")
         return Trace.concatenate(traces)
 
-    def _advance(self, learn: Callable[[State, *Given], Result], *given: *Given) -> Result:
-        """Call `learn` on a copy of the state, then replace the state by it: by all that was learned, or nothing."""
-        before = after = self._state
+    def learn_from(
+        self, model: Model, stream: QueryStream, measures: Iterable[MeasureLike] | MeasureLike | None = None
+    ) -> tuple[Model, Trace]:
+        """Return what follows on a model, and the trace, if these queries are learned; the learner stays as it is.
+
+        Parameters
+        ----------
+        model : Model
+            What was learned before; it stays as it is.
+        stream : QueryStream
+            The queries, in the order of learning.
+        measures : str, Measure or list of them, optional
+            Measures to record; by default the measure that is learned, or NDCG@10.
+
+        Returns
+        -------
+        (Model, Trace)
+
+        Raises
+        ------
+        ValueError or TypeError
+            As `learn` does.
+
+        Examples
+        --------
+        >>> import perceptrank as pr
+        >>> ranker = pr.ListwisePerceptron()
+        >>> model, trace = ranker.learn_from(ranker.model, pr.separable(100).stream)
+        >>> model.queries, ranker.n_queries
+        (100, 0)
+        """
+        after = model.copy()
+        trace = self._learn_stream(after, stream, [self.own_measure] if measures is None else parse_all(measures))
+        return after, trace
+
+    def _advance(self, learn: Callable[[Model, *Given], Result], *given: *Given) -> Result:
+        """Call `learn` on a copy of the model, then replace the model by it: by all that was learned, or nothing."""
+        before = after = self._model
         try:
             with self._lock:
-                before = self._state
+                before = self._model
                 after = before.copy()
                 result = learn(after, *given)
-                self._state = after
+                self._model = after
             return result
         except BaseException:
-            if self._state is after:  # interrupted between learning and returning
-                self._state = before
+            if self._model is after:  # interrupted between learning and returning
+                self._model = before
             raise
 
-    def _adopt(self, learned: Self) -> None:
-        with self._lock:
-            self._state = learned._state
-
-    def _learn_stream(self, state: State, stream: QueryStream, recorded: list[Measure]) -> Trace:
+    def _learn_stream(self, state: Model, stream: QueryStream, recorded: list[Measure]) -> Trace:
         if len(stream) == 0:
             raise ValueError("the stream has no queries")
-        self._check_features(state, stream.n_features, stream.feature_names)
+        state.check_features(stream.n_features, stream.feature_names)
         for measure in recorded:
             measure.check_grades(stream.relevance)
         if not state.has_begun and self._takes_any_scale(state):
             warn_of_spreads(stream)
         state.feature_names, state.n_inputs = stream.feature_names or state.feature_names, stream.n_features
         try:
-            return Trace.concatenate(self._learn_block(state, block, recorded) for block in self._blocks(state, stream))
+            return Trace.concatenate(self._learn_block(state, block, recorded) for block in state.blocks(stream))
         except ValueError:
-            self._check_values(state, stream)
+            state.check_values(stream)
             raise
 
-    def _takes_any_scale(self, state: State) -> bool:
+    def _takes_any_scale(self, state: Model) -> bool:
         """Tell whether features of a larger scale count for more, and nothing is done about it."""
         return self.depends_on_scale and not state.transforms
 
-    def _learn_block(self, state: State, block: QueryStream, recorded: list[Measure]) -> Trace:
+    def _learn_block(self, state: Model, block: QueryStream, recorded: list[Measure]) -> Trace:
         first, predicted, weights = state.queries, np.empty(block.n_documents), block.weights
         masses = np.ones(len(block)) if weights is None else weights.copy()
         if weights is not None:
@@ -245,7 +340,7 @@ class Learner(SavedRanker):
         values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
         return Trace(values, masses, weights)
 
-    def _check_weights(self, state: State, weights: Floats) -> None:
+    def _check_weights(self, state: Model, weights: Floats) -> None:
         """Raise if queries of these weights, finite and not negative, cannot be learned from."""
         if (weights == 1.0).all():
             return
@@ -261,12 +356,12 @@ class Learner(SavedRanker):
                 f"weights must be 0, or from {smallest:g} to {LARGEST_QUERY_WEIGHT:g}, got {weights[bad][0]}"
             )
 
-    def _learn_transforms(self, state: State, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
+    def _learn_transforms(self, state: Model, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
         names = state.feature_names
         return transformed(named(state, state.transforms, names), X, offsets, names, learning=True)
 
     def _learn_arrays(
-        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> None:
         """Learn a block of validated arrays; raise if a value is invalid or something overflows."""
         if not state.has_begun:
@@ -277,7 +372,7 @@ class Learner(SavedRanker):
             rows = slice(offsets[done], offsets[done + 1])
             as_grades(relevance[rows], len(relevance[rows]))
             if not are_finite(X[rows]):
-                bad = find_bad_feature(given[rows], state.feature_names, keep_missing=self._takes_missing(state))
+                bad = find_bad_feature(given[rows], state.feature_names, keep_missing=state.takes_missing)
                 raise bad or bad_feature(X[rows], 0, None)
             raise AdvisingValueError(
                 f"scores or weights overflow at query number {state.queries + done}, counted from the first that was "
@@ -287,7 +382,7 @@ class Learner(SavedRanker):
             )
         state.queries += done
 
-    def _begin(self, state: State, n_features: int, *, sparse: bool = False) -> None:
+    def _begin(self, state: Model, n_features: int, *, sparse: bool = False) -> None:
         """Initialise a state for so many features, before the transforms, and tell whether those are sparse."""
         makers = [transform for transform in state.transforms if transform.makes_sparse]
         if (sparse or makers) and not self._accepts_sparse(state):
@@ -317,14 +412,73 @@ class Learner(SavedRanker):
         named = isinstance(self._given, dict) and any(isinstance(one, str) for one in self._given)
         return named or any(isinstance(one, str) for one in self._constraints)
 
-    def _known_state(self) -> State:
-        """Return the state; before anything was learned, one for the features whose weights were given by name."""
-        given = self._given
-        if self._state.has_begun or not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
-            return self._state
-        return self._ready(self._state, len(given), tuple(map(str, given)), sparse=False)
+    @property
+    def known_model(self) -> Model:
+        """The model; before anything was learned, that of the features whose initial weights are known by name."""
+        model, start = self._model, self._given
+        if model.has_begun or not isinstance(start, dict) or not all(isinstance(name, str) for name in start):
+            return model
+        return self.ready_model(len(start), tuple(map(str, start)), model=model)
 
-    def _first_weights(self, state: State, n_features: int) -> Floats | None:
+    def ready_model(
+        self,
+        n_features: int,
+        names: tuple[str, ...] | None,
+        *,
+        sparse: bool = False,
+        model: Model | None = None,
+    ) -> Model:
+        """Return the model that ranks these features: if nothing was learned, that of the initial weights.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transforms.
+        names : tuple of str or None
+            Their names, if they have any.
+        sparse : bool
+            True if they are sparse.
+        model : Model, optional
+            Where to begin; by default the current one.
+
+        Returns
+        -------
+        Model
+
+        Raises
+        ------
+        ValueError
+            If the initial weights, or constraints, are not about such features.
+        """
+        model = self._model if model is None else model
+        if model.has_begun or not self._starts_somewhere():
+            return model
+        ready = model.copy()
+        ready.feature_names = names
+        self._begin(ready, n_features, sparse=sparse)
+        return ready
+
+    def model_for(self, stream: QueryStream) -> Model:
+        """Return the model that ranks a stream: if nothing was learned, that of the initial weights.
+
+        Parameters
+        ----------
+        stream : QueryStream
+
+        Returns
+        -------
+        Model
+
+        Raises
+        ------
+        ValueError
+            If the features are not those that were learned.
+        """
+        model = self._model
+        model.check_features(stream.n_features, stream.feature_names)
+        return self.ready_model(stream.n_features, stream.feature_names, sparse=stream.is_sparse, model=model)
+
+    def _first_weights(self, state: Model, n_features: int) -> Floats | None:
         """Return the weights to start from, of so many transformed features of a state; None if they are 0."""
         return first_weights(self._given, state.feature_names, state.n_inputs, state.transforms, n_features)
 
@@ -339,31 +493,16 @@ class Learner(SavedRanker):
         promised = theorems.from_start(promised) if self._given is not None else promised
         return theorems.constrained(promised) if self._constraints else promised
 
-    def _signs(self, state: State) -> Floats:
+    def _signs(self, state: Model) -> Floats:
         """Return the signs that weights of transformed features keep, empty if none is constrained."""
         return signs_of(self._constraints, state.feature_names, state.n_inputs, state.transforms)
 
-    def _ready(self, state: State, n_features: int, names: tuple[str, ...] | None, *, sparse: bool) -> State:
-        if state.has_begun or not self._starts_somewhere():
-            return state
-        ready = state.copy()
-        ready.feature_names = names
-        self._begin(ready, n_features, sparse=sparse)
-        return ready
-
-    def _accepts_sparse(self, state: State) -> bool:
+    def _accepts_sparse(self, state: Model) -> bool:
         return self.accepts_sparse
 
     def _is_linear(self) -> bool:
         """Tell whether it ranks by weights of features."""
         return True
-
-    def _twin(self) -> Self:
-        """Return a learner with the same settings, and a copy of the state that can be changed."""
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._state = self._state.copy()
-        return twin
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike, weight: float = 1.0) -> bool:
         """Learn from one query.
@@ -404,9 +543,9 @@ class Learner(SavedRanker):
         return self._advance(self._learn_query, features, names, grades, weight)
 
     def _learn_query(
-        self, state: State, X: AnyFeatures, names: tuple[str, ...] | None, grades: Floats, weight: float
+        self, state: Model, X: AnyFeatures, names: tuple[str, ...] | None, grades: Floats, weight: float
     ) -> bool:
-        self._check_features(state, X.shape[1], names)
+        state.check_features(X.shape[1], names)
         state.feature_names, state.n_inputs = names or state.feature_names, X.shape[1]
         predicted, masses = np.empty(len(grades)), np.empty(1)
         masses[0] = 1.0  # `np.ones` takes a microsecond longer
@@ -428,6 +567,275 @@ class Learner(SavedRanker):
     def _room(self, n_features: int) -> int:
         """Return the approximate size of its state, in float64 numbers."""
         return 250 + 2 * n_features + sum(values.size for values in self.extra_state(n_features).values())
+
+    # Ranking
+
+    def predict(
+        self, X: npt.ArrayLike | QueryStream, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
+    ) -> Floats:
+        """Return one score per document; the larger, the better.
+
+        Before anything was learned, they are those by the initial weights, all 0 if there are none.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features), sparse matrix, data frame or QueryStream
+            The documents.
+        qid, group : array, optional
+            Query of each document, or number of documents of each query, for transforms within queries. Without them, X
+            is one query.
+
+        Returns
+        -------
+        array of float of shape (documents,)
+
+        Raises
+        ------
+        ValueError
+            If a feature is invalid, the features are not those that were learned, both `qid` and `group` are given, or
+            scores overflow.
+        """
+        if isinstance(X, QueryStream):
+            return self.scores(X)
+        features, names = as_named_features(X)
+        model = self._model
+        model.check_features(features.shape[1], names)
+        model = self.ready_model(features.shape[1], names, sparse=isinstance(features, SparseFeatures), model=model)
+        return model.predict(features, names, qid, group)
+
+    def scores(self, stream: QueryStream) -> Floats:
+        """Return the scores of all documents of a stream, features transformed query by query.
+
+        Parameters
+        ----------
+        stream : QueryStream
+            Its grades are not looked at.
+
+        Returns
+        -------
+        array of float of shape (documents,)
+
+        Raises
+        ------
+        ValueError
+            If a feature is invalid, the features are not those that were learned, or scores overflow.
+        """
+        return self.model_for(stream).scores(stream)
+
+    def rank(self, X: npt.ArrayLike) -> Ints:
+        """Rank the documents of one query.
+
+        Parameters
+        ----------
+        X : array of shape (documents, features), sparse matrix or data frame
+            The documents.
+
+        Returns
+        -------
+        array of int of shape (documents,)
+            Row numbers, best first; documents of equal scores keep the input order.
+
+        Raises
+        ------
+        ValueError
+            If a feature is invalid, or the features are not those that were learned.
+        """
+        return np.argsort(-self.predict(X), kind="stable")
+
+    # What was learned
+
+    def _has_learned(self) -> bool:
+        return self._model.has_begun
+
+    def _learned(self) -> Model:
+        """Return the model; raise if nothing was learned."""
+        model = self._model
+        if not model.has_begun:
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
+        return model
+
+    @property
+    def weights(self) -> Floats:
+        """The current iterate, weights of the features after `transforms_`; read-only.
+
+        Raises
+        ------
+        AttributeError
+            If nothing was learned.
+        """
+        return fixed_copy(self._learned().weights)
+
+    @property
+    def coef_(self) -> Floats:
+        """The weights that `predict` uses, read-only.
+
+        If averaging, they are the mean of all iterates after the first, otherwise the current one. They are weights of
+        the features after `transforms_`: of z-scores and normal scores with "auto", of standardised features with
+        "running". `perceptrank.deploy.explain` says what they mean, and `perceptrank.deploy.fold` makes weights of raw
+        features of them where that is possible.
+
+        Raises
+        ------
+        AttributeError
+            If nothing was learned.
+        """
+        return fixed_copy(self._learned().coefficients)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features, before the transforms.
+
+        Raises
+        ------
+        AttributeError
+            If nothing was learned.
+        """
+        self._learned()
+        return self._model.n_inputs
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+        """Names of the features, if the data had them.
+
+        Raises
+        ------
+        AttributeError
+            If they have no names.
+        """
+        names = self._model.feature_names
+        if names is None:
+            raise AttributeError("the features have no names")
+        return np.array(names, dtype=object)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries learned from."""
+        return self._model.queries
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds: queries, or documents for a learner that takes them one by one."""
+        model = self._model
+        return int(model.tally[ROUNDS]) if model.has_begun else 0
+
+    @property
+    def n_updates(self) -> int:
+        """Number of rounds with an update."""
+        model = self._model
+        return int(model.tally[UPDATES]) if model.has_begun else 0
+
+    @property
+    def transforms_(self) -> list[Transform]:
+        """The transforms before the weights, with their statistics; freezing one takes effect, unless `learn` runs.
+
+        They follow `transforms` until something is learned; a later change of `transforms` applies from the next `fit`.
+        """
+        return self._model.all_transforms
+
+    def largest_norm(self, n_features: int, longest: int) -> float:
+        """Return an upper bound on the norm of a transformed document, infinity if there is none.
+
+        It is known before anything is seen, and is a radius for `guarantee`.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, before the transforms.
+        longest : int
+            Largest number of documents of a query.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If an argument is not a positive whole number.
+
+        Examples
+        --------
+        >>> import perceptrank as pr
+        >>> round(pr.ListwisePerceptron(transforms="auto").largest_norm(136, longest=120), 1)
+        130.9
+        """
+        check_positive_whole("n_features", n_features)
+        check_positive_whole("longest", longest)
+        norm = np.inf
+        for transform in self.transforms_:
+            norm = transform.largest_norm_after(norm, n_features, longest)
+            n_features = transform.n_outputs(n_features)
+        return norm
+
+    def extra_state(self, n_features: int) -> dict[str, Floats]:
+        """Return the arrays that a learner has beside weights and counts, before anything was learned.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features, after the transforms.
+
+        Returns
+        -------
+        dict of str to array
+            Initial values by name; empty for most learners.
+        """
+        return {}
+
+    def _check_restored(self, state: Model) -> None:
+        """Raise if the arrays that `extra_state` names, read from a file, are none that it can have."""
+        for name in self.never_negative:
+            if (state.more[name] < 0).any():
+                raise ValueError(f"{name} must not be negative")
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a JSON file, atomically. `perceptrank.load` reads it.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; one of that name is replaced.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; a file that was there is left as it was.
+        """
+        write_model(path, self.as_document())
+
+    def as_document(self) -> dict[str, Any]:
+        """Return the model as a dictionary of plain values, as `save` writes it.
+
+        Returns
+        -------
+        dict
+            Settings, transforms and everything that was learned.
+        """
+        return self._document_of(self._model)
+
+    def _document_of(self, model: Model) -> dict[str, Any]:
+        return document_of(self, model)
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Self:
+        """Restore the model that `as_document` converted.
+
+        Parameters
+        ----------
+        document : dict
+            As `as_document` returns it.
+
+        Returns
+        -------
+        Learner
+            Of this class; it goes on learning as if it had never stopped.
+
+        Raises
+        ------
+        ValueError, KeyError, or TypeError
+            If the document is inconsistent or incomplete.
+        """
+        return restore_learner(cls, document)
 
     def set_params(self, **parameters: Any) -> Self:
         """Set constructor arguments; if one is invalid, none is changed."""
@@ -459,7 +867,9 @@ class Learner(SavedRanker):
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         if ("transforms" in parameters or "initial_weights" in parameters) and not self._has_learned():
-            self._state = self._initial_state()
+            self._model = self._configured(self._initial_model())
+        else:
+            self._model = self._configured(self._model.copy())
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is invalid."""

@@ -8,7 +8,7 @@ from perceptrank.evaluation.cards import FALLING, RISING, Bar, CardCell, card
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner
-    from perceptrank.learners.state import State
+    from perceptrank.learners.model import Model
 
 _TOP = 8
 _MOST_NAMES = 100_000  # that are made up for features without any
@@ -16,7 +16,7 @@ _MOST_NAMES = 100_000  # that are made up for features without any
 
 def card_of(learner: "Learner") -> str:
     """Return a card of a learner."""
-    state = learner._state
+    state = learner.model
     title = f"{learner.name}: {learner!r}"
     if not state.has_begun:
         return card(title, ["has not learned anything yet"])
@@ -25,7 +25,7 @@ def card_of(learner: "Learner") -> str:
     ]
     lines += [f"features go through {', '.join(map(repr, state.transforms))}"] if state.transforms else []
     try:
-        weights = learner._coefficients(state)
+        weights = state.coefficients
     except AttributeError:  # of a sum, whose members transform features each for itself
         return card(title, [*lines, f"members: {', '.join(one.name for one in state.members)}"])
     present = np.count_nonzero(weights)
@@ -33,7 +33,7 @@ def card_of(learner: "Learner") -> str:
     if not len(largest):
         return card(title, [*lines, "all weights are 0"])
     lines.append(f"{present:,} of {len(weights):,} weights are not 0; deploy.explain says more")
-    names, top = _names(learner, state, len(weights)), abs(float(weights[largest[0]]))
+    names, top = _names(state, len(weights)), abs(float(weights[largest[0]]))
     rows: list[list[CardCell]] = []
     for k in largest.tolist():
         weight = float(weights[k])
@@ -44,17 +44,17 @@ def card_of(learner: "Learner") -> str:
                 Bar(abs(weight) / top, RISING if weight > 0 else FALLING),
             ]
         )
-    unit = "transformed feature" if learner._transforms(state) else "feature"
+    unit = "transformed feature" if state.all_transforms else "feature"
     return card(title, lines, [unit, "weight", ""], rows)
 
 
-def _names(learner: "Learner", state: "State", n_weights: int) -> tuple[str, ...] | None:
+def _names(state: "Model", n_weights: int) -> tuple[str, ...] | None:
     names = state.feature_names
     if names is None:
         if max(state.n_inputs, n_weights) > _MOST_NAMES:
             return None
         names = tuple(f"f{place}" for place in range(1, state.n_inputs + 1))
-    for transform in learner._transforms(state):
+    for transform in state.all_transforms:
         made = transform.output_names(names)
         if made is None:
             return None

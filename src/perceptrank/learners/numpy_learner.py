@@ -10,10 +10,10 @@ import numpy as np
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.scoring import score_rows, squared_norm
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.model import Model
 from perceptrank.learners.parameters import Parameter
 from perceptrank.learners.rounds import adapt as adapt_step
 from perceptrank.learners.rounds import count_round
-from perceptrank.learners.state import State
 from perceptrank.learners.tally import LARGEST_REACH, LARGEST_SQUARED_NORM, SQUARED_REACH, SQUARED_STEPS
 from perceptrank.stream.validation import as_numbers, check_choice, check_positive, read_only
 from perceptrank.transforms.transform import TransformLike
@@ -108,7 +108,7 @@ class NumpyLearner(Learner):
         self.check()
 
     def _pass(
-        self, state: State, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: Model, X: Features, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         weights, _, tally, squares = state.core
         for q in range(len(offsets) - 1):
@@ -118,7 +118,7 @@ class NumpyLearner(Learner):
                 return q
             scores = np.empty(len(documents))
             finite = score_rows(documents, 0, len(documents), weights, scores)
-            finite &= score_rows(documents, 0, len(documents), self._coefficients(state), predicted[rows])
+            finite &= score_rows(documents, 0, len(documents), state.coefficients, predicted[rows])
             if not finite:
                 return q
             weight, mass = float(masses[q]), 0.0

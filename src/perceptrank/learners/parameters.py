@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import wraps
 from typing import Any, ClassVar, Self
-
-from perceptrank.stream.validation import warn_renamed
 
 _NOTHING = object()
 
@@ -21,14 +17,6 @@ def differ(one: Any, other: Any) -> bool:
         return bool(one != other)
     except ValueError:
         return True
-
-
-def _taking_other_names(construct: Callable[..., None]) -> Callable[..., None]:
-    @wraps(construct)
-    def constructed(self: Parameterized, *given: Any, **parameters: Any) -> None:
-        construct(self, *given, **self._renamed(parameters))
-
-    return constructed
 
 
 class Parameter:
@@ -49,14 +37,9 @@ class Parameterized(ABC):
 
     parameter_names: ClassVar[tuple[str, ...]] = ()
 
-    other_names: ClassVar[dict[str, str]] = {}
-    former_names: ClassVar[tuple[str, ...]] = ()
-
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.parameter_names = tuple(inspect.signature(cls).parameters)
-        if "__init__" in cls.__dict__:
-            cls.__init__ = _taking_other_names(cls.__init__)  # type: ignore[method-assign]
         for name in cls.parameter_names:
             setattr(cls, name, Parameter(name))
 
@@ -100,7 +83,7 @@ class Parameterized(ABC):
         ValueError
             If there is no such parameter, its value is invalid, or it cannot change once something was learned.
         """
-        parameters = self._with_nested(self._renamed(parameters))
+        parameters = self._with_nested(parameters)
         unknown = [name for name in parameters if name not in self.parameter_names]
         if unknown:
             raise ValueError(
@@ -117,21 +100,6 @@ class Parameterized(ABC):
             self.__dict__.update(before)
             raise
         return self
-
-    @classmethod
-    def _renamed(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Replace other names of parameters, with a warning if they are out of use."""
-        renamed = {}
-        for name, value in parameters.items():
-            *outer, own = name.split("__")
-            new = cls.other_names.get(own) if outer or own not in cls.parameter_names else None
-            full = "__".join([*outer, new or own])
-            if full in renamed or (new and full in parameters):
-                raise ValueError(f"{name} is another name of {full}: give one of them")
-            if new and own in cls.former_names:
-                warn_renamed(own, new)
-            renamed[full] = value
-        return renamed
 
     def _with_nested(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Replace arguments a__b of a nested learner a by a copy of it with these arguments."""

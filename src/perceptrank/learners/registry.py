@@ -27,6 +27,7 @@ from perceptrank.io import model_file
 from perceptrank.io.errors import FileFormatError
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.parameters import Parameter
+from perceptrank.transforms import registry as transforms
 
 ENTRY_POINTS = "perceptrank.learners"
 Kind = TypeVar("Kind", bound=type[Learner])
@@ -151,7 +152,7 @@ def unregister(name: str) -> None:
 
 
 def load_file(path: str | os.PathLike[str]) -> list[type[Learner]]:
-    """Run a Python file and register the learners that it defines; raise, and register none, if that fails.
+    """Run a Python file and register its learners and transforms; raise, and register none, if that fails.
 
     Learners that the file imports are registered if it calls `register` with them.
     """
@@ -197,9 +198,12 @@ def _load(plugin: Plugin, path: Path, source: Path) -> list[type[Learner]]:
         for kind in _learners_in(module):
             if kind.__module__ == name:
                 register(kind)
+        own_transforms = transforms.register_module(module)
         found = [kind for name, kind in _registered.items() if before.get(name) is not kind]
-        if not found:
-            raise ValueError(f"plugin {source} defines no learner: a subclass of Learner with an algorithm name")
+        if not found and not own_transforms:
+            raise ValueError(
+                f"plugin {source} defines no learner: a subclass of Learner with an algorithm name; and no transform"
+            )
     except BaseException:
         sys.modules.pop(name, None)
         if module_before is not None:

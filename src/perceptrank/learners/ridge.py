@@ -13,8 +13,8 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.inverse_matrix import decorrelate, divide_feature, multiply, subtract_squares
+from perceptrank.learners.model import Model
 from perceptrank.learners.rounds import close_round, open_query
-from perceptrank.learners.state import State
 from perceptrank.learners.tally import LARGEST_SQUARED_NORM, Block, Iterates, Record
 from perceptrank.measures.gains import EXP2, gain_of
 from perceptrank.stream.memory import check_room
@@ -225,5 +225,5 @@ class OnlineRidge(CompiledLearner):
         check_choice("target", self.target, TARGETS)
         return check_positive("penalty", self.penalty), self.target == "gains"
 
-    def _extra(self, state: State, longest: int) -> tuple[Any, ...]:
+    def _extra(self, state: Model, longest: int) -> tuple[Any, ...]:
         return (*super()._extra(state, longest), np.empty((CHUNK, CHUNK)))

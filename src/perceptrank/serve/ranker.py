@@ -18,7 +18,6 @@ import numpy as np
 from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner, one_query
-from perceptrank.learners.linear_ranker import LinearRanker
 from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.learners.registry import restore
 from perceptrank.serve.documents import Arranged, Document, arrange, graded
@@ -326,11 +325,9 @@ class ServedRanker(Shadowed):
     def _scores(current: Current, arranged: Arranged) -> Floats:
         model, X = current.model, arranged.X
         try:
-            if type(model)._scores_of is not LinearRanker._scores_of:
-                return model.predict(X)
             # What `predict` does with one query, whose features are known to be in order.
-            state = model._ready(model._state, X.shape[1], arranged.names, sparse=False)
-            return model._block_scores(state, X, one_query(len(X)), arranged.names)
+            ready = model.ready_model(X.shape[1], arranged.names)
+            return ready.block_scores(X, one_query(len(X)), arranged.names)
         except ServiceError:
             raise
         except ValueError as error:

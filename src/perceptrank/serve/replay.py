@@ -65,13 +65,13 @@ class Current:
     @classmethod
     def of(cls, model: Learner, **known: Any) -> Self:
         """Return what follows from a model alone."""
-        state = model._known_state()
+        state = model.known_model
         return cls(model, n_features=state.n_inputs if state.has_begun else None, names=state.feature_names, **known)
 
     @property
     def takes_missing(self) -> bool:
         """True if features may be missing."""
-        return bool(self.model._takes_missing(self.model._state))
+        return self.model.model.takes_missing
 
     def after(self, row: Row, entry: Entry) -> "Current":
         """Return the model after one more entry."""
@@ -102,12 +102,12 @@ class Current:
             isinstance(entry, FixedEntry),
         )
         known["shadow"] = self.shadow.restarted(known["version"], is_fixed=is_fixed)
-        if is_fixed and not model._state.has_begun:
+        if is_fixed and not model.model.has_begun:
             # It may know some features only, of those that challengers learn from.
             if self.n_features is None:
                 return Current(model, **known)
             ready = begun(model, self.n_features, self.names)
-            if ready._state.has_begun:
+            if ready.model.has_begun:
                 return Current(ready, n_features=self.n_features, names=self.names, **known)
         return Current.of(model, **known)
 
@@ -121,7 +121,7 @@ class Current:
         while place < len(entries):
             run: list[AnswerEntry] = []
             is_shadowed = current.shadow.is_active
-            for _, entry in entries[place : place + BLOCK] if current.model._state.has_begun or is_shadowed else ():
+            for _, entry in entries[place : place + BLOCK] if current.model.model.has_begun or is_shadowed else ():
                 if not isinstance(entry, AnswerEntry):
                     break
                 run.append(entry)
@@ -145,7 +145,6 @@ class Current:
         return current
 
     def _learned_block(self, entries: list[AnswerEntry]) -> Learner:
-        model = self._next_model()
         weights = np.array([one.weight for one in entries])
         stream = QueryStream.from_arrays(
             np.concatenate([one.X for one in entries]),
@@ -154,18 +153,13 @@ class Current:
             weights=None if (weights == 1.0).all() else weights,
             missing="keep",
         )
-        model._advance(model._learn_stream, stream, [])
-        return model
-
-    def _next_model(self) -> Learner:
-        model: Learner = type(self.model).__new__(type(self.model))
-        model.__dict__.update(self.model.__dict__)  # the state is shared, until learning replaces it
-        return model
+        after, _ = self.model.learn_from(self.model.model, stream, [])
+        return self.model.with_model(after)
 
     def _learned(self, entry: AnswerEntry) -> Learner:
-        model = self._next_model()
+        model = self.model.with_model(self.model.model)
         X: Any = entry.X
-        if self.names is not None and not model._state.has_begun:
+        if self.names is not None and not model.model.has_begun:
             X = Columns(X, self.names)
         model.learn_one(X, entry.relevance, entry.weight)
         return model

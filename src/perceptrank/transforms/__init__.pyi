@@ -2,7 +2,7 @@ from .bins import Bins as Bins
 from .clip import Clip as Clip
 from .composition import Chain as Chain
 from .composition import Join as Join
-from .hashing import Hash as Hash
+from .hash import Hash as Hash
 from .missing import Missing as Missing
 from .query_minmax import QueryMinMax as QueryMinMax
 from .query_normal import QueryNormal as QueryNormal
@@ -11,6 +11,9 @@ from .query_zscore import QueryZScore as QueryZScore
 from .random.fastfood import Fastfood as Fastfood
 from .random.random_fourier import RandomFourier as RandomFourier
 from .random.random_relu import RandomRelu as RandomRelu
+from .registry import named_transforms as named_transforms
+from .registry import register_transform as register_transform
+from .registry import unregister_transform as unregister_transform
 from .running import RunningStandardizer as RunningStandardizer
 from .running_spread import RunningSpread as RunningSpread
 from .signed_log import SignedLog as SignedLog

@@ -13,9 +13,8 @@ import numpy as np
 from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import Columns, Features, FloatRows, Floats, IntRows, Ints
 from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.memory import check_room
-from perceptrank.stream.sparse import SparseFeatures, dense
+from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import (
     ParameterError,
     as_grouped,
@@ -25,8 +24,10 @@ from perceptrank.stream.validation import (
     is_whole,
     read_only,
 )
+from perceptrank.transforms.forms import Nodes, Piecewise
+from perceptrank.transforms.lineage import Form
 from perceptrank.transforms.quantile_sketch import QuantileSketch
-from perceptrank.transforms.transform import WritingTransform
+from perceptrank.transforms.transform import LearningTransform, WritingTransform
 
 KINDS = ("hat", "one-hot", "thermometer")
 HAT, ONE_HOT, THERMOMETER = range(3)
@@ -39,7 +40,7 @@ _MANY = 2**24  # non-zeros at once, so many that they may not fit into memory
 Tables: TypeAlias = tuple[FloatRows, FloatRows, IntRows]
 
 
-class Bins(WritingTransform):
+class Bins(LearningTransform, WritingTransform):
     """Replace each feature by functions of it that are bounded by its quantiles, so that a learner fits a curve to it.
 
     The edges of a feature are its quantiles over the documents so far, those of the query included. They are found
@@ -91,7 +92,7 @@ class Bins(WritingTransform):
     """
 
     name = "bins"
-    learns = True
+    settles = True
 
     def __init__(
         self,
@@ -131,41 +132,8 @@ class Bins(WritingTransform):
         """Number of outputs of a feature."""
         return self.n_bins - 1 if self.kind == "thermometer" else self.n_bins
 
-    def learn(self, stream: Blocks) -> Self:
-        """Learn edges from the features of a stream.
-
-        Parameters
-        ----------
-        stream : QueryStream or iterable of blocks
-
-        Returns
-        -------
-        Bins
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a feature is not finite, or the number of features is not the one that was learned.
-        """
-        for part in as_blocks(stream):
-            for block in part.blocks():
-                self.learn_and_apply(dense(block.X), block.offsets)
-        return self
-
     def freeze(self) -> Self:
-        """Make edges the quantiles of all documents so far, and keep them.
-
-        Returns
-        -------
-        Bins
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If no document was seen.
-        """
+        """Make edges the quantiles of all documents so far, and keep them."""
         self._check_seen()
         self._take(self._sketch, freeze=True)
         return self
@@ -296,6 +264,18 @@ class Bins(WritingTransform):
         own = np.repeat(np.arange(n_features), self._n_each)
         return own if self.kind == "thermometer" else -1 - own
 
+    def piecewise(self, n_features: int) -> Piecewise:
+        """Return the functions of features, by their edges."""
+        return Piecewise(self.kind, self.edges)
+
+    def describe(self, form: Form) -> Form:
+        """Return a curve."""
+        return Form("curve", "bin", "the bin")
+
+    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
+        """Add the functions of features."""
+        return self.piecewise(n_features).add_nodes(nodes, X)
+
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Return the names of the features that features of these names become: with the edges, if those are final.
 
@@ -341,7 +321,7 @@ class Bins(WritingTransform):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned; raise if it is inconsistent."""
-        self._set(state["n_bins"], state["kind"], state["after"], state.get("sparse", False))
+        self._set(state["n_bins"], state["kind"], state["after"], state["sparse"])
         self.count, self._due = whole_number("count", state["count"]), whole_number("due", state["due"])
         self.frozen, n_edges = state["frozen"], self.n_bins if self.kind == "hat" else self.n_bins - 1
         rows = [finite_numbers("edges", row, n_edges) for row in state["edges"]]

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from perceptrank.kernels.arrays import Features, Ints
+import numpy as np
+
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import check_positive, read_only
+from perceptrank.transforms.forms import Nodes
+from perceptrank.transforms.lineage import Form
 from perceptrank.transforms.transform import ElementwiseTransform
 
 
@@ -36,6 +40,22 @@ class Clip(ElementwiseTransform):
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Write the clipped features into columns of an array, from column `first` on."""
         clip_pass(read_only(X), self.limit, outputs, first)
+
+    def evaluate(self, X: Floats) -> Floats:
+        """Return clipped features, of any size."""
+        return np.clip(X, -self.limit, self.limit)
+
+    def describe(self, form: Form) -> Form:
+        """Return the same, clipped."""
+        return Form(f"{form.label}, clipped", f"{form.unit} (within ±{self.limit:g})", form.of)
+
+    def spreads(self, before: Floats) -> Floats:
+        """Return those of the features."""
+        return before
+
+    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
+        """Add a clipping."""
+        return str(nodes.add("Clip", X, -self.limit, self.limit))
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return an upper bound on the norm of a transformed document."""

@@ -11,6 +11,8 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.stream.sparse import SparseFeatures
+from perceptrank.transforms.forms import Nodes
+from perceptrank.transforms.lineage import Lineage, Outputs
 from perceptrank.transforms.transform import Transform, TransformLike, WritingTransform, in_turn
 
 
@@ -22,6 +24,8 @@ class Composition(Transform):
     parts : list of Transform
         Copies of what it was made of.
     """
+
+    wraps = True
 
     def __init__(self, *transforms: TransformLike) -> None:
         from perceptrank.transforms.parsing import check_names, make_transforms
@@ -49,6 +53,10 @@ class Composition(Transform):
     def sparse_form(self) -> Transform:
         """Return the same of the parts' sparse forms."""
         return self._with_parts([part.sparse_form() for part in self.parts])
+
+    def leaves(self) -> list[Transform]:
+        """Return the transforms that its parts are made of in the end."""
+        return [leaf for part in self.parts for leaf in part.leaves()]
 
     def merge(self, other: Self) -> Self:
         """Add the statistics of another one, made of the same kinds of transforms, to this one's."""
@@ -116,6 +124,23 @@ class Chain(Composition):
     def for_columns(self, names: tuple[str, ...] | None) -> Chain:
         """Return a chain with the same parts, the first of which knows the names of its columns."""
         return self._with_parts([self.parts[0].for_columns(names), *self.parts[1:]])
+
+    def steps(self) -> list[Transform]:
+        """Return its parts, with those of chains among them in their place."""
+        return [step for part in self.parts for step in part.steps()]
+
+    def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
+        """Record what each output of the last part is made of, part by part."""
+        outputs: Outputs | None = given
+        for part in self.parts:
+            outputs = None if outputs is None else part.trace(lineage, outputs)
+        return outputs
+
+    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
+        """Add its parts, one after the other."""
+        for part, width in self._widths(n_features):
+            X = part.add_nodes(nodes, X, width)
+        return X
 
     def apply(self, X: Features, offsets: Ints) -> Features:
         """Return the transformed features of a block, without learning."""
@@ -221,6 +246,15 @@ class Join(Composition, WritingTransform):
     def for_columns(self, names: tuple[str, ...] | None) -> Join:
         """Return a join with the same parts, all of which know the names of their columns."""
         return self._with_parts([part.for_columns(names) for part in self.parts])
+
+    def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
+        """Record what each output is made of, those of the parts one after the other."""
+        outputs = [made for part in self.parts if (made := part.trace(lineage, given)) is not None]
+        return Outputs.beside(outputs) if len(outputs) == len(self.parts) else None
+
+    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
+        """Add its parts side by side."""
+        return str(nodes.add("Concat", *(part.add_nodes(nodes, X, n_features) for part in self.parts), axis=1))
 
     def _apply(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
         if not isinstance(X, SparseFeatures) and not self.makes_sparse:

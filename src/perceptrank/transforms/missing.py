@@ -12,6 +12,8 @@ from perceptrank.io.model_file import finite_numbers
 from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import ParameterError, as_number, check_finite, read_only
+from perceptrank.transforms.forms import Filling, Nodes
+from perceptrank.transforms.lineage import Form, Lineage, Outputs
 from perceptrank.transforms.transform import WritingTransform
 
 Fill = Literal["mean", "zero"] | float
@@ -118,6 +120,28 @@ class Missing(WritingTransform):
         """Return which feature each output is made of; an indicator does not rise with its feature."""
         own = np.arange(n_features)
         return np.concatenate([own, -1 - own]) if self.indicator else own
+
+    def filling(self, n_features: int) -> Filling:
+        """Return what missing values of each feature become now."""
+        values = self._means.copy() if len(self._means) else np.zeros(n_features)
+        if not self.learns:
+            values = np.full(n_features, 0.0 if self.fill == "zero" else float(self.fill))
+        return Filling(values, self.indicator)
+
+    def trace(self, lineage: Lineage, given: Outputs) -> Outputs:
+        """Record the features as they are, and indicators of their own."""
+        if not self.indicator:
+            return given
+        n = len(given.source)
+        indicators = lineage.bent(given, lambda form: Form("missing", "missing value", "whether it is missing"))
+        indicators = indicators._replace(base=lineage.new_bases(n), rises=np.zeros(n, bool))
+        return Outputs.beside([given, indicators])
+
+    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
+        """Add a choice between each value and what takes its place."""
+        is_missing = nodes.add("IsNaN", X)
+        filled = nodes.add("Where", is_missing, self.filling(n_features).values, X)
+        return str(nodes.add("Concat", filled, nodes.as_double(is_missing), axis=1) if self.indicator else filled)
 
     def slopes(self, n_features: int) -> Floats | None:
         """Return ones, unless there are indicators: values that are not missing stay as they are."""

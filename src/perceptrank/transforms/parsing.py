@@ -7,40 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from perceptrank.stream.validation import ParameterError
-from perceptrank.transforms.bins import Bins
-from perceptrank.transforms.clip import Clip
-from perceptrank.transforms.composition import Chain, Join
-from perceptrank.transforms.hashing import Hash
-from perceptrank.transforms.missing import Missing
-from perceptrank.transforms.query_minmax import QueryMinMax
-from perceptrank.transforms.query_normal import QueryNormal
-from perceptrank.transforms.query_rank import QueryRank
-from perceptrank.transforms.query_zscore import QueryZScore
-from perceptrank.transforms.random.fastfood import Fastfood
-from perceptrank.transforms.random.random_fourier import RandomFourier
-from perceptrank.transforms.random.random_relu import RandomRelu
-from perceptrank.transforms.running import RunningStandardizer
-from perceptrank.transforms.running_spread import RunningSpread
-from perceptrank.transforms.signed_log import SignedLog
+from perceptrank.transforms.registry import find_transform, named_transforms
 from perceptrank.transforms.transform import Transform, TransformLike, in_turn
 
-_KINDS: tuple[type[Transform], ...] = (
-    RunningStandardizer,
-    RunningSpread,
-    QueryZScore,
-    QueryMinMax,
-    QueryRank,
-    QueryNormal,
-    Clip,
-    SignedLog,
-    Missing,
-    Bins,
-    Hash,
-    RandomFourier,
-    Fastfood,
-    RandomRelu,
-)
-TRANSFORMS: dict[str, type[Transform]] = {kind.name: kind for kind in _KINDS}
 AUTOMATIC = "query-zscore+query-normal"
 
 
@@ -61,7 +30,7 @@ def make_transforms(transform: TransformLike) -> list[Transform]:
         raise ParameterError("transforms", "must be a name, a Transform, or a list of these", transform)
     parts = [transform] if isinstance(transform, (str, Transform)) else transform
     check_names(parts)
-    return in_turn([copy.deepcopy(part) if isinstance(part, Transform) else _named(part) for part in parts])
+    return in_turn([copy.deepcopy(part) if isinstance(part, Transform) else _parse(part) for part in parts])
 
 
 def sparse_transforms(transform: TransformLike) -> list[Transform]:
@@ -81,26 +50,34 @@ def check_names(parts: Iterable[Any]) -> None:
     """Raise if some of these are neither transforms nor names of such; all of them are in the message."""
     unknown = [name for part in parts for name in _unknown(part)]
     if unknown:
-        known = ", ".join(map(repr, ["auto", *TRANSFORMS]))
-        found = unknown[0] if len(unknown) == 1 else unknown
-        raise ParameterError("transforms", f"must be one of {known}, several joined by '+', or a Transform", found)
+        known = ", ".join(map(repr, ["auto", *named_transforms()]))
+        value = unknown[0] if len(unknown) == 1 else unknown
+        raise ParameterError("transforms", f"must be one of {known}, several joined by '+', or a Transform", value)
 
 
 def _unknown(part: Any) -> list[Any]:
     if not isinstance(part, str):
         return [] if isinstance(part, Transform) else [part]
-    return [one for one in part.split("+") if one != "auto" and one.partition(":")[0] not in TRANSFORMS]
+    return [name for name in part.split("+") if name != "auto" and _find_named(name.partition(":")[0]) is None]
 
 
-def _named(text: str) -> Transform:
-    names = [one for name in text.split("+") for one in (AUTOMATIC if name == "auto" else name).split("+")]
-    return _with_settings(names[0]) if len(names) == 1 else Join(*names)
+def _find_named(name: str) -> type[Transform] | None:
+    kind = find_transform(name)
+    return None if kind is None or kind.wraps else kind
 
 
-def _with_settings(text: str) -> Transform:
+def _parse(text: str) -> Transform:
+    from perceptrank.transforms.composition import Join
+
+    names = [part for name in text.split("+") for part in (AUTOMATIC if name == "auto" else name).split("+")]
+    return _parse_part(names[0]) if len(names) == 1 else Join(*names)
+
+
+def _parse_part(text: str) -> Transform:
     """Make the transform of a name, which settings like "limit=2" may follow."""
     name, _, settings = text.partition(":")
-    kind, given = TRANSFORMS[name], {}
+    kind, values = _find_named(name), {}
+    assert kind is not None  # names were checked
     known = list(inspect.signature(kind).parameters)
     for pair in settings.split(",") if settings else []:
         setting, equals, value = pair.partition("=")
@@ -109,10 +86,10 @@ def _with_settings(text: str) -> Transform:
             which = f"{name} has {', '.join(known)}" if known else f"{name} has no settings"
             raise ParameterError("transforms", f"must have settings like name:setting=value, and {which}", text)
         try:
-            given[setting] = json.loads(value)
+            values[setting] = json.loads(value)
         except ValueError:
-            given[setting] = value
-    return kind(**given)
+            values[setting] = value
+    return kind(**values)
 
 
 def as_plain(transform: Any) -> Any:
@@ -120,8 +97,11 @@ def as_plain(transform: Any) -> Any:
     if transform is None or isinstance(transform, str):
         return transform
     if isinstance(transform, Transform):
-        if _kind(transform.name) is not type(transform):
-            raise ValueError(f"a model with {transform!r} cannot be saved: only transforms of perceptrank can")
+        if find_transform(transform.name) is not type(transform):
+            raise ValueError(
+                f"a model with {transform!r} cannot be saved: register its class first, with "
+                "perceptrank.transforms.register_transform"
+            )
         return {"name": transform.name, **transform.state()}
     return [as_plain(part) for part in transform]
 
@@ -131,14 +111,11 @@ def from_plain(transform: Any) -> Any:
     if isinstance(transform, list):
         return [from_plain(part) for part in transform]
     if isinstance(transform, dict):
-        kind = _kind(transform["name"])
+        name = transform["name"]
+        kind = find_transform(name) if isinstance(name, str) else None
         if kind is None:
-            raise ParameterError("transforms", "must be a transform of perceptrank", transform["name"])
-        made = kind.__new__(kind)
-        made.restore(transform)
-        return made
+            raise ParameterError("transforms", "must be a known transform: register its class first", name)
+        restored = kind.__new__(kind)
+        restored.restore(transform)
+        return restored
     return transform
-
-
-def _kind(name: str) -> type[Transform] | None:
-    return {Chain.name: Chain, Join.name: Join}.get(name) or TRANSFORMS.get(name)

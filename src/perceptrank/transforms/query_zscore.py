@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 
-from perceptrank.kernels.arrays import Features, Ints
+import numpy as np
+
+from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.lanes import LANES
 from perceptrank.kernels.moments import standardize_lanes
 from perceptrank.stream.validation import read_only
+from perceptrank.transforms.forms import Nodes, add_inverse
+from perceptrank.transforms.lineage import Form
 from perceptrank.transforms.standardizing import check_overflow
 from perceptrank.transforms.transform import ColumnTransform
 
@@ -27,10 +31,30 @@ class QueryZScore(ColumnTransform):
 
     name = "query-zscore"
     rises = True
+    scope = "query"
+    query_scale = "z-score"
 
     def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
         """Write the scaled features into columns of an array, from column `first` on."""
         check_overflow(query_zscore_pass(read_only(X), read_only(offsets), outputs, first), X)
+
+    def describe(self, form: Form) -> Form:
+        """Return its place within the query."""
+        return form.become(self.query_scale, "standard deviation within its query")
+
+    def spreads(self, before: Floats) -> Floats:
+        """Return the standard deviation within a query."""
+        return np.full(len(before), 1.0)
+
+    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
+        """Add the scaling; values are taken relative to the first row, so that a constant column becomes exactly 0."""
+        first = nodes.slice_rows(X, 0, 1)
+        gaps = nodes.add("Sub", X, first)
+        mean = nodes.reduce("ReduceMean", gaps)
+        centred = nodes.add("Sub", gaps, mean)
+        deviation = nodes.add("Sqrt", nodes.reduce("ReduceMean", nodes.add("Mul", centred, centred)))
+        inverse = add_inverse(nodes, deviation, nodes.add("Greater", deviation, 0.0))
+        return str(nodes.add("Mul", nodes.add("Sub", X, nodes.add("Add", mean, first)), inverse))
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return an upper bound on the norm of a transformed document."""

@@ -9,21 +9,23 @@ import numpy as np
 from perceptrank.io.model_file import finite_numbers
 from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.stream.blocks import Blocks, as_blocks
-from perceptrank.stream.sparse import dense
 from perceptrank.stream.validation import read_only
+from perceptrank.transforms.forms import Affine, Nodes
+from perceptrank.transforms.lineage import Form
 from perceptrank.transforms.running_spread import RunningSpread
 from perceptrank.transforms.standardizing import (
+    DEVIATION,
     check_overflow,
     describe_rows,
     first_overflow,
+    inverse_deviations,
     invert_deviations,
     standardize_rows,
 )
-from perceptrank.transforms.transform import Transform, WritingTransform
+from perceptrank.transforms.transform import LearningTransform, Transform, WritingTransform
 
 
-class RunningStandardizer(WritingTransform):
+class RunningStandardizer(LearningTransform, WritingTransform):
     """Standardise each feature by its mean and deviation over all documents so far, the current query included.
 
     Statistics are merged query by query (Welford's recurrence in Chan's form), so the result does not depend, bit for
@@ -45,7 +47,6 @@ class RunningStandardizer(WritingTransform):
     """
 
     name = "running"
-    learns = True
     rises = True
 
     def __init__(self) -> None:
@@ -75,45 +76,35 @@ class RunningStandardizer(WritingTransform):
         form.frozen = self.frozen
         return form
 
+    def affine(self, n_features: int) -> Affine:
+        """Return mean and 1 / deviation of each feature, 0 for a constant one."""
+        if not self.count:
+            return Affine(np.zeros(n_features), np.zeros(n_features))
+        return Affine(self.mean, inverse_deviations(self.deviation))
+
     def slopes(self, n_features: int) -> Floats | None:
-        """Return 1 / deviation of each feature, 0 for a constant one, if frozen; otherwise None."""
-        deviation = self.deviation
-        if not self.frozen or len(deviation) != n_features:
-            return None
-        return np.divide(1.0, deviation, out=np.zeros(n_features), where=deviation > 0)
+        """Return 1 / deviation of each feature if it has learned and is frozen."""
+        return super().slopes(n_features) if self.count else None
 
-    def freeze(self) -> Self:
-        """Stop learning: from now on, scale by the current statistics.
+    def evaluate(self, X: Floats) -> Floats:
+        """Return standardised features, of any size."""
+        mean, inverse = self.affine(X.shape[1])
+        return np.where(inverse > 0.0, (X - mean) * inverse, 0.0)
 
-        Returns
-        -------
-        RunningStandardizer
-            Itself.
-        """
-        self.frozen = True
-        return self
+    def describe(self, form: Form) -> Form:
+        """Return a number of deviations."""
+        return form.become(*DEVIATION)
 
-    def learn(self, stream: Blocks) -> Self:
-        """Update the statistics with the features of a stream.
+    def spreads(self, before: Floats) -> Floats:
+        """Return 1, and 0 for a constant feature."""
+        return (self.affine(len(before)).inverse > 0.0).astype(np.float64)
 
-        Parameters
-        ----------
-        stream : QueryStream or iterable of blocks
-
-        Returns
-        -------
-        RunningStandardizer
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a feature is not finite, or the number of features is not the one that was learned.
-        """
-        for part in as_blocks(stream):
-            for block in part.blocks():
-                self.learn_and_apply(dense(block.X), block.offsets)
-        return self
+    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
+        """Add a subtraction and a multiplication."""
+        if not self.count:
+            return str(nodes.add("Mul", X, np.zeros(n_features)))
+        mean, inverse = self.affine(n_features)
+        return str(nodes.add("Mul", nodes.add("Sub", X, mean), inverse))
 
     def merge(self, other: RunningStandardizer) -> Self:
         """Add the statistics of another standardiser to this one's."""

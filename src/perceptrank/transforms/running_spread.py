@@ -10,18 +10,20 @@ import numpy as np
 from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints, SparseArrays
 from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.memory import check_room
+from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import as_any_features, as_offsets, read_only
-from perceptrank.transforms.standardizing import check_overflow
-from perceptrank.transforms.transform import Transform
+from perceptrank.transforms.forms import Affine, Nodes
+from perceptrank.transforms.lineage import Form
+from perceptrank.transforms.standardizing import DEVIATION, check_overflow, inverse_deviations
+from perceptrank.transforms.transform import LearningTransform, Transform
 
 COUNT, MEAN, SQUARES = range(3)
 LARGEST_VALUE = 1e146
 
 
-class RunningSpread(Transform):
+class RunningSpread(LearningTransform):
     """Divide each feature by its standard deviation over all documents so far, the current query included.
 
     `running`, which also subtracts the mean, is this where features are sparse: zeros stay zeros, and a query costs
@@ -45,7 +47,6 @@ class RunningSpread(Transform):
     """
 
     name = "running-spread"
-    learns = True
     rises = True
 
     def __init__(self) -> None:
@@ -65,45 +66,40 @@ class RunningSpread(Transform):
         write_deviations(self._moments, float(self.count), deviation)
         return deviation
 
+    def affine(self, n_features: int) -> Affine:
+        """Return 0 and 1 / deviation of each feature, 0 for a constant one."""
+        none = np.zeros(n_features)
+        return Affine(none, inverse_deviations(self.deviation) if self.count else none)
+
     def slopes(self, n_features: int) -> Floats | None:
-        """Return 1 / deviation of each feature, 0 for a constant one, if frozen; otherwise None."""
+        """Return 1 / deviation of each feature if it has learned and is frozen."""
+        return super().slopes(n_features) if self.count else None
+
+    def evaluate(self, X: Floats) -> Floats:
+        """Return scaled features, of any size."""
+        if not self.count:
+            return np.zeros_like(X)
         deviation = self.deviation
-        if not self.frozen or len(deviation) != n_features:
-            return None
-        return np.divide(1.0, deviation, out=np.zeros(n_features), where=deviation > 0)
+        return np.where(deviation > 0.0, X / np.where(deviation > 0.0, deviation, 1.0), 0.0)
 
-    def freeze(self) -> Self:
-        """Stop learning: from now on, scale by the current statistics.
+    def describe(self, form: Form) -> Form:
+        """Return a number of deviations."""
+        return form.become(*DEVIATION)
 
-        Returns
-        -------
-        RunningSpread
-            Itself.
-        """
-        self.frozen = True
-        return self
+    def spreads(self, before: Floats) -> Floats:
+        """Return 1, and 0 for a constant feature."""
+        return (self.affine(len(before)).inverse > 0.0).astype(np.float64)
 
-    def learn(self, stream: Blocks) -> Self:
-        """Update the statistics with the features of a stream.
+    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
+        """Add a division."""
+        if not self.count:
+            return str(nodes.add("Mul", X, np.zeros(n_features)))
+        deviation = self.deviation
+        scaled = nodes.add("Div", X, np.where(deviation > 0.0, deviation, 1.0))
+        return str(nodes.add("Mul", scaled, (deviation > 0.0).astype(np.float64)))
 
-        Parameters
-        ----------
-        stream : QueryStream or iterable of blocks
-
-        Returns
-        -------
-        RunningSpread
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a feature is not finite, or the number of features is not the one that was learned.
-        """
-        for part in as_blocks(stream):
-            for block in part.blocks():
-                self.learn_and_apply(block.X, block.offsets)
-        return self
+    def _learn_block(self, block: QueryStream) -> None:
+        self.learn_and_apply(block.X, block.offsets)
 
     def apply(self, X: Any, offsets: Ints) -> Any:
         """Return the scaled features of a block, dense or sparse, without learning."""
@@ -178,9 +174,6 @@ class RunningSpread(Transform):
         moments = np.zeros((n_features, 3))
         moments[seen.astype(np.int64)] = np.transpose(rows)
         self.count, self.frozen, self._moments = count, state["frozen"], moments
-
-    def __repr__(self) -> str:
-        return "RunningSpread()"
 
 
 @helper

@@ -7,6 +7,8 @@ import math
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import read_only
+from perceptrank.transforms.forms import Nodes
+from perceptrank.transforms.lineage import Form
 from perceptrank.transforms.transform import ElementwiseTransform
 
 
@@ -27,6 +29,20 @@ class SignedLog(ElementwiseTransform):
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Write the logarithms into columns of an array, from column `first` on."""
         signed_log_pass(read_only(X), outputs, first)
+
+    def describe(self, form: Form) -> Form:
+        """Return a logarithm."""
+        return Form("log", "unit of log(1 + |x|)", "log(1 + |x|)")
+
+    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
+        """Add the logarithm: for y = |x| it is log(u) y / (u - 1), exact also for small y, with u = 1 + y rounded."""
+        y = nodes.add("Abs", X)
+        u = nodes.add("Add", y, 1.0)
+        above = nodes.add("Sub", u, 1.0)
+        is_zero = nodes.add("Equal", above, 0.0)
+        ratio = nodes.add("Div", y, nodes.add("Where", is_zero, 1.0, above))
+        size = nodes.add("Where", is_zero, y, nodes.add("Mul", nodes.add("Log", u), ratio))
+        return str(nodes.add("Mul", nodes.add("Sign", X), size))
 
 
 @compiled

@@ -9,6 +9,13 @@ from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import are_finite, describe_bad_feature
 
+DEVIATION = "deviation", "standard deviation over all documents"  # label and unit of what is standardised
+
+
+def inverse_deviations(deviations: Floats) -> Floats:
+    """Return 1 over each deviation, 0 for a constant feature."""
+    return np.divide(1.0, deviations, out=np.zeros(len(deviations)), where=deviations > 0.0)
+
 
 @helper
 def describe_rows(X: Features, start: int, stop: int, mean: Floats, squares: Floats) -> None:

@@ -5,22 +5,44 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
 from perceptrank.kernels.alignment import aligned
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.lanes import LANES
+from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures, dense
 from perceptrank.stream.validation import as_any_features, as_grouped
+from perceptrank.transforms.forms import Affine, Filling, Folding, Nodes, Piecewise
+from perceptrank.transforms.lineage import Form, Lineage, Outputs
+
+# What does the work of a transform, and what it answers about that to whoever exports and explains models.
+_WORK = ("apply", "learn_and_apply", "write", "write_columns")
+_ANSWERS = (
+    "affine",
+    "piecewise",
+    "filling",
+    "fold_weights",
+    "evaluate",
+    "spreads",
+    "trace",
+    "steps",
+    "leaves",
+    "add_nodes",
+    "query_scale",
+)
 
 
 class Transform(ABC):
     """A transform of features that works query by query, and may learn on the way.
 
     To write one, define `apply`, and `learn_and_apply` if it learns; `n_outputs` if it changes the number of features.
+    What explains and exports a model asks the transform: say so if it is `affine` or `piecewise`, how to `describe` its
+    outputs, and how to `add_nodes` to an ONNX graph. `transforms.register_transform` makes its name known to the
+    command line and model files.
 
     Attributes
     ----------
@@ -36,6 +58,15 @@ class Transform(ABC):
         True if it returns `SparseFeatures` for dense features.
     rises : bool
         True if it makes one feature of each, in their order, which within a query never falls where the feature rises.
+    scope : "feature", "query", or "document"
+        What an output depends on: one feature of a document alone, that feature in all documents of the query, or all
+        features of a document.
+    query_scale : str
+        For the scope "query", how features are scaled: "min-max", "z-score", "rank", "normal score", or another word.
+    settles : bool
+        True if what it learns stops moving after a number of documents.
+    wraps : bool
+        True if it is made of other transforms, and therefore has no name that settings could follow.
 
     Examples
     --------
@@ -57,6 +88,47 @@ class Transform(ABC):
     accepts_any_columns: ClassVar[bool] = False
     makes_sparse: ClassVar[bool] = False
     rises: ClassVar[bool] = False
+    scope: ClassVar[Literal["feature", "query", "document"]] = "feature"
+    query_scale: ClassVar[str] = ""
+    settles: ClassVar[bool] = False
+    wraps: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        """Forget the answers of a transform where a subclass does something else, as they would no longer be true."""
+        super().__init_subclass__()
+        has_named_base = any("name" in vars(base) for base in cls.__mro__[1:])
+        if has_named_base and any(method in vars(cls) for method in _WORK):
+            for answer in _ANSWERS:
+                if answer not in vars(cls):
+                    setattr(cls, answer, getattr(Transform, answer))
+
+    @property
+    def is_settled(self) -> bool:
+        """True if its outputs no longer depend on what it sees: it does not learn, or is frozen."""
+        return not self.learns or bool(getattr(self, "frozen", False))
+
+    @property
+    def has_graph(self) -> bool:
+        """True if it can be a part of an ONNX graph."""
+        return type(self).add_nodes is not Transform.add_nodes
+
+    def steps(self) -> list[Transform]:
+        """Return the transforms that it applies one after the other: itself, unless it is a chain.
+
+        Returns
+        -------
+        list of Transform
+        """
+        return [self]
+
+    def leaves(self) -> list[Transform]:
+        """Return the transforms that it is made of in the end: itself, unless it is made of others.
+
+        Returns
+        -------
+        list of Transform
+        """
+        return [self]
 
     def sparse_form(self) -> Transform:
         """Return the transform that takes its place where features are sparse.
@@ -205,7 +277,163 @@ class Transform(ABC):
         array of float of shape (features,), or None
             None if the transform is not of that form, or still learns.
         """
+        affine = self.affine(n_features)
+        is_known = affine is not None and self.is_settled and len(affine.inverse) == n_features
+        return affine.inverse if affine is not None and is_known else None
+
+    def affine(self, n_features: int) -> Affine | None:
+        """Return mean and inverse if it makes (x - mean) * inverse of each feature x, as it is now.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        Affine or None
+            None if it is not of that form.
+        """
         return None
+
+    def piecewise(self, n_features: int) -> Piecewise | None:
+        """Return the functions of each feature, if outputs are piecewise constant or linear, as they are now.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        Piecewise or None
+            None if it is not of that form.
+        """
+        return None
+
+    def filling(self, n_features: int) -> Filling | None:
+        """Return what missing values become now, if filling them in is all that the transform does.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        Filling or None
+            None if it does something else.
+        """
+        return None
+
+    def fold_weights(self, weights: Floats, n_features: int) -> Folding | None:
+        """Return the weights of features that score as weights of outputs do, if outputs are signed sums of features.
+
+        Parameters
+        ----------
+        weights : array of float of shape (outputs,)
+        n_features : int
+
+        Returns
+        -------
+        Folding or None
+            None if it is not of that form.
+        """
+        return None
+
+    def evaluate(self, X: Floats) -> Floats:
+        """Return the outputs of features of any size, for a transform of the scope "feature", bit for bit.
+
+        Parameters
+        ----------
+        X : array of float64 of shape (documents, features)
+
+        Returns
+        -------
+        array of float64 of shape (documents, outputs)
+        """
+        return np.asarray(self.apply(X, np.array([0, len(X)])), np.float64)
+
+    def describe(self, form: Form) -> Form:
+        """Return what it makes of something, in words.
+
+        Parameters
+        ----------
+        form : Form
+            What it is given: `label`, `unit`, and what it is made `of`.
+
+        Returns
+        -------
+        Form
+        """
+        return form.become(self.name, f"unit after {self.name}")
+
+    def spreads(self, before: Floats) -> Floats:
+        """Return the standard deviations of outputs that have one for each feature, as far as they are known.
+
+        Parameters
+        ----------
+        before : array of float of shape (features,)
+            Those of the features, NaN where they are not known.
+
+        Returns
+        -------
+        array of float of shape (features,)
+            NaN where they are not known.
+        """
+        return np.full(len(before), math.nan)
+
+    def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
+        """Record what each output is made of.
+
+        Parameters
+        ----------
+        lineage : Lineage
+            The record.
+        given : Outputs
+            The features, as the transforms before have made them.
+
+        Returns
+        -------
+        Outputs or None
+            None if outputs may be made of several features.
+        """
+        n_features = len(given.source)
+        if (affine := self.affine(n_features)) is not None:
+            form = lineage.renamed(given, self.describe)
+            return given._replace(factor=given.factor * affine.inverse, spread=self.spreads(given.spread), form=form)
+        if (functions := self.piecewise(n_features)) is not None:
+            return lineage.split(given, functions, self.describe)
+        if (sources := self.sources(n_features)) is None:
+            return None
+        spread = self.spreads(given.spread)
+        outputs = lineage.bent(given, self.describe)
+        falling = sources < 0
+        if np.array_equal(sources, np.arange(n_features)):
+            return outputs._replace(spread=spread)
+        outputs = outputs.take(np.where(falling, -1 - sources, sources))
+        base = np.where(falling, lineage.new_bases(len(sources)), outputs.base)
+        return outputs._replace(rises=outputs.rises & ~falling, base=base)
+
+    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
+        """Add what it does to an ONNX graph of one query; return the name of the outputs.
+
+        Parameters
+        ----------
+        nodes : Nodes
+            The graph.
+        X : str
+            Name of the features: a matrix of documents by features in double precision.
+        n_features : int
+
+        Returns
+        -------
+        str
+            Name of a matrix of documents by outputs.
+
+        Raises
+        ------
+        NotImplementedError
+            If there is no ONNX graph of it (`has_graph` is False).
+        """
+        raise NotImplementedError(f"there is no ONNX graph of {self!r}")
 
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return an upper bound on the norm of a transformed document.
@@ -345,6 +573,60 @@ class WritingTransform(Transform):
     @abstractmethod
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Transform validated features into columns of an array, from column `first` on."""
+
+
+class LearningTransform(Transform):
+    """A transform that can learn from a stream by itself, and be frozen.
+
+    Attributes
+    ----------
+    frozen : bool
+        True if what it has learned stays as it is.
+    """
+
+    learns = True
+    frozen = False
+
+    def learn(self, stream: Blocks) -> Self:
+        """Learn from the features of a stream.
+
+        Parameters
+        ----------
+        stream : QueryStream or iterable of blocks
+
+        Returns
+        -------
+        Transform
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a feature is not finite, or the number of features is not the one that was learned.
+        """
+        for part in as_blocks(stream):
+            for block in part.blocks():
+                self._learn_block(block)
+        return self
+
+    def _learn_block(self, block: QueryStream) -> None:
+        self.learn_and_apply(dense(block.X), block.offsets)
+
+    def freeze(self) -> Self:
+        """Stop learning: what has been learned stays as it is.
+
+        Returns
+        -------
+        Transform
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If the transform cannot do without having seen a document, and has seen none.
+        """
+        self.frozen = True
+        return self
 
 
 class ElementwiseTransform(WritingTransform):

@@ -13,8 +13,6 @@ from perceptrank.deploy.ranking_function import RankingFunction
 from perceptrank.deploy.target import Export, Target, choice
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
-from perceptrank.transforms.query_minmax import QueryMinMax
-from perceptrank.transforms.query_zscore import QueryZScore
 
 ENGINES = ("opensearch", "elasticsearch")
 PARTS = ("pipeline", "query")
@@ -65,7 +63,7 @@ class HybridWeights(Target):
 
     def _fold(self, function: RankingFunction) -> Folded:
         """Return the weights of features after query-minmax."""
-        if [type(one) for one in function.transforms] != [QueryMinMax]:
+        if [transform.query_scale for transform in function.transforms] != ["min-max"]:
             raise ValueError(_refusal(function))
         folded = fold_function(replace(function, transforms=[]))
         wrong = [name for name, weight, _ in folded.terms() if weight < 0.0]
@@ -215,7 +213,7 @@ def _clause(name: str) -> dict[str, Any]:
 def _refusal(function: RankingFunction) -> str:
     """Say why a model cannot be had by hybrid search, and what to do."""
     why = "it scales each clause to the range from 0 to 1 within a query"
-    if any(type(one) is QueryZScore for one in function.transforms):
+    if any(transform.query_scale == "z-score" for transform in function.transforms):
         why = "OpenSearch's z_score makes 0.001 of all that is below the mean, and Elasticsearch has none"
     after = " and then ".join(map(repr, function.transforms))
     return (

@@ -10,7 +10,6 @@ from perceptrank.deploy.explanation.terms import Part, Products, Terms
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.transforms.bins import Bins
 
 FROM_TRANSFORMS = "weight times spread, the spread as the model's transforms know it"
 WITHIN_QUERIES = (
@@ -144,27 +143,27 @@ def _curves(terms: Terms, part: Part) -> list[Curve]:
     values = part.weights[chosen] * outputs.factor[chosen]
     outputs = outputs.take(chosen)
     for number in np.unique(outputs.curve).tolist():
-        bins, before = terms.curves[number]
+        functions, before = terms.curves[number]
         here = np.flatnonzero(outputs.curve == number)
-        n_each = bins.n_outputs(1)
+        n_each = functions.n_each
         table = values[here].reshape(-1, n_each)
         sources, columns = outputs.source[here[::n_each]], outputs.column[here[::n_each]]
         of = "" if before.label == "weight" else before.label
         for row in np.flatnonzero(table.any(axis=1)).tolist():
-            edges = bins.edges[columns[row]]
-            found.append(_curve(bins, int(sources[row]), of, edges, table[row]))
+            edges = functions.edges[columns[row]]
+            found.append(_curve(functions.kind, int(sources[row]), of, edges, table[row]))
     return found
 
 
-def _curve(bins: Bins, feature: int, of: str, edges: Floats, weights: Floats) -> Curve:
+def _curve(kind: str, feature: int, of: str, edges: Floats, weights: Floats) -> Curve:
     # Of equal edges the first counts, and stands for all documents between them.
     distinct, firsts = np.unique(edges, return_index=True)
-    if bins.kind == "hat":
+    if kind == "hat":
         # Documents between equal edges have the value at the edge: a step of no width.
         numbers = np.searchsorted(distinct, edges)
         heights = weights[firsts][numbers]
         return Curve(feature, of, edges, heights, True, np.ones(len(edges) - 1))
-    levels = np.concatenate([[0.0], np.cumsum(weights)]) if bins.kind == "thermometer" else weights
+    levels = np.concatenate([[0.0], np.cumsum(weights)]) if kind == "thermometer" else weights
     # Above an edge are documents of the bin after the last edge that is equal to it.
     above = np.searchsorted(edges, distinct, side="right")
     counts = np.diff(np.concatenate([[0], above, [len(edges) + 1]]))
@@ -201,7 +200,7 @@ def measure_importance(models: list[Terms], stream: Blocks) -> list[Floats]:
     squares, n_documents = [np.zeros(len(terms.features)) for terms in models], 0
     for block in as_blocks(stream, required=True):
         for terms, sums in zip(models, squares, strict=True):
-            for part in terms.model._blocks(terms.state, terms.aligned(block)):
+            for part in terms.state.blocks(terms.aligned(block)):
                 np.add(sums, _squares(terms.contributions(part), part, len(terms.features)), out=sums)
         n_documents += block.n_documents
     return [np.sqrt(sums / n_documents) for sums in squares]

@@ -21,13 +21,13 @@ from perceptrank.deploy.explanation.effects import (
     lend_spreads,
     measure_importance,
 )
-from perceptrank.deploy.explanation.forms import Form
 from perceptrank.deploy.explanation.history import History, history_of
 from perceptrank.deploy.explanation.terms import Terms
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.frames import make_frame
 from perceptrank.stream.query_stream import QueryStream
+from perceptrank.transforms.lineage import Form
 
 SIGNS = {1: "+", -1: "-", 0: "±"}
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
+from perceptrank.learners.model import Model
 from perceptrank.learners.prank import PRank
-from perceptrank.learners.state import State
 from perceptrank.learners.tally import CURRENT_LOSS, MASS, MEAN_LOSS, ROUNDS, UPDATES, USED_LOSS
 from perceptrank.learners.wrappers.forgetting import Forgetting
-from perceptrank.learners.wrappers.sum import Sum, units_of
-from perceptrank.learners.wrappers.tournament import Tournament
+from perceptrank.learners.wrappers.sum import SumModel
+from perceptrank.learners.wrappers.tournament import Tournament, TournamentModel
 from perceptrank.learners.wrappers.wrapper import Ensemble
 
 
@@ -61,20 +61,20 @@ class History:
         }
 
 
-def history_of(model: Learner, state: State) -> History:
+def history_of(model: Learner, state: Model) -> History:
     """Read the history of a model."""
     ranking, held = model, state
     lines = []
-    if isinstance(model, Tournament):
-        ranking = model._leader(state)
-        held = ranking._state
+    if isinstance(model, Tournament) and isinstance(state, TournamentModel):
+        ranking = state.leader
+        held = ranking.model
         lines.append(_standings(model, state, ranking))
     tally = held.tally
     rounds, updates, moved = int(tally[ROUNDS]), int(tally[UPDATES]), float(tally[MASS])
-    with_mean = ranking._ranks_with(held)
+    with_mean = held.ranks_with
     lines.append(_seen(state.queries, rounds, updates))
     if isinstance(ranking, Ensemble):
-        lines += _members(ranking, held)
+        lines += _members(held)
     elif ranking.average:
         which = "the mean of its weights after each round" if with_mean == "mean" else "its current weights"
         reason = "" if with_mean == "mean" or not rounds else ", as their mean has lost much more"
@@ -109,7 +109,7 @@ def _seen(queries: int, rounds: int, updates: int) -> str:
     return f"It has learned from {seen}; {updates:,} {of} moved the weights."
 
 
-def _standings(model: Tournament, state: State, leader: Learner) -> str:
+def _standings(model: Tournament, state: Model, leader: Learner) -> str:
     sums, judged = state.more["sums"], float(state.more["judged"][0])
     if isinstance(model, Forgetting):
         names = ["without forgetting", *(f"half-life {one:g}" for one in model.half_lives)]
@@ -125,18 +125,18 @@ def _standings(model: Tournament, state: State, leader: Learner) -> str:
     return f"A tournament by {model.measure!s}: {shown}; the next query is ranked by {leader.name}, which is shown."
 
 
-def _members(model: Ensemble, state: State) -> list[str]:
-    if isinstance(model, Sum):
-        shown = ", ".join(f"{one.name} / {unit:.4g}" for one, unit in zip(state.members, units_of(state), strict=True))
+def _members(state: Model) -> list[str]:
+    if isinstance(state, SumModel):
+        shown = ", ".join(f"{one.name} / {unit:.4g}" for one, unit in zip(state.members, state.units, strict=True))
         return [f"Its score is a sum: {shown}."]
     return [f"Its weights are the mean of those of {len(state.members)} members."]
 
 
-def _largest_margin(model: Learner, state: State, moved: float) -> float | None:
+def _largest_margin(model: Learner, state: Model, moved: float) -> float | None:
     """Return |w - w₁| / (rate S), which an inequality of the proof says to be at least the margin; None without one.
 
     It holds for a learner whose settings have not changed since learning began.
     """
-    if model.takes == "documents" or model.theorem.symbol is None or not moved > 0 or state is not model._state:
+    if model.takes == "documents" or model.theorem.symbol is None or not moved > 0 or state is not model.model:
         return None
     return model.certificate(margin=1.0).promises[0].bound / moved

@@ -5,27 +5,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.deploy.explanation.forms import RAW, Form, FormWalk, Outputs
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import LinearRanker, as_learned, named, transformed
-from perceptrank.learners.state import State
-from perceptrank.learners.wrappers.sum import Sum, units_of
-from perceptrank.learners.wrappers.tournament import Tournament
+from perceptrank.learners.model import Model, as_learned, named, transformed
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
-from perceptrank.transforms.bins import Bins
-from perceptrank.transforms.composition import Chain
-from perceptrank.transforms.hashing import Hash
+from perceptrank.transforms.forms import Piecewise
+from perceptrank.transforms.lineage import RAW, Form, Lineage, Outputs
 from perceptrank.transforms.transform import Transform
-
-_SCORES = (LinearRanker._block_scores, Sum._block_scores, Tournament._block_scores)
 
 
 class Step(NamedTuple):
     """Transforms that features go through one after the other, and the state they belong to."""
 
-    state: State
+    state: Model
     transforms: list[Transform]
 
 
@@ -75,7 +68,7 @@ class Terms:
     Attributes
     ----------
     model : learner
-    state : State
+    state : Model
         What it had learned when this was read.
     names : tuple of str or None
         Names of the columns, if they have any.
@@ -85,19 +78,19 @@ class Terms:
     parts : list of Part
     forms : list of Form
         Those of the outputs of all parts, by number.
-    curves : list of (Bins, Form)
-        The bins of all parts, and what they are bins of.
+    curves : list of (Piecewise, Form)
+        The piecewise functions of all parts, and what they are functions of.
     notes : tuple of str
         What must be known of the features.
     """
 
     model: Learner
-    state: State
+    state: Model
     names: tuple[str, ...] | None
     features: tuple[str, ...]
     parts: list[Part]
     forms: list[Form]
-    curves: list[tuple[Bins, Form]]
+    curves: list[tuple[Piecewise, Form]]
     notes: tuple[str, ...]
 
     @classmethod
@@ -105,27 +98,29 @@ class Terms:
         """Read a model; with columns as a block has them if it goes by their names, or has learned nothing yet."""
         if not isinstance(model, Learner):
             raise TypeError(f"a model to explain must be a learner of perceptrank, got {type(model).__name__}")
-        state = model._state if block is not None else model._known_state()
+        state = model.model if block is not None else model.known_model
         if block is not None:
             block = _aligned(model, block)
-            model._check_features(state, block.n_features, block.feature_names)
-            state = model._ready(state, block.n_features, block.feature_names, sparse=block.is_sparse)
+            state.check_features(block.n_features, block.feature_names)
+            state = model.ready_model(block.n_features, block.feature_names, sparse=block.is_sparse, model=state)
         if not state.has_begun:
             raise ValueError(f"this {type(model).__name__} has not learned anything yet: there is nothing to explain")
         names, n_inputs = state.feature_names, state.n_inputs
-        if block is not None and (names is None or _goes_by_names(model, state)):
+        if block is not None and (names is None or _goes_by_names(state)):
             names, n_inputs = block.feature_names or names, block.n_features
         features = list(_distinct(names)) if names else [f"f{place}" for place in range(1, n_inputs + 1)]
         notes = (
             [] if names else [f"the features have no names: they are f1 to f{n_inputs}, in the order of the columns"]
         )
-        walk = FormWalk()
+        lineage = Lineage()
         parts = []
         found = _parts(model, state)
         for name, steps, weights in found:
             label = name if len(found) > 1 else ""
-            parts.append(_read(label, steps, weights, names, n_inputs, walk, features, notes))
-        return cls(model, state, names, tuple(features), parts, walk.forms, walk.curves, tuple(dict.fromkeys(notes)))
+            parts.append(_read(label, steps, weights, names, n_inputs, lineage, features, notes))
+        return cls(
+            model, state, names, tuple(features), parts, lineage.forms, lineage.curves, tuple(dict.fromkeys(notes))
+        )
 
     def aligned(self, block: QueryStream) -> QueryStream:
         """Return a block with the features of the model alone, in their order; raise if it has not all of them.
@@ -133,8 +128,8 @@ class Terms:
         Raises too if a model takes any columns, and they are others than those that this was read for.
         """
         block = _aligned(self.model, block)
-        self.model._check_features(self.state, block.n_features, block.feature_names)
-        if _goes_by_names(self.model, self.state) and block.feature_names not in (None, self.names):
+        self.state.check_features(block.n_features, block.feature_names)
+        if _goes_by_names(self.state) and block.feature_names not in (None, self.names):
             raise ValueError(
                 "the columns of the stream change, or are not those that were explained: explain each alone"
             )
@@ -142,7 +137,7 @@ class Terms:
 
     def scores(self, block: QueryStream) -> Floats:
         """Return the scores of a block, by what the model had learned when this was read."""
-        return self.model._scores_of(self.state, block)
+        return self.state.scores(block)
 
     def contributions(self, block: QueryStream) -> Floats | Products:
         """Return what each feature contributes to each document's score: a matrix, or terms if it would be sparse."""
@@ -160,41 +155,27 @@ class Terms:
         return _merged(Products(*map(np.concatenate, zip(*pieces, strict=True))), len(self.features))
 
 
-def _parts(model: Learner, state: State) -> list[tuple[str, list[Step], Floats]]:
+def _parts(model: Learner, state: Model) -> list[tuple[str, list[Step], Floats]]:
     """Return names, steps and weights of what a model ranks by the sum of."""
-    kind, name = type(model), str(getattr(model, "name", type(model).__name__))
-    if kind._block_scores not in _SCORES or kind._scores is not LinearRanker._scores:
+    if type(state).linear_scores is not Model.linear_scores:
         raise ValueError(
-            f"{kind.__name__} ranks in a way of its own, not by weights of features: it cannot be explained"
+            f"{type(model).__name__} ranks in a way of its own, not by weights of features: it cannot be explained"
         )
-    if isinstance(model, Tournament):
-        leader = model._leader(state)
-        own = Step(state, state.transforms)
-        return [(inner, [own, *steps], weights) for inner, steps, weights in _parts(leader, leader._state)]
-    try:
-        weights = model._coefficients(state)
-    except AttributeError:
-        if not isinstance(model, Sum):
-            raise
-        found = []
-        for member, unit in zip(state.members, units_of(state), strict=True):
-            for inner, steps, own_weights in _parts(member, member._state):
-                found.append((inner, [Step(state, state.transforms), *steps], own_weights / unit))
-        numbered = _distinct(tuple(one for one, _, _ in found))
-        return [(one, steps, weights) for one, (_, steps, weights) in zip(numbered, found, strict=True)]
-    return [(name, [Step(state, model._transforms(state))], weights)]
+    parts = state.parts
+    names = _distinct(tuple(part.name or model.name for part in parts))
+    return [(name, [Step(*step) for step in part.steps], part.weights) for name, part in zip(names, parts, strict=True)]
 
 
 def _aligned(model: Learner, block: QueryStream) -> QueryStream:
     """Return a block with the features of a model alone, in their order, if it has all of them by name."""
-    needed = model._needed_names
+    needed = model.model.needed_names
     if needed is None or block.feature_names in (None, needed) or not set(needed) <= set(block.feature_names or ()):
         return block
     return block.select(needed)
 
 
-def _goes_by_names(model: Learner, state: State) -> bool:
-    transforms = model._transforms(state)
+def _goes_by_names(state: Model) -> bool:
+    transforms = state.all_transforms
     return bool(transforms) and transforms[0].accepts_any_columns
 
 
@@ -214,44 +195,35 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(made)
 
 
-def _in_turn(transform: Transform) -> list[Transform]:
-    return [one for part in transform.parts for one in _in_turn(part)] if type(transform) is Chain else [transform]
-
-
 def _read(
     name: str,
     steps: list[Step],
     weights: Floats,
     names: tuple[str, ...] | None,
     n_inputs: int,
-    walk: FormWalk,
+    lineage: Lineage,
     features: list[str],
     notes: list[str],
 ) -> Part:
     flat = [
-        Step(state, named(state, [one for transform in transforms for one in _in_turn(transform)], names))
+        Step(state, named(state, [step for transform in transforms for step in transform.steps()], names))
         for state, transforms in steps
     ]
     *before, last = flat
-    if last.transforms and isinstance(last.transforms[-1], Hash):
-        width = n_inputs
-        for one in [one for step in before for one in step.transforms] + last.transforms[:-1]:
-            width = one.n_outputs(width)
-        columns, places, signs = last.transforms[-1]._places(width)
-        by_column = np.zeros(width)
-        by_column[columns] = weights[places] * signs
-        weights = by_column
+    width = n_inputs
+    for transform in [one for step in before for one in step.transforms] + last.transforms[:-1]:
+        width = transform.n_outputs(width)
+    folding = last.transforms[-1].fold_weights(weights, width) if last.transforms else None
+    if folding is not None:
+        weights = folding.weights
+        notes += folding.notes
         flat = [*before, Step(last.state, last.transforms[:-1])]
-        if len(np.unique(places)) < width:
-            notes.append(
-                f"{width - len(np.unique(places))} of {width} columns share the place of another, and its weight"
-            )
-    outputs = _walked(walk, flat, names, n_inputs, name, features, notes)
+    outputs = _walked(lineage, flat, names, n_inputs, name, features, notes)
     if name:
         present = np.unique(outputs.form)
         for number in present.tolist():
-            form = walk.forms[number]
-            walk.forms[number] = form._replace(label=f"{name}: {form.label}")
+            form = lineage.forms[number]
+            lineage.forms[number] = form._replace(label=f"{name}: {form.label}")
     used = np.flatnonzero(weights)
     order = used[np.argsort(outputs.source[used], kind="stable")]
     present, starts = np.unique(outputs.source[order], return_index=True)
@@ -259,7 +231,7 @@ def _read(
 
 
 def _walked(
-    walk: FormWalk,
+    lineage: Lineage,
     steps: list[Step],
     names: tuple[str, ...] | None,
     n_inputs: int,
@@ -268,17 +240,16 @@ def _walked(
     notes: list[str],
 ) -> Outputs:
     """Return what the steps make of features; what is made of several becomes a feature of its own, with a name."""
-    outputs, labels = walk.start(n_inputs), names
+    outputs, labels = lineage.start(n_inputs), names
     for transform in [one for step in steps for one in step.transforms]:
         labels = transform.output_names(labels)
-        made = walk.through(transform, outputs)
+        made = transform.trace(lineage, outputs)
         if made is None:
             n = transform.n_outputs(len(outputs.source))
             notes.append(f"what {transform!r} makes may be made of several features: it is shown in their place")
             if not name:
                 features.clear()
-            outputs = walk.start(n)
-            walk.forms[-1] = RAW._replace(unit=f"unit after {transform.name}")
+            outputs = lineage.start(n, RAW._replace(unit=f"unit after {transform.name}"))
             made = outputs._replace(source=outputs.source + len(features), linear=np.zeros(n, bool))
             own = labels or tuple(f"{transform.name} {place}" for place in range(1, n + 1))
             features += [f"{name}: {label}" if name else label for label in own]

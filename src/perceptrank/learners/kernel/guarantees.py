@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perceptrank.learners.guarantees import Guaranteed
-from perceptrank.learners.kernel.supports import KernelState
+from perceptrank.learners.kernel.supports import KernelModel
 from perceptrank.learners.tally import (
     CURRENT_LOSS,
     LARGEST_REACH,
@@ -50,7 +50,7 @@ class KernelGuarantees(Guaranteed):
         """The largest distance of two images, if it is known before anything is seen."""
         return None if self.linear or self.kernel == "polynomial" else DIAMETER
 
-    def _constant_of(self, state: KernelState) -> float:
+    def _constant_of(self, state: KernelModel) -> float:
         """Return C = (1 + 2 ρ) D², D the largest distance of images; beside a linear part, of those so far."""
         seen = float(state.tally[LARGEST_REACH]) if self.linear else 0.0
         return (1 + 2 * self._margin) * max(DIAMETER**2, seen)
@@ -185,7 +185,7 @@ class KernelGuarantees(Guaranteed):
         """
         self.theorem.check_comparator(comparator, None)
         state = self._learned()
-        assert isinstance(state, KernelState)
+        assert isinstance(state, KernelModel)
         if self.policy in ("random", "bogd"):
             raise ValueError(
                 f"kernel with policy={self.policy!r} has a theorem about the expected loss only: there is no "
@@ -220,7 +220,7 @@ class KernelGuarantees(Guaranteed):
             norm,
             tuple(promises),
             bool(self.average),
-            self._ranks_with(state),
+            state.ranks_with,
             mean,
             current,
             used,
@@ -250,14 +250,14 @@ class KernelGuarantees(Guaranteed):
             promises.append(Promise("a priori", formula, bound, mass))
         return promises
 
-    def _norm(self, state: KernelState) -> float:
+    def _norm(self, state: KernelModel) -> float:
         """Return the norm of the current function, in time quadratic in the number of supports."""
         supports, squared = state.supports, 0.0
-        values: Any = self._values(state)  # type: ignore[attr-defined]
+        values: Any = state.values_of()
         for start in range(0, len(supports), 256):
             rows = slice(start, start + 256)
             around = values(supports.X[rows], supports.norms[rows], supports.X, supports.norms)
             squared += float(supports.coefficients[rows] @ (around @ supports.coefficients))
         if self.linear and state.width > 0.0:
-            squared += float(state.weights @ state.weights) / self._linear_part(state)  # type: ignore[attr-defined]
+            squared += float(state.weights @ state.weights) / state.linear_part
         return float(np.sqrt(max(0.0, squared)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
-
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
@@ -11,28 +9,20 @@ from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.learners.kernel.guarantees import KernelGuarantees
 from perceptrank.learners.kernel.policies import (
     SPENDING,
-    Values,
     forget_oldest,
     make_room_by_chance,
     merge_into_nearest,
 )
 from perceptrank.learners.kernel.rules import ROWS, RULES
-from perceptrank.learners.kernel.supports import KernelState
+from perceptrank.learners.kernel.supports import KernelModel
 from perceptrank.learners.kernel.values import (
-    GAUSSIAN,
     KERNELS,
-    LAPLACIAN,
-    gaussian_values,
-    laplacian_values,
-    polynomial_values,
     squared_lengths,
-    squared_norms,
 )
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import fixed_copy
 from perceptrank.learners.listwise import safe_averaging
-from perceptrank.learners.listwise.safe_averaging import is_mean_safe, safe_pass
-from perceptrank.learners.state import State
+from perceptrank.learners.listwise.safe_averaging import safe_pass
+from perceptrank.learners.model import Model, fixed_copy
 from perceptrank.learners.tally import (
     LARGEST_REACH,
     LARGEST_SQUARED_NORM,
@@ -48,14 +38,11 @@ from perceptrank.learners.tally import (
 from perceptrank.measures import MeasureLike
 from perceptrank.measures.discounts import discounts
 from perceptrank.stream.memory import check_room
-from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import (
     AdvisingValueError,
     ParameterError,
     Setting,
-    are_finite,
     as_number,
-    bad_feature,
     check_choice,
     check_not_negative,
     check_positive,
@@ -67,17 +54,14 @@ from perceptrank.stream.validation import (
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.weights import Weighing
 from perceptrank.transforms.median_distance import distances
-from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
 POLICIES = ("exact", "random", "forgetron", "bogd", "merge")
 SMALLEST_BUDGET = 2  # a pair of documents
 SMALLEST_WIDTH, LARGEST_WIDTH = 1e-100, 1e100  # whose squares, and theirs, are numbers
 _DOCUMENTS_OF_WIDTH = 100
-_VALUES_AT_ONCE = 2**18
 _LARGEST_DEGREE = 16
 _LARGEST_PART = 1e6  # of the linear part: beyond, the kernel would be lost in rounding
-_BEFORE = {"linear": 0.0, "relative_width": 1.0}  # of model files that do not say, as there was nothing else
 
 
 class KernelPerceptron(KernelGuarantees, Learner):
@@ -165,12 +149,12 @@ class KernelPerceptron(KernelGuarantees, Learner):
     """
 
     algorithm = "kernel"
+    model_class = KernelModel
     without_weights = "its bounds count the updates that a budget keeps"
     cost = "m B d + m (log m + g)"
     depends_on_rate = False
     fixed = ("rule", "kernel", "width", "relative_width", "linear", "degree", "budget", "policy", "decay")
 
-    _state: State
     _weighing: Weighing
 
     def __init__(
@@ -237,13 +221,10 @@ class KernelPerceptron(KernelGuarantees, Learner):
         check_seed(self.seed)
         self._weighing = weighing_of(self.measure)
 
-    def _initial_state(self) -> State:
-        return KernelState(make_transforms(self._own_transform()))
-
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> Self:
-        """Restore the model that `as_document` converted; raise if the document is inconsistent."""
-        return super().from_document(document | {"parameters": _BEFORE | {**document["parameters"]}})
+    def _configured(self, model: Model) -> Model:
+        assert isinstance(model, KernelModel)
+        model.kernel, model.degree, model.linear = self.kernel, int(self.degree), float(self.linear)
+        return super()._configured(model)
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return no arrays beside the supports, if those fit into memory."""
@@ -253,8 +234,8 @@ class KernelPerceptron(KernelGuarantees, Learner):
     def _room(self, n_features: int) -> int:
         return super()._room(n_features) + (self.budget or 0) * (n_features + 3)
 
-    def _check_restored(self, state: State) -> None:
-        assert isinstance(state, KernelState)
+    def _check_restored(self, state: Model) -> None:
+        assert isinstance(state, KernelModel)
         if self.budget is not None and len(state.supports) > self.budget:
             raise ValueError(f"there are {len(state.supports)} supports, more than the budget of {self.budget}")
         if not self.linear and (state.weights.any() or state.total.any()):
@@ -271,9 +252,9 @@ class KernelPerceptron(KernelGuarantees, Learner):
     # Learning
 
     def _pass(
-        self, state: State, X: FloatRows, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: Model, X: FloatRows, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
-        assert isinstance(state, KernelState)
+        assert isinstance(state, KernelModel)
         n, n_documents, largest = len(offsets) - 1, len(relevance), float(state.tally[LARGEST_WEIGHT])
         longest = n_documents if n == 1 else int(np.diff(offsets).max())
         scores, room = np.zeros(2 * n_documents), np.empty(0)
@@ -297,7 +278,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
 
     def _learn_round(
         self,
-        state: KernelState,
+        state: KernelModel,
         X: FloatRows,
         relevance: Floats,
         longest: int,
@@ -308,13 +289,13 @@ class KernelPerceptron(KernelGuarantees, Learner):
         room: Floats,
     ) -> bool:
         """Score a query and learn from it; return whether all numbers were valid."""
-        X, norms = self._placed(state, X)
+        X, norms = state.placed(X)
         if not (norms <= LARGEST_SQUARED_NORM).all():
             return False
         supports = state.supports
         found = room[: len(X) * len(supports)].reshape(len(X), len(supports))
-        values = self._values(state)(X, norms, supports.X, supports.norms, found)
-        if not self._score(state, X, values, by_current, by_mean):
+        values = state.values_of()(X, norms, supports.X, supports.norms, found)
+        if not state.score(X, values, by_current, by_mean):
             return False
         floats, ints, _ = borrow_scratch(longest, 0, ROWS[0] + 2, ROWS[1], 0)
         m, tally = len(relevance), state.tally
@@ -339,7 +320,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
 
     def _update(
         self,
-        state: KernelState,
+        state: KernelModel,
         X: FloatRows,
         norms: Floats,
         values: FloatRows,
@@ -359,9 +340,9 @@ class KernelPerceptron(KernelGuarantees, Learner):
         X, norms, shares = X[moved], norms[moved], -coefficients[moved] / mass
         reach = inner = 0.0  # squared lengths per weight moved, the second without the linear part
         if state.width > 0.0:
-            reach = inner = max(0.0, float(shares @ (self._values(state)(X, norms, X, norms) @ shares)))
+            reach = inner = max(0.0, float(shares @ (state.values_of()(X, norms, X, norms) @ shares)))
             if self.linear:
-                step, part = shares @ X, self._linear_part(state)
+                step, part = shares @ X, state.linear_part
                 reach += part * float(step @ step)
                 weights = state.weights + (part * mass) * step
                 if not float(weights @ weights) <= LARGEST_SQUARED_NORM:
@@ -379,8 +360,10 @@ class KernelPerceptron(KernelGuarantees, Learner):
             return True
         added = shares * mass
         if self.policy == "merge" and len(supports) + len(moved) > budget:
-            lengths = squared_lengths(supports.norms, state.width, int(self.degree)) if self._grows else None
-            merge_into_nearest(state, moved, values, lengths, added, inner * mass * mass, self._values(state))
+            lengths = (
+                squared_lengths(supports.norms, state.width, int(self.degree)) if self.kernel == "polynomial" else None
+            )
+            merge_into_nearest(state, moved, values, lengths, added, inner * mass * mass, state.values_of())
         elif self.policy == "forgetron":
             # The proof counts a pair once for each grade between its documents.
             grades = relevance > 0 if self._weighing[0] else relevance
@@ -400,11 +383,11 @@ class KernelPerceptron(KernelGuarantees, Learner):
         assert not budget or len(supports) <= budget
         return True
 
-    def _find_width(self, state: KernelState, X: FloatRows, norms: Floats) -> tuple[FloatRows, Floats]:
+    def _find_width(self, state: KernelModel, X: FloatRows, norms: Floats) -> tuple[FloatRows, Floats]:
         """Set width and center by the first query with an update; return its documents as they are then placed."""
         if self.kernel != "polynomial":
             state.center = X[0].copy()
-            X, norms = self._placed(state, X)
+            X, norms = state.placed(X)
         if not (X[0] != X).any():
             state.center = np.zeros(X.shape[1])
             return X, norms
@@ -423,94 +406,17 @@ class KernelPerceptron(KernelGuarantees, Learner):
         state.width = width
         return X, norms
 
-    # Ranking
-
-    @staticmethod
-    def _placed(state: KernelState, X: Any) -> tuple[FloatRows, Floats]:
-        """Return documents as distances are measured, and their squared norms."""
-        placed = np.ascontiguousarray(X, dtype=np.float64)
-        if state.width > 0.0 or state.center.any():
-            placed = placed - state.center
-        norms = np.empty(len(placed))
-        squared_norms(placed, norms)
-        return placed, norms
-
-    def _values(self, state: KernelState) -> Values:
-        """Return the function that computes values of the kernel for all pairs of two lists of documents."""
-        kind, width, degree = KERNELS[self.kernel], state.width or 1.0, int(self.degree)
-
-        def values(
-            X: FloatRows, norms: Floats, others: FloatRows, other_norms: Floats, out: FloatRows | None = None
-        ) -> FloatRows:
-            found: FloatRows = np.matmul(X, others.T, out=out)
-            if kind == GAUSSIAN:
-                gaussian_values(0.5 / width / width, norms, other_norms, found)
-            elif kind == LAPLACIAN:
-                laplacian_values(1.0 / width, norms, other_norms, found)
-            else:
-                polynomial_values(1.0 / width / width, degree, found)
-            return found
-
-        return values
-
-    def _linear_part(self, state: KernelState) -> float:
-        """Return what an inner product of documents counts beside the value of the kernel."""
-        return float(self.linear) / state.width / state.width
-
-    @property
-    def _grows(self) -> bool:
-        """True if the length of a document's image depends on the document, and is not 1."""
-        return self.kernel == "polynomial"
-
-    def _score(self, state: KernelState, X: FloatRows, values: FloatRows, by_current: Floats, by_mean: Floats) -> bool:
-        """Write scores by the current function and the mean, given values of the kernel; False if one is no number."""
-        supports = state.supports
-        by_current[:] = values @ supports.coefficients
-        if self.linear:
-            by_current += X @ state.weights
-        if not self.average or not state.tally[ROUNDS]:
-            by_mean[:] = by_current
-            return bool(np.isfinite(by_current).all())
-        by_mean[:] = values @ (supports.totals / state.tally[ROUNDS])
-        if self.linear:
-            by_mean += X @ (state.total / state.tally[ROUNDS])
-        return bool(np.isfinite(by_current).all() and np.isfinite(by_mean).all())
-
-    def _scores(self, state: State, X: AnyFeatures, names: tuple[str, ...] | None) -> Floats:
-        assert isinstance(state, KernelState)
-        scores, other = np.zeros(X.shape[0]), np.empty(X.shape[0])
-        finite = are_finite(X)
-        if finite and state.has_begun and len(state.supports):
-            supports, values_of = state.supports, self._values(state)
-            by_mean = self._ranks_with(state) == "mean"
-            step = max(1, _VALUES_AT_ONCE // len(supports))
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                for start in range(0, len(scores), step):
-                    rows = slice(start, start + step)
-                    placed, norms = self._placed(state, X[rows])
-                    current, mean = (other, scores) if by_mean else (scores, other)
-                    values = values_of(placed, norms, supports.X, supports.norms)
-                    finite = finite and self._score(state, placed, values, current[rows], mean[rows])
-        if not finite:
-            if are_finite(X):
-                raise ValueError("scores overflow: the features are too large")
-            raise bad_feature(X, 0, names)
-        return scores
-
-    def _ranks_with(self, state: State) -> str:
-        return super()._ranks_with(state) if is_mean_safe(state.tally) else "current"
-
     # The learned state
 
-    def _kernel_state(self) -> KernelState:
+    def _kernel_state(self) -> KernelModel:
         state = self._learned()
-        assert isinstance(state, KernelState)
+        assert isinstance(state, KernelModel)
         return state
 
     @property
     def ranks_with(self) -> str:
         """The function that ranks the next query: "mean" or "current"; "current" without `average`."""
-        return self._ranks_with(self._learned())
+        return self._learned().ranks_with
 
     @property
     def supports_(self) -> FloatRows:
@@ -523,14 +429,14 @@ class KernelPerceptron(KernelGuarantees, Learner):
     def dual_coef_(self) -> Floats:
         """The coefficients of the supports in the function that ranks, read-only."""
         state = self._kernel_state()
-        mean = self._ranks_with(state) == "mean"
+        mean = state.ranks_with == "mean"
         return fixed_copy(state.supports.totals / state.tally[ROUNDS] if mean else state.supports.coefficients)
 
     @property
     def linear_coef_(self) -> Floats:
         """The weights of transformed features in the linear part of the function that ranks, read-only."""
         state = self._kernel_state()
-        return fixed_copy(state.mean() if self._ranks_with(state) == "mean" else state.weights)
+        return fixed_copy(state.mean() if state.ranks_with == "mean" else state.weights)
 
     @property
     def n_supports(self) -> int:
@@ -550,18 +456,12 @@ class KernelPerceptron(KernelGuarantees, Learner):
     @property
     def weights(self) -> Floats:
         """Not there: it ranks by a function of a kernel."""
-        return self._coefficients(self._learned())
+        return self._learned().coefficients
 
     @property
     def coef_(self) -> Floats:
         """Not there: it ranks by a function of a kernel."""
-        return self._coefficients(self._learned())
-
-    def _coefficients(self, state: State) -> Floats:
-        raise AttributeError(
-            "a kernel perceptron has no weights of features alone: it ranks by its supports_ with the coefficients "
-            "dual_coef_, and by linear_coef_"
-        )
+        return self._learned().coefficients
 
     def _is_linear(self) -> bool:
         return False

@@ -6,30 +6,25 @@ proofs.
 """
 
 import math
-from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.chance import noise
-from perceptrank.learners.kernel.supports import KernelState
+from perceptrank.learners.kernel.supports import KernelModel, Values
 from perceptrank.learners.tally import MASS, UPDATES
-
-# Kernel values of all pairs of two lists of documents, given with their squared norms.
-Values: TypeAlias = Callable[..., FloatRows]
 
 SPENDING = 15 / 32  # of the weight moved, at most, may the Forgetron spend on removals
 SMALLEST_ALLOWED = 1e-100  # where rounding leaves nothing to spend
 
 
-def draw(state: KernelState, seed: int, number: int) -> int:
+def draw(state: KernelModel, seed: int, number: int) -> int:
     """Return a unit, all being equally likely, that depends on the number of updates and of draws in this one."""
     n = state.supports.n_units
     return min(n - 1, int(noise(seed, int(state.tally[UPDATES]), number) * n))
 
 
-def make_room_by_chance(state: KernelState, needed: int, budget: int, seed: int, decay: float) -> None:
+def make_room_by_chance(state: KernelModel, needed: int, budget: int, seed: int, decay: float) -> None:
     """Remove units at random until there is room; multiply the others by (k - decay) / (k - 1), k being their number.
 
     decay = 1 is the randomised budget perceptron, which leaves the others as they are. Otherwise it is bounded gradient
@@ -45,7 +40,7 @@ def make_room_by_chance(state: KernelState, needed: int, budget: int, seed: int,
 
 
 def merge_into_nearest(
-    state: KernelState,
+    state: KernelModel,
     moved: Ints,
     values: FloatRows,
     lengths: Floats | None,
@@ -71,7 +66,7 @@ def merge_into_nearest(
     supports.coefficients = coefficients
 
 
-def forget_oldest(state: KernelState, needed: int, beside: Floats, own: float, budget: int, constant: float) -> float:
+def forget_oldest(state: KernelModel, needed: int, beside: Floats, own: float, budget: int, constant: float) -> float:
     """Remove the oldest units until there is room for another, after shrinking everything as far as that needs.
 
     This is the self-tuned Forgetron, called after the new unit was counted in the mass; it needs so many supports, and
@@ -107,7 +102,7 @@ def forget_oldest(state: KernelState, needed: int, beside: Floats, own: float, b
     return factor
 
 
-def count_removals(state: KernelState, n: int = 1) -> None:
+def count_removals(state: KernelModel, n: int = 1) -> None:
     """Count removals, and the number of units that there were."""
     k = state.supports.n_units
     state.fewest = k if state.removals == 0 else min(k, state.fewest)

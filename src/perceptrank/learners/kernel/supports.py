@@ -1,20 +1,35 @@
-"""Supports, documents with coefficients, in units; and the state that holds them."""
+"""Supports, documents with coefficients, in units; and the model that holds them."""
 
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
-from perceptrank.learners.kernel.values import squared_norms
+from perceptrank.learners.kernel.values import (
+    GAUSSIAN,
+    KERNELS,
+    LAPLACIAN,
+    gaussian_values,
+    laplacian_values,
+    polynomial_values,
+    squared_norms,
+)
+from perceptrank.learners.model import Model
 from perceptrank.learners.starting import NO_SIGNS
-from perceptrank.learners.state import State
-from perceptrank.learners.tally import LARGEST_SQUARED_NORM
+from perceptrank.learners.tally import LARGEST_SQUARED_NORM, ROUNDS
 from perceptrank.stream.memory import check_room
+from perceptrank.stream.sparse import AnyFeatures
+from perceptrank.stream.validation import are_finite, bad_feature
+
+# Kernel values of all pairs of two lists of documents, given with their squared norms.
+Values: TypeAlias = Callable[..., FloatRows]
 
 _NONE: Floats = np.empty(0)
 _NO_UNITS: Ints = np.empty(0, np.int64)
 _FIRST_ROOM = 64
+_VALUES_AT_ONCE = 2**18
 _LARGEST = 1e100  # in a file: squares, and sums of them, are numbers
 
 
@@ -169,11 +184,13 @@ class Supports:
         return Supports.from_plain, (self.as_plain(), self._room.shape[1])
 
 
-class KernelState(State):
-    """The state of a kernel ranker: supports beside the weights, which are those of its linear part.
+class KernelModel(Model):
+    """The model of a kernel ranker: supports beside the weights, which are those of its linear part.
 
     Attributes
     ----------
+    kernel, degree, linear : str, int, float
+        The settings of the same names.
     supports : Supports
         The documents with coefficients.
     width : float
@@ -188,10 +205,26 @@ class KernelState(State):
         Number of units removed, and the smallest number of units that there were to choose from.
     """
 
-    __slots__ = ("center", "fewest", "lost", "removals", "shrunk", "spent", "supports", "width")
+    __slots__ = (
+        "center",
+        "degree",
+        "fewest",
+        "kernel",
+        "linear",
+        "lost",
+        "removals",
+        "shrunk",
+        "spent",
+        "supports",
+        "width",
+    )
 
-    def __init__(self, transforms: Any) -> None:
-        super().__init__(transforms)
+    kernel: str
+    degree: int
+    linear: float
+
+    def __init__(self, transforms: Any, kind: str = "", *, average: bool = False) -> None:
+        super().__init__(transforms, kind, average=average)
         self._begin_kernel(0)
 
     def _begin_kernel(self, n_features: int) -> None:
@@ -205,13 +238,14 @@ class KernelState(State):
         super().begin(n_features, more, **given)
         self._begin_kernel(n_features)
 
-    def copy(self) -> "KernelState":
-        """Return a copy that can be changed without changing this state."""
+    def copy(self) -> "KernelModel":
+        """Return a copy that can be changed without changing this model."""
         state = super().copy()
-        assert isinstance(state, KernelState)
+        assert isinstance(state, KernelModel)
         state.supports, state.width, state.center = self.supports.copy(), self.width, self.center
         state.spent, state.shrunk, state.lost = self.spent, self.shrunk, self.lost
         state.removals, state.fewest = self.removals, self.fewest
+        state.kernel, state.degree, state.linear = self.kernel, self.degree, self.linear
         return state
 
     def as_plain(self) -> dict[str, Any]:
@@ -222,7 +256,7 @@ class KernelState(State):
     def restore(self, plain: dict[str, Any], more: dict[str, Floats], signs: Floats = NO_SIGNS) -> None:
         """Restore what `as_plain` converted; raise if it is inconsistent."""
         super().restore(plain, more, signs)
-        kept = {"lost": 0.0} | plain["kernel"]  # earlier versions did not count it
+        kept = plain["kernel"]
         self.supports = Supports.from_plain(kept, self.n_features)
         self.center = finite_numbers("center", kept["center"], self.n_features)
         for name in ("width", "spent", "shrunk", "lost"):
@@ -233,16 +267,93 @@ class KernelState(State):
         if self.width < 0 or (self.width == 0 and len(self.supports)):
             raise ValueError(f"width must be positive if there are supports, got {self.width}")
 
+    # Ranking
+
+    def placed(self, X: Any) -> tuple[FloatRows, Floats]:
+        """Return documents as distances are measured, and their squared norms."""
+        placed = np.ascontiguousarray(X, dtype=np.float64)
+        if self.width > 0.0 or self.center.any():
+            placed = placed - self.center
+        norms = np.empty(len(placed))
+        squared_norms(placed, norms)
+        return placed, norms
+
+    def values_of(self) -> Values:
+        """Return the function that computes values of the kernel for all pairs of two lists of documents."""
+        kind, width, degree = KERNELS[self.kernel], self.width or 1.0, self.degree
+
+        def values(
+            X: FloatRows, norms: Floats, others: FloatRows, other_norms: Floats, out: FloatRows | None = None
+        ) -> FloatRows:
+            products: FloatRows = np.matmul(X, others.T, out=out)
+            if kind == GAUSSIAN:
+                gaussian_values(0.5 / width / width, norms, other_norms, products)
+            elif kind == LAPLACIAN:
+                laplacian_values(1.0 / width, norms, other_norms, products)
+            else:
+                polynomial_values(1.0 / width / width, degree, products)
+            return products
+
+        return values
+
+    @property
+    def linear_part(self) -> float:
+        """Factor of inner products of documents, beside the value of the kernel."""
+        return self.linear / self.width / self.width
+
+    def score(self, X: FloatRows, values: FloatRows, by_current: Floats, by_mean: Floats) -> bool:
+        """Write scores by the current function and the mean, given values of the kernel; False if one is no number."""
+        supports = self.supports
+        by_current[:] = values @ supports.coefficients
+        if self.linear:
+            by_current += X @ self.weights
+        if not self.average or not self.tally[ROUNDS]:
+            by_mean[:] = by_current
+            return bool(np.isfinite(by_current).all())
+        by_mean[:] = values @ (supports.totals / self.tally[ROUNDS])
+        if self.linear:
+            by_mean += X @ (self.total / self.tally[ROUNDS])
+        return bool(np.isfinite(by_current).all() and np.isfinite(by_mean).all())
+
+    def linear_scores(self, X: AnyFeatures, names: tuple[str, ...] | None = None) -> Floats:
+        """Return the scores of transformed features, by supports and weights; names are for an error."""
+        scores, other = np.zeros(X.shape[0]), np.empty(X.shape[0])
+        finite = are_finite(X)
+        if finite and self.has_begun and len(self.supports):
+            supports, values_of = self.supports, self.values_of()
+            by_mean = self.ranks_with == "mean"
+            step = max(1, _VALUES_AT_ONCE // len(supports))
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                for start in range(0, len(scores), step):
+                    rows = slice(start, start + step)
+                    placed, norms = self.placed(X[rows])
+                    current, mean = (other, scores) if by_mean else (scores, other)
+                    values = values_of(placed, norms, supports.X, supports.norms)
+                    finite = finite and self.score(placed, values, current[rows], mean[rows])
+        if not finite:
+            if are_finite(X):
+                raise ValueError("scores overflow: the features are too large")
+            raise bad_feature(X, 0, names)
+        return scores
+
+    @property
+    def coefficients(self) -> Floats:
+        """Not there: it ranks by a function of a kernel."""
+        raise AttributeError(
+            "a kernel perceptron has no weights of features alone: it ranks by its supports_ with the coefficients "
+            "dual_coef_, and by linear_coef_"
+        )
+
     def __reduce__(self) -> Any:
         made, given = super().__reduce__()
-        ledger = {name: getattr(self, name) for name in KernelState.__slots__}
+        ledger = {name: getattr(self, name) for name in KernelModel.__slots__}
         return _unpickled, (made, given, ledger)
 
 
-def _unpickled(made: Any, given: Any, ledger: dict[str, Any]) -> KernelState:
+def _unpickled(made: Any, given: Any, ledger: dict[str, Any]) -> KernelModel:
     plain = made(*given)
-    state = KernelState(plain.transforms)
-    for name in State.__slots__:
+    state = KernelModel(plain.transforms)
+    for name in Model.__slots__:
         setattr(state, name, getattr(plain, name))
     for name, value in ledger.items():
         setattr(state, name, value)

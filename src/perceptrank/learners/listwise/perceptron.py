@@ -11,12 +11,12 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.listwise.places import places_rule
-from perceptrank.learners.listwise.safe_averaging import ROWS, is_mean_safe, safe_pass
+from perceptrank.learners.listwise.safe_averaging import ROWS, safe_pass
 from perceptrank.learners.listwise.uniform import uniform_rule
+from perceptrank.learners.model import Model
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.slam import SLAM_PASS
 from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
-from perceptrank.learners.state import State
 from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS, ListRule
 from perceptrank.measures import MeasureLike
 from perceptrank.measures.discounts import discounts
@@ -150,10 +150,7 @@ class ListwisePerceptron(CompiledLearner):
     @property
     def ranks_with(self) -> str:
         """The weights that rank the next query: "mean" or "current"; "current" without `average`."""
-        return self._ranks_with(self._learned())
-
-    def _ranks_with(self, state: State) -> str:
-        return super()._ranks_with(state) if is_mean_safe(state.tally) else "current"
+        return self._learned().ranks_with
 
     @property
     def mean_loss(self) -> float:
@@ -175,7 +172,7 @@ class ListwisePerceptron(CompiledLearner):
         return float(self._learned().tally[USED_LOSS])
 
     def _pass(
-        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         if not self.average:
             return super()._pass(state, X, relevance, offsets, predicted, masses)

@@ -17,7 +17,7 @@ from perceptrank.kernels.arrays import FloatRows, Floats, IntRows, Ints
 from perceptrank.kernels.compiled import compiled, helper, helper_sums
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS
+from perceptrank.learners.tally import CURRENT_LOSS, MEAN_LOSS, USED_LOSS
 from perceptrank.measures.gains import gain_of, gain_shift
 from perceptrank.theory.theorems import HEAD_START, MEAN_FACTOR
 
@@ -27,11 +27,6 @@ COUNTING_LIMIT = 128  # documents with a gain; of more, sorting is faster
 # binary, cut-off, gain: the measure; and relevance, offsets, discounts 1 / log2(2 + place).
 Judge: TypeAlias = tuple[bool, int, int]
 Judged: TypeAlias = tuple[Floats, Ints, Floats]
-
-
-def is_mean_safe(tally: Floats) -> bool:
-    """Tell whether the next query is ranked by the mean of all iterates."""
-    return bool(tally[MEAN_LOSS] <= MEAN_FACTOR * tally[CURRENT_LOSS] + HEAD_START * tally[LARGEST_WEIGHT])
 
 
 @compiled

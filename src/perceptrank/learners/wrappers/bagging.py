@@ -12,9 +12,8 @@ from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import score_rows
 from perceptrank.learners.learner import Learner, one_query
-from perceptrank.learners.linear_ranker import fixed_copy
+from perceptrank.learners.model import Model, fixed_copy
 from perceptrank.learners.rounds import count_round
-from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, fresh, without_transforms
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
@@ -115,10 +114,10 @@ class Bagging(Wrapper, Ensemble):
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters)
         if self._has_learned() and "learner" in parameters:
-            state = self._state.copy()
-            for number, one in enumerate(state.members):
+            model = self._model.copy()
+            for number, one in enumerate(model.members):
                 one.set_params(**self._make_member(number).get_params(deep=False))
-            self._state = state
+            self._model = model
 
     def _room(self, n_features: int) -> int:
         return self.n_members * self.learner._room(n_features)
@@ -136,7 +135,7 @@ class Bagging(Wrapper, Ensemble):
             raise ValueError(f"there must be {given} members, got {found}")
         return super().from_document(document)
 
-    def _begin(self, state: State, n_features: int, *, sparse: bool = False) -> None:
+    def _begin(self, state: Model, n_features: int, *, sparse: bool = False) -> None:
         super()._begin(state, n_features, sparse=sparse)
         if self._starts_somewhere():
             self._average_members(state)
@@ -147,7 +146,7 @@ class Bagging(Wrapper, Ensemble):
         return fixed_copy(np.mean([member.weights for member in self._learned().members], axis=0))
 
     def _pass(
-        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         n = len(offsets) - 1
         valid = (relevance >= 0) & np.isfinite(relevance)  # checked here, since no member may learn a query
@@ -167,9 +166,9 @@ class Bagging(Wrapper, Ensemble):
             for member, times in zip(members, repeats[q], strict=True):
                 for _ in range(times):
                     mass[0] = weight
-                    if not member._pass(member._state, *query):
+                    if not member._pass(member.model, *query):
                         return q
-                    member._state.queries += 1
+                    member.model.queries += 1
                     moved += mass[0]
             if not state.is_sparse:
                 self._average_members(state)
@@ -180,15 +179,15 @@ class Bagging(Wrapper, Ensemble):
             self._average_members(state)
         return n
 
-    def _score_query(self, state: State, X: AnyFeatures, start: int, stop: int, predicted: Floats) -> bool:
+    def _score_query(self, state: Model, X: AnyFeatures, start: int, stop: int, predicted: Floats) -> bool:
         """Write the scores of a query to rank by, the mean of the members'; return whether all are finite."""
         if not isinstance(X, SparseFeatures):
             return score_rows(X, start, stop, state.weights, predicted[start:])
         # The mean of all weights is only taken once a block, since it costs time for every feature.
         query, offsets = X[start:stop], one_query(int(stop - start))
-        scores = [one._block_scores(one._state, query, offsets, None) for one in state.members]
+        scores = [one.model.block_scores(query, offsets, None) for one in state.members]
         predicted[start:stop] = np.mean(scores, axis=0)
         return bool(np.isfinite(predicted[start:stop]).all())
 
-    def _average_members(self, state: State) -> None:
+    def _average_members(self, state: Model) -> None:
         state.weights[:] = np.mean([member.coef_ for member in state.members], axis=0)

@@ -9,7 +9,7 @@ import numpy as np
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.state import State
+from perceptrank.learners.model import Model
 from perceptrank.learners.tally import FADED, FADING, SINCE
 from perceptrank.learners.wrappers.wrapper import StepWrapper
 from perceptrank.stream.sparse import AnyFeatures
@@ -85,7 +85,7 @@ class Fading(StepWrapper):
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return super().extra_state(n_features) | {"faded": np.array([1.0, 0.0])}
 
-    def _check_restored(self, state: State) -> None:
+    def _check_restored(self, state: Model) -> None:
         factor, since = state.more["faded"]
         if not (0.0 < factor <= 1.0 and since >= 0.0):
             raise ValueError(f"faded must be a factor from 0 to 1 and a sum of weights, got {factor} and {since}")
@@ -93,10 +93,10 @@ class Fading(StepWrapper):
     @property
     def ranks_with(self) -> str:
         """The weights that rank the next query: the "mean" of iterates that fade, or the "current" ones."""
-        return self._ranks_with(self._learned())
+        return self._learned().ranks_with
 
     def _pass(
-        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         tally, faded = state.tally, state.more["faded"]
         tally[FADING], tally[FADED], tally[SINCE] = self._rate, faded[0], faded[1]

@@ -10,7 +10,7 @@ import numpy as np
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.state import State
+from perceptrank.learners.model import Model
 from perceptrank.learners.wrappers.fading import Fading
 from perceptrank.learners.wrappers.tournament import Tournament
 from perceptrank.learners.wrappers.wrapper import Wrapper, fresh, without_transforms
@@ -135,7 +135,7 @@ class Forgetting(Wrapper, Tournament):
         return [learner, *(Fading(learner, half_life=float(half_life)) for half_life in self.half_lives)]
 
     def _compared_by(self) -> Measure:
-        return self._own_measure() if self.measure is None else parse(self.measure)
+        return self.own_measure if self.measure is None else parse(self.measure)
 
     def _check_parameters(self) -> None:
         given = self.half_lives
@@ -157,12 +157,12 @@ class Forgetting(Wrapper, Tournament):
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters)
         if self._has_learned() and "learner" in parameters:
-            state = self._state.copy()
-            for one, template in zip(state.members, self._templates(), strict=True):
+            model = self._model.copy()
+            for one, template in zip(model.members, self._templates(), strict=True):
                 one.set_params(**template.get_params(deep=False))
-            self._state = state
+            self._model = model
 
-    def _document_of(self, state: State) -> dict[str, Any]:
+    def _document_of(self, state: Model) -> dict[str, Any]:
         document = super()._document_of(state)
         document["parameters"]["half_lives"] = [float(one) for one in self.half_lives]
         return document
@@ -171,7 +171,7 @@ class Forgetting(Wrapper, Tournament):
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return super().extra_state(n_features) | {"largest": np.zeros(1)}
 
-    def _choose(self, state: State, values: Floats, weights: Floats) -> Ints:
+    def _choose(self, state: Model, values: Floats, weights: Floats) -> Ints:
         chosen = np.empty(len(weights), np.int64)
         state.more["judged"][0] += np.count_nonzero(~np.isnan(values[0]) & (weights > 0.0))
         choose_leaders(float(self.lag), values, weights, state.more["sums"], state.more["largest"], chosen)

@@ -11,11 +11,10 @@ import numpy as np
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import as_learned, fixed_copy, named, transformed
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
+from perceptrank.learners.model import LinearPart, Model, fixed_copy
 from perceptrank.learners.ridge import OnlineRidge
 from perceptrank.learners.rounds import count_round
-from perceptrank.learners.state import State
 from perceptrank.learners.tally import Iterates
 from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
 from perceptrank.stream.sparse import AnyFeatures
@@ -69,6 +68,65 @@ def spread_of(scores: Floats, start: int, stop: int) -> float:
     return math.sqrt(squares)
 
 
+class SumModel(Model):
+    """The model of a sum, with its members."""
+
+    __slots__ = ()
+
+    @property
+    def units(self) -> Floats:
+        """The spread of each member's scores, 1 where it is not known."""
+        if not self.has_begun:
+            return np.ones(len(self.members))
+        spreads, counts = self.more["spreads"], self.more["counts"]
+        return np.where(counts > 0, spreads / np.where(counts > 0, counts, 1.0), 1.0)
+
+    @property
+    def coefficients(self) -> Floats:
+        """The sum of the members' coefficients in units of their spreads, if none transforms features itself."""
+        return self.weighted([one.model.coefficients for one in self.members])
+
+    def weighted(self, vectors: list[Floats]) -> Floats:
+        """Return the sum of a vector per member, each in units of its spread; raise if members transform features."""
+        for one in self.members:
+            if one.model.has_transforms:
+                raise AttributeError(
+                    f"a Sum whose learners transform features, each for itself, as {one!r} does, is no vector of "
+                    "weights: look at its members, or give the transform to the Sum instead"
+                )
+        total: Floats = np.sum([one / unit for one, unit in zip(vectors, self.units, strict=True)], axis=0)
+        return total
+
+    @property
+    def parts(self) -> list[LinearPart]:
+        """Those of the members, unless they are one vector of weights."""
+        if not any(one.model.has_transforms for one in self.members):
+            return super().parts
+        return [
+            LinearPart(
+                one.name if not part.name else part.name, [(self, self.transforms), *part.steps], part.weights / unit
+            )
+            for one, unit in zip(self.members, self.units, strict=True)
+            for part in one.model.parts
+        ]
+
+    @property
+    def has_transforms(self) -> bool:
+        """True if features are transformed, by the sum or by a member."""
+        return bool(self.transforms) or any(one.model.has_transforms for one in self.members)
+
+    def block_scores(self, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
+        """Return the scores of the queries with these offsets."""
+        X = self.transformed(self.transforms, X, offsets, names)
+        scores = np.zeros(len(X))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for member, unit in zip(self.members, self.units, strict=True):
+                scores += member.model.block_scores(X, offsets, names) / unit
+        if not np.isfinite(scores).all():
+            raise ValueError("scores overflow: the features are too large")
+        return scores
+
+
 class Sum(Ensemble):
     """Run several learners on the stream at once, and rank with the sum of their scores, each in units of its spread.
 
@@ -102,6 +160,7 @@ class Sum(Ensemble):
     """
 
     algorithm = "sum"
+    model_class = SumModel
     fixed = ("learners",)
     never_negative = "spreads", "counts"
     cost = "that of its learners"
@@ -124,26 +183,26 @@ class Sum(Ensemble):
     def _own_transform(self) -> TransformLike:
         return "auto" if self.learners is None and self.transforms is None else self.transforms
 
-    def _learner_documents(self, state: State) -> dict[str, Any]:
+    def _learner_documents(self, state: Model) -> dict[str, Any]:
         return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in state.members]}
 
     def _room(self, n_features: int) -> int:
-        return sum(one._room(n_features) for one in self._state.members)
+        return sum(one._room(n_features) for one in self._model.members)
 
     # Learning
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
-        n = len(self._state.members)
+        n = len(self._model.members)
         return {"spreads": np.zeros(n), "counts": np.zeros(n)}
 
-    def _check_restored(self, state: State) -> None:
+    def _check_restored(self, state: Model) -> None:
         super()._check_restored(state)
         if ((state.more["spreads"] > 0) != (state.more["counts"] > 0)).any():
             raise ValueError("spreads must be positive where counts are, and nowhere else")
 
     def _pass(
-        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         n, n_members = len(offsets) - 1, len(state.members)
         scores, moved = np.empty((n_members, len(relevance))), np.tile(masses, (n_members, 1))
@@ -158,47 +217,17 @@ class Sum(Ensemble):
     @property
     def spreads_(self) -> Floats:
         """The divisor of each learner's scores."""
-        return units_of(self._learned())
-
-    def _block_scores(self, state: State, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
-        X = transformed(named(state, state.transforms, names), as_learned(state, X), offsets, names)
-        scores = np.zeros(len(X))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for member, unit in zip(state.members, units_of(state), strict=True):
-                scores += member._block_scores(member._state, X, offsets, names) / unit
-        if not np.isfinite(scores).all():
-            raise ValueError("scores overflow: the features are too large")
-        return scores
-
-    def _has_transforms(self, state: State) -> bool:
-        return bool(state.transforms) or any(one._has_transforms(one._state) for one in state.members)
+        model = self._learned()
+        assert isinstance(model, SumModel)
+        return model.units
 
     @property
     def weights(self) -> Floats:
         """The sum of the learners' current iterates in units of their spreads, if none transforms features itself."""
-        return fixed_copy(self._weighted(self._learned(), [one.weights for one in self._learned().members]))
-
-    def _coefficients(self, state: State) -> Floats:
-        return self._weighted(state, [one._coefficients(one._state) for one in state.members])
-
-    def _weighted(self, state: State, vectors: list[Floats]) -> Floats:
-        for one in state.members:
-            if one._has_transforms(one._state):
-                raise AttributeError(
-                    f"a Sum whose learners transform features, each for itself, as {one!r} does, is no vector of "
-                    "weights: look at its members, or give the transform to the Sum instead"
-                )
-        total: Floats = np.sum([one / unit for one, unit in zip(vectors, units_of(state), strict=True)], axis=0)
-        return total
+        model = self._learned()
+        assert isinstance(model, SumModel)
+        return fixed_copy(model.weighted([one.weights for one in model.members]))
 
     @property
     def _transforms_features(self) -> bool:
-        return super()._transforms_features or any(one._transforms_features for one in self._state.members)
-
-
-def units_of(state: State) -> Floats:
-    """Return the spread of each member, 1 where it is not known."""
-    if not state.has_begun:
-        return np.ones(len(state.members))
-    spreads, counts = state.more["spreads"], state.more["counts"]
-    return np.where(counts > 0, spreads / np.where(counts > 0, counts, 1.0), 1.0)
+        return super()._transforms_features or any(one._transforms_features for one in self._model.members)

@@ -10,10 +10,9 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.linear_ranker import as_learned, fixed_copy, named, transformed
 from perceptrank.learners.listwise.perceptron import ListwisePerceptron
+from perceptrank.learners.model import LinearPart, Model, fixed_copy
 from perceptrank.learners.ridge import OnlineRidge
-from perceptrank.learners.state import State
 from perceptrank.learners.wrappers.sum import Sum
 from perceptrank.learners.wrappers.wrapper import Ensemble, check_learners, fresh
 from perceptrank.measures import AP, Measure, MeasureLike, parse
@@ -24,6 +23,83 @@ from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import Transform, TransformLike
 
 STRATEGIES = ("leader", "hedge")
+
+
+class TournamentModel(Model):
+    """The model of a tournament, with its members; it chooses the one that ranks."""
+
+    __slots__ = ("rate", "seed", "strategy")
+
+    strategy: str
+    rate: float | None
+    seed: int
+
+    def copy(self) -> Model:
+        """Return a copy that can be changed without changing this model."""
+        copied = super().copy()
+        assert isinstance(copied, TournamentModel)
+        copied.strategy, copied.rate, copied.seed = self.strategy, self.rate, self.seed
+        return copied
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (super().__reduce__(), self.strategy, self.rate, self.seed)
+
+    def choices(self, sums: Floats, n_judged: Floats, rounds: Ints) -> Ints:
+        """Choose the learner that ranks in each round, given the sums before it (learners x rounds)."""
+        if self.strategy == "leader":
+            leaders: Ints = np.argmax(sums, axis=0)
+            return leaders
+        n = len(sums)
+        rates = np.sqrt(8 * np.log(n) / (n_judged + 1)) if self.rate is None else float(self.rate)
+        exponents = rates * (sums - sums.max(axis=0))
+        chances = np.cumsum(np.exp(exponents), axis=0)
+        draws = np.array([np.random.default_rng([self.seed, number]).random() for number in rounds])
+        drawn: Ints = np.minimum((chances < draws * chances[-1]).sum(axis=0), n - 1)
+        return drawn
+
+    @property
+    def leader(self) -> Learner:
+        """The learner that ranks the next query."""
+        sums, judged = np.zeros(len(self.members)), np.zeros(1)
+        if self.has_begun:
+            sums, judged = self.more["sums"], self.more["judged"]
+        return self.members[int(self.choices(sums[:, None], judged, np.array([self.queries]))[0])]
+
+    @property
+    def coefficients(self) -> Floats:
+        """The leader's weights, of features after the transforms of the tournament and its own."""
+        return self.leader.model.coefficients
+
+    @property
+    def all_transforms(self) -> list[Transform]:
+        """The tournament's transforms, then those of the leader."""
+        return self.transforms + self.leader.model.all_transforms
+
+    @property
+    def parts(self) -> list[LinearPart]:
+        """Those of the leader."""
+        leader = self.leader
+        return [
+            LinearPart(part.name or leader.name, [(self, self.transforms), *part.steps], part.weights)
+            for part in leader.model.parts
+        ]
+
+    @property
+    def has_transforms(self) -> bool:
+        """True if features are transformed, by the tournament or by the leader."""
+        return bool(self.transforms) or self.leader.model.has_transforms
+
+    def block_scores(self, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
+        """Return the leader's scores of the queries with these offsets."""
+        X = self.transformed(self.transforms, X, offsets, names)
+        return self.leader.model.block_scores(X, offsets, names)
+
+
+def _unpickled(reduced: tuple[Any, ...], strategy: str, rate: float | None, seed: int) -> TournamentModel:
+    made, arguments = reduced
+    model: TournamentModel = made(*arguments)
+    model.strategy, model.rate, model.seed = strategy, rate, seed
+    return model
 
 
 class Tournament(Ensemble):
@@ -73,6 +149,7 @@ class Tournament(Ensemble):
     """
 
     algorithm = "tournament"
+    model_class = TournamentModel
     fixed = ("learners", "measure")
     never_negative: ClassVar[tuple[str, ...]] = ("judged",)
     cost = "that of its learners"
@@ -165,45 +242,25 @@ class Tournament(Ensemble):
     def _make_members(self) -> list[Learner]:
         return [fresh(one) for one in self._templates()]
 
-    def _learner_documents(self, state: State) -> dict[str, Any]:
+    def _learner_documents(self, state: Model) -> dict[str, Any]:
         return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in state.members]}
 
-    def _without_unused(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        kept = super()._without_unused(parameters)  # earlier versions know no rate
-        return {name: value for name, value in kept.items() if name != "rate" or value is not None}
-
     def _room(self, n_features: int) -> int:
-        return sum(one._room(n_features) for one in self._state.members)
+        return sum(one._room(n_features) for one in self._model.members)
 
-    # Choosing the learner that ranks
-
-    def _choices(self, sums: Floats, n_judged: Floats, rounds: Ints) -> Ints:
-        """Choose the learner that ranks in each round, given the sums before it (learners x rounds)."""
-        if self.strategy == "leader":
-            leaders: Ints = np.argmax(sums, axis=0)
-            return leaders
-        n = len(sums)
-        rates = np.sqrt(8 * np.log(n) / (n_judged + 1)) if self.rate is None else float(self.rate)
-        exponents = rates * (sums - sums.max(axis=0))
-        chances = np.cumsum(np.exp(exponents), axis=0)
-        draws = np.array([np.random.default_rng([self.seed, number]).random() for number in rounds])
-        drawn: Ints = np.minimum((chances < draws * chances[-1]).sum(axis=0), n - 1)
-        return drawn
+    def _configured(self, model: Model) -> Model:
+        assert isinstance(model, TournamentModel)
+        model.strategy, model.rate, model.seed = self.strategy, self.rate, self.seed
+        return super()._configured(model)
 
     @property
     def leader(self) -> Learner:
         """The learner that ranks the next query."""
-        return self._leader(self._state)
-
-    def _leader(self, state: State) -> Learner:
-        sums, judged = np.zeros(len(state.members)), np.zeros(1)
-        if state.has_begun:
-            sums, judged = state.more["sums"], state.more["judged"]
-        return state.members[int(self._choices(sums[:, None], judged, np.array([state.queries]))[0])]
+        return self._tournament().leader
 
     # Learning
 
-    def _check_weights(self, state: State, weights: Floats) -> None:
+    def _check_weights(self, state: Model, weights: Floats) -> None:
         super()._check_weights(state, weights)
         if self.strategy == "hedge" and (weights > 1.0).any():
             raise ValueError(
@@ -213,10 +270,10 @@ class Tournament(Ensemble):
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
-        return {"sums": np.zeros(len(self._state.members)), "judged": np.zeros(1)}
+        return {"sums": np.zeros(len(self._model.members)), "judged": np.zeros(1)}
 
     def _pass(
-        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         """Let every member learn the block, then choose the one that ranked each query."""
         n, first, members = len(offsets) - 1, state.queries, state.members
@@ -235,56 +292,46 @@ class Tournament(Ensemble):
         masses[:] = moved[chosen, np.arange(n)]
         return n
 
-    def _choose(self, state: State, values: Floats, weights: Floats) -> Ints:
+    def _choose(self, state: Model, values: Floats, weights: Floats) -> Ints:
         """Return the member that ranked each query, given what all were worth (members x queries); count these."""
         counted = ~np.isnan(values[0]) & (weights > 0.0)
         counts = state.more["judged"][0] + np.cumsum(np.concatenate([[0], counted]))
         sums = np.cumsum(np.column_stack([state.more["sums"], weights * np.nan_to_num(values)]), axis=1)
-        chosen = self._choices(sums[:, :-1], counts[:-1], np.arange(state.queries, state.queries + len(weights)))
+        assert isinstance(state, TournamentModel)
+        chosen = state.choices(sums[:, :-1], counts[:-1], np.arange(state.queries, state.queries + len(weights)))
         state.more["sums"][:], state.more["judged"][0] = sums[:, -1], counts[-1]
         return chosen
 
     # The learned state
 
-    def _learned(self) -> State:
-        return self._leader(super()._learned())._learned()
+    def _learned(self) -> Model:
+        super()._learned()
+        return self.leader._learned()
+
+    def _tournament(self) -> TournamentModel:
+        model = self._model
+        assert isinstance(model, TournamentModel)
+        return model
 
     @property
     def weights(self) -> Floats:
         """The leader's current iterate."""
-        return self._leader(super()._learned()).weights
+        super()._learned()
+        return self.leader.weights
 
     @property
     def coef_(self) -> Floats:
         """The leader's weights, which `predict` uses on features transformed by `transforms_`."""
-        return fixed_copy(self._coefficients(super()._learned()))
-
-    def _coefficients(self, state: State) -> Floats:
-        leader = self._leader(state)
-        return leader._coefficients(leader._state)
-
-    def _transforms(self, state: State) -> list[Transform]:
-        """Return the tournament's transforms, then those of the leader."""
-        leader = self._leader(state)
-        return state.transforms + leader._transforms(leader._state)
-
-    def _has_transforms(self, state: State) -> bool:
-        leader = self._leader(state)
-        return bool(state.transforms) or leader._has_transforms(leader._state)
-
-    def _block_scores(self, state: State, X: AnyFeatures, offsets: Ints, names: tuple[str, ...] | None) -> Floats:
-        leader = self._leader(state)
-        X = transformed(named(state, state.transforms, names), as_learned(state, X), offsets, names)
-        return leader._block_scores(leader._state, X, offsets, names)
+        return fixed_copy(super()._learned().coefficients)
 
     @property
     def _transforms_features(self) -> bool:
-        return super()._transforms_features or any(one._transforms_features for one in self._state.members)
+        return super()._transforms_features or any(one._transforms_features for one in self._model.members)
 
     @property
     def n_rounds(self) -> int:
         """Number of queries."""
-        return self._state.queries
+        return self._model.queries
 
     @property
     def n_updates(self) -> int:

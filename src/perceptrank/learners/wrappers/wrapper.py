@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.model import Model
 from perceptrank.learners.parameters import differ
-from perceptrank.learners.state import State
 from perceptrank.measures import Measure
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures
@@ -51,7 +51,7 @@ class Composite(Learner):
     depends_on_rate = False  # beyond the dependence of its learners
     depends_on_scale = False
 
-    def _document_of(self, state: State) -> dict[str, Any]:
+    def _document_of(self, state: Model) -> dict[str, Any]:
         document = super()._document_of(state)
         document["parameters"] |= self._learner_documents(state)
         return document
@@ -62,7 +62,7 @@ class Composite(Learner):
         super()._parameters_changed(parameters)
 
     @abstractmethod
-    def _learner_documents(self, state: State) -> dict[str, Any]:
+    def _learner_documents(self, state: Model) -> dict[str, Any]:
         """Return the parameters that are learners, as documents of the copies."""
 
     @classmethod
@@ -88,25 +88,25 @@ class Wrapper(Composite):
 
     @property
     def _copy(self) -> Learner:
-        inner = self._state.inner
+        inner = self._model.inner
         assert inner is not None
         return inner
 
     def _start(self) -> None:
-        self._state = State([])
+        self._model = Model([])
         self._copy_learner()
         super()._start()
 
     def _copy_learner(self) -> None:
         if isinstance(self.learner, Learner):
-            state = self._state.copy()
-            state.inner = fresh(self.learner)
-            self._state = state
+            model = self._model.copy()
+            model.inner = fresh(self.learner)
+            self._model = model
 
-    def _initial_state(self) -> State:
-        state = super()._initial_state()
-        state.inner = self._state.inner
-        return state
+    def _initial_model(self) -> Model:
+        model = super()._initial_model()
+        model.inner = self._model.inner
+        return model
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         if "learner" in parameters:
@@ -132,26 +132,28 @@ class Wrapper(Composite):
                 f"learner cannot be changed to {given!r} once something was learned: make a new {type(self).__name__}"
             )
 
-    def _learner_documents(self, state: State) -> dict[str, Any]:
+    def _learner_documents(self, state: Model) -> dict[str, Any]:
         assert state.inner is not None
         return {"learner": state.inner.as_document()}
 
-    def _takes_any_scale(self, state: State) -> bool:
-        return not state.transforms and self._copy._takes_any_scale(State([]))
+    def _takes_any_scale(self, state: Model) -> bool:
+        return not state.transforms and self._copy._takes_any_scale(Model([]))
 
-    def _accepts_sparse(self, state: State) -> bool:
+    def _accepts_sparse(self, state: Model) -> bool:
         assert state.inner is not None
-        return state.inner._accepts_sparse(state.inner._state)
+        return state.inner._accepts_sparse(state.inner.model)
 
-    def _check_weights(self, state: State, weights: Floats) -> None:
+    def _check_weights(self, state: Model, weights: Floats) -> None:
         assert state.inner is not None
-        state.inner._check_weights(state.inner._state, weights)
+        state.inner._check_weights(state.inner.model, weights)
 
     def _is_linear(self) -> bool:
         return self._copy._is_linear()
 
-    def _own_measure(self) -> Measure:
-        return self._copy._own_measure()
+    @property
+    def own_measure(self) -> Measure:
+        """That of its learner."""
+        return self._copy.own_measure
 
     def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:
         return self._copy._as_query(X, relevance)
@@ -200,24 +202,27 @@ class StepWrapper(Wrapper):
     def _goes_by_names(self) -> bool:
         return self._copy._goes_by_names()
 
-    def _first_weights(self, state: State, n_features: int) -> Floats | None:
+    def _first_weights(self, state: Model, n_features: int) -> Floats | None:
         return self._copy._first_weights(state, n_features)
 
-    def _signs(self, state: State) -> Floats:
+    def _signs(self, state: Model) -> Floats:
         return self._copy._signs(state)
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
         return self._copy.extra_state(n_features)
 
-    def _ranks_with(self, state: State) -> str:
-        return self._copy._ranks_with(state)
+    def _initial_model(self) -> Model:
+        model = self._copy._initial_model()
+        model.inner = self._model.inner
+        return model
 
-    def _coefficients(self, state: State) -> Floats:
-        return self._copy._coefficients(state)
+    def _configured(self, model: Model) -> Model:
+        self._copy._configured(model)
+        return super()._configured(model)
 
     def _pass(
-        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+        self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
     ) -> int:
         assert state.inner is not None
         return state.inner._pass(state, X, relevance, offsets, predicted, masses)
@@ -234,43 +239,43 @@ class Ensemble(Composite):
 
     def _start(self) -> None:
         super()._start()
-        self._state.members = self._make_members()
+        self._model.members = self._make_members()
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters)
         if not self._has_learned():
-            state = self._state.copy()
-            state.members = self._make_members()
-            self._state = state
+            model = self._model.copy()
+            model.members = self._make_members()
+            self._model = model
 
-    def _begin(self, state: State, n_features: int, *, sparse: bool = False) -> None:
+    def _begin(self, state: Model, n_features: int, *, sparse: bool = False) -> None:
         super()._begin(state, n_features, sparse=sparse)
         for one in state.members:
             if not state.transforms and one._goes_by_names():
-                one._state.feature_names = state.feature_names
-            one._begin(one._state, state.n_features, sparse=state.is_sparse)
+                one.model.feature_names = state.feature_names
+            one._begin(one.model, state.n_features, sparse=state.is_sparse)
 
-    def _takes_any_scale(self, state: State) -> bool:
-        return not state.transforms and any(one._takes_any_scale(one._state) for one in state.members)
+    def _takes_any_scale(self, state: Model) -> bool:
+        return not state.transforms and any(one._takes_any_scale(one.model) for one in state.members)
 
     def _starts_somewhere(self) -> bool:
-        return any(one._starts_somewhere() for one in self._state.members)
+        return any(one._starts_somewhere() for one in self._model.members)
 
     def _goes_by_names(self) -> bool:
-        return any(one._goes_by_names() for one in self._state.members)
+        return any(one._goes_by_names() for one in self._model.members)
 
-    def _accepts_sparse(self, state: State) -> bool:
-        return all(one._accepts_sparse(one._state) for one in state.members)
+    def _accepts_sparse(self, state: Model) -> bool:
+        return all(one._accepts_sparse(one.model) for one in state.members)
 
-    def _check_weights(self, state: State, weights: Floats) -> None:
+    def _check_weights(self, state: Model, weights: Floats) -> None:
         for one in state.members:
-            one._check_weights(one._state, weights)
+            one._check_weights(one.model, weights)
 
     def _is_linear(self) -> bool:
-        return all(one._is_linear() for one in self._state.members)
+        return all(one._is_linear() for one in self._model.members)
 
     def _learn_in_members(
-        self, state: State, X: AnyFeatures, relevance: Floats, offsets: Ints, scores: Floats, moved: Floats
+        self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, scores: Floats, moved: Floats
     ) -> int:
         """Let every member learn a block, each with a row of scores and of masses; return as `_pass` does.
 
@@ -278,19 +283,19 @@ class Ensemble(Composite):
         """
         n = len(offsets) - 1
         for place, member in enumerate(state.members):
-            scaled = member._learn_transforms(member._state, X, offsets)
-            done = member._pass(member._state, scaled, relevance, offsets, scores[place], moved[place])
+            scaled = member._learn_transforms(member.model, X, offsets)
+            done = member._pass(member.model, scaled, relevance, offsets, scores[place], moved[place])
             if done < n:
                 return done
-            member._state.queries += n
+            member.model.queries += n
         return n
 
     @property
     def members(self) -> list[Learner]:
         """The learners as they are now, for inspection; learning replaces them by others."""
-        return list(self._state.members)
+        return list(self._model.members)
 
-    def _document_of(self, state: State) -> dict[str, Any]:
+    def _document_of(self, state: Model) -> dict[str, Any]:
         return super()._document_of(state) | {"members": [one.as_document() for one in state.members]}
 
     @classmethod
@@ -300,16 +305,16 @@ class Ensemble(Composite):
 
         ensemble = super().from_document(document)
         members = [from_document(one) for one in document["members"]]
-        if [_settings(one) for one in members] != [_settings(one) for one in ensemble._state.members]:
+        if [_settings(one) for one in members] != [_settings(one) for one in ensemble.model.members]:
             raise ValueError("members must be those that the parameters define")
-        width = ensemble._state.n_features if ensemble._has_learned() else None
+        width = ensemble.model.n_features if ensemble._has_learned() else None
         for one in members:
             found = one.n_features_in_ if one._has_learned() else None
             if found != width:
                 raise ValueError(f"members must have learned from {width} features, got {found}")
-            if one._state.takes_sparse != ensemble._state.is_sparse:
+            if one.model.takes_sparse != ensemble.model.is_sparse:
                 raise ValueError("members must have learned from sparse features if and only if the ensemble has")
-        ensemble._state.members = members
+        ensemble.model.members = members
         return ensemble
 
 

@@ -22,7 +22,7 @@ def learning(current: Current) -> dict[str, Any]:
     model = current.model
     found: dict[str, Any] = {"settings": repr(model), "rounds": 0, "updates": 0, "margin": None, "certificate": ""}
     found["learns"] = learns(current)
-    if not model._state.has_begun:
+    if not model.model.has_begun:
         return found | {"certificate": "Nothing was learned yet, so there is nothing to certify."}
     try:
         found |= {"rounds": model.n_rounds, "updates": model.n_updates}
@@ -42,7 +42,7 @@ def margin_of(model: Learner) -> float | None:
     absolute, relative = getattr(model, "margin", None), getattr(model, "relative_margin", None)
     if absolute is not None:
         return float(absolute)
-    tally = model._state.tally
+    tally = model.model.tally
     if relative is None or not len(tally):
         return None
     if not tally[UPDATES] > 0:
@@ -99,12 +99,12 @@ class Findings:
             self._since, self._before = now - now % _DAY, current
         found: dict[str, Any] = {"since": self._since, "features": [], "changes": [], "note": "", "n_features": 0}
         model, before = current.model, self._before.model
-        if not model._state.has_begun:
+        if not model.model.has_begun:
             return found | {"note": "Nothing was learned yet."}
         if (current.n_features or 0) > _MOST_FEATURES:
             return found | {"note": f"{current.n_features:,} features are too many to explain while it works."}
         try:
-            known = explain(model, since=before if before._state.has_begun else None)
+            known = explain(model, since=before if before.model.has_begun else None)
         except _LACKING as error:
             return found | {"note": f"This model is not explained: {error}."}
         features = [
@@ -113,7 +113,7 @@ class Findings:
         ]
         moved = [one for one in known.changes if one.kind != "kept"][:TOP]
         changes = [{"feature": one.feature, "kind": one.kind, "before": one.before, "now": one.now} for one in moved]
-        note = "" if before._state.has_begun else "At the beginning nothing was learned: all of it is new."
+        note = "" if before.model.has_begun else "At the beginning nothing was learned: all of it is new."
         if not learns(current):
             note = "It stays as it is: these are its weights, and nothing moves them."
         return found | {"features": features, "changes": changes, "n_features": known.n_features, "note": note}

@@ -221,7 +221,7 @@ def _challenger(current: Current, name: str) -> Challenger:
 
 
 def _check_features(name: str, model: Learner, current: Current) -> None:
-    state = model._state
+    state = model.model
     if not state.has_begun or current.n_features is None:
         return
     if state.n_inputs != current.n_features or not (

@@ -190,7 +190,7 @@ def promoted(current: "Current", row: Row, entry: PromotionEntry) -> "Current":
         raise ValueError(f"entry {row.sequence} promotes {entry.name!r}, which is no challenger")
     shadow = current.shadow.restarted(row.sequence, without=entry.name)
     shadow = replace(shadow, promotion=Promotion(row.sequence, entry.name, entry.error))
-    state, names, n_features = one.model._state, current.names, current.n_features
+    state, names, n_features = one.model.model, current.names, current.n_features
     if state.has_begun:
         names = state.feature_names or (names if state.n_inputs == n_features else None)
         n_features = state.n_inputs
@@ -202,7 +202,7 @@ def unfit(current: "Current", n_features: int, names: tuple[str, ...] | None) ->
     """Return why a model that stays as it is could never rank these features; empty if it can, or will learn."""
     if current.shadow.is_fixed:
         try:
-            current.model._ready(current.model._state, n_features, names, sparse=False)
+            current.model.ready_model(n_features, names)
         except ValueError as error:
             return str(error)
     return ""
@@ -211,12 +211,10 @@ def unfit(current: "Current", n_features: int, names: tuple[str, ...] | None) ->
 def begun(model: Learner, n_features: int, names: tuple[str, ...] | None) -> Learner:
     """Return a model that stays as it is, with the weights of these features found; as it is if they do not fit."""
     try:
-        ready = model._ready(model._state, n_features, names, sparse=False)
+        ready = model.ready_model(n_features, names)
     except ValueError:
         return model
-    made = _next_of(model)
-    made._state = ready
-    return made
+    return model.with_model(ready)
 
 
 def after_answers(current: "Current", logged: Sequence[tuple[Row, AnswerEntry]]) -> "Current":
@@ -270,7 +268,7 @@ class _Answers(NamedTuple):
     def features(self, model: Learner) -> tuple[Floats, tuple[str, ...] | None]:
         """Return all features as a model takes them, and their names if it does not know them."""
         X = np.concatenate([one.X for one in self.entries])
-        state, names = model._state, self.names
+        state, names = model.model, self.names
         if not state.has_begun:
             return X, names
         known = state.feature_names
@@ -312,7 +310,7 @@ class _Round(NamedTuple):
 def _round(model: Learner, answers: _Answers, measures: list[Measure], *, learns: bool) -> _Round:
     if not learns and not measures:
         return _Round(model, {})
-    if model._state.has_begun and len(answers.entries) > 1:
+    if model.model.has_begun and len(answers.entries) > 1:
         try:
             return _block(model, answers, measures, learns=learns)
         except _REFUSALS:
@@ -322,7 +320,7 @@ def _round(model: Learner, answers: _Answers, measures: list[Measure], *, learns
     for i, number in enumerate(answers.numbers):
         answer = answers.one(i)
         try:
-            if model._state.has_begun:
+            if model.model.has_begun:
                 model, found, *_ = _block(model, answer, measures, learns=learns)
             else:
                 found = _as_ranked(model, answer, measures)
@@ -339,9 +337,8 @@ def _block(model: Learner, answers: _Answers, measures: list[Measure], *, learns
     stream = answers.stream(model)
     if not learns:
         return _Round(model, _measured(model.scores(stream), stream, measures))
-    made = _next_of(model)
-    trace = made._advance(made._learn_stream, stream, measures)
-    return _Round(made, {one: trace.values(one).tolist() for one in measures})
+    after, trace = model.learn_from(model.model, stream, measures)
+    return _Round(model.with_model(after), {one: trace.values(one).tolist() for one in measures})
 
 
 def _as_ranked(model: Learner, answer: _Answers, measures: list[Measure]) -> dict[Measure, list[float]]:
@@ -364,12 +361,6 @@ def _measured(scores: Floats, stream: QueryStream, measures: list[Measure]) -> d
 
 def _first(model: Learner, answer: _Answers) -> Learner:
     """Return a model after the first answer of all, which tells it the features."""
-    made, (entry,), (X, names) = _next_of(model), answer.entries, answer.features(model)
+    made, (entry,), (X, names) = model.with_model(model.model), answer.entries, answer.features(model)
     made.learn_one(X if names is None else Columns(X, names), entry.relevance, entry.weight)
-    return made
-
-
-def _next_of(model: Learner) -> Learner:
-    made: Learner = type(model).__new__(type(model))
-    made.__dict__.update(model.__dict__)  # the state is shared, until learning replaces it
     return made

@@ -12,14 +12,16 @@ import numpy as np
 
 from perceptrank.io.model_file import finite_numbers, whole_number
 from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import dense
 from perceptrank.stream.validation import ParameterError, check_positive, check_positive_whole
+from perceptrank.transforms.forms import Nodes
 from perceptrank.transforms.median_distance import MedianDistance
 from perceptrank.transforms.random.random_features import RandomFeatures
+from perceptrank.transforms.transform import LearningTransform
 
 
-class FourierFeatures(RandomFeatures):
+class FourierFeatures(RandomFeatures, LearningTransform):
     """Sines and cosines of w . x / width, for directions w that are standard normal each.
 
     Attributes
@@ -30,9 +32,9 @@ class FourierFeatures(RandomFeatures):
         True if the width stays as it is.
     """
 
+    settles = True
     n_inputs = 0
     width_ = 0.0
-    frozen = False
     _median: MedianDistance | None = None
 
     def _set_width(self, width: Any, relative_width: Any, after: Any) -> None:
@@ -49,42 +51,12 @@ class FourierFeatures(RandomFeatures):
         """True if the width comes from the distances of documents."""
         return self.width is None
 
-    def learn(self, stream: Blocks) -> Self:
-        """Learn the width from the features of a stream.
-
-        Parameters
-        ----------
-        stream : QueryStream or iterable of blocks
-
-        Returns
-        -------
-        Transform
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a feature is not finite, or the number of features is not the one that was learned.
-        """
-        for part in as_blocks(stream):
-            for block in part.blocks():
-                for _ in self._spans(dense(block.X), block.offsets, learning=True):
-                    pass
-        return self
+    def _learn_block(self, block: QueryStream) -> None:
+        for _ in self._spans(dense(block.X), block.offsets, learning=True):
+            pass
 
     def freeze(self) -> Self:
-        """Keep the width as it is.
-
-        Returns
-        -------
-        Transform
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If it has to be learned, and no document was seen.
-        """
+        """Keep the width as it is."""
         self._check_seen()
         self.frozen, self._median = True, None
         return self
@@ -176,6 +148,13 @@ class FourierFeatures(RandomFeatures):
     def _check_inputs(self, n_features: int) -> None:
         if self.n_inputs != n_features:
             raise ValueError(f"the transform was learned from {self.n_inputs} features, got {n_features}")
+
+    def _add_random(self, nodes: Nodes, X: str, n_features: int) -> list[str]:
+        self.check_matrix(self.n_features // 2, n_features)
+        matrix = np.ascontiguousarray(self.directions(n_features).T) / (self.width_ or 1.0)
+        angles = nodes.add("MatMul", X, matrix)
+        factor = self.norm_for(n_features) / np.sqrt(self.n_features // 2)
+        return [nodes.add("Mul", nodes.add(function, angles), factor) for function in ("Sin", "Cos")]
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Return the names of the features that features of these names become: "sine 0", ..., "cosine 0", ..."""

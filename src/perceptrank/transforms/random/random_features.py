@@ -12,8 +12,10 @@ import numpy as np
 from perceptrank.kernels.arrays import Features
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import ParameterError, check_positive, check_positive_whole, check_seed
+from perceptrank.transforms.forms import Nodes
 from perceptrank.transforms.transform import Transform, WritingTransform
 
+_MOST_BYTES = 2**30  # of a matrix in a file of ONNX, which has at most twice that
 _SHARE = 0.5  # of the norm of standardised features, that random features beside them have
 
 
@@ -23,6 +25,7 @@ class RandomFeatures(WritingTransform):
     What is drawn depends on the seed and the number of features alone, on every machine: model files have these two.
     """
 
+    scope = "document"
     n_features: int
     beside: bool
     norm: float | None
@@ -99,6 +102,34 @@ class RandomFeatures(WritingTransform):
     def n_outputs(self, n_features: int) -> int:
         """Return the number of features that so many become."""
         return self.n_features + (n_features if self.beside else 0)
+
+    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
+        """Add the random features, behind the features if these are kept."""
+        kept = [X] if self.beside else []
+        return str(nodes.add("Concat", *kept, *self._add_random(nodes, X, n_features), axis=1))
+
+    @abstractmethod
+    def _add_random(self, nodes: Nodes, X: str, n_features: int) -> list[str]:
+        """Add random features to an ONNX graph; return the names of matrices that stand side by side."""
+
+    def check_matrix(self, n_rows: int, n_features: int) -> None:
+        """Raise if a matrix of directions is too large for an ONNX graph.
+
+        Parameters
+        ----------
+        n_rows, n_features : int
+            Its shape.
+
+        Raises
+        ------
+        ValueError
+            If a file has no room for it.
+        """
+        if 8 * n_rows * n_features > _MOST_BYTES:
+            raise ValueError(
+                f"{self!r} of {n_features} features is a matrix of {8e-9 * n_rows * n_features:.1f} GB in a graph, "
+                "which files of ONNX have no room for: take fewer random features"
+            )
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Return the names of the features that features of these names become: "random 0", "random 1", ..."""

@@ -11,6 +11,7 @@ from perceptrank.kernels.alignment import aligned
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import check_not_negative, read_only
+from perceptrank.transforms.forms import Nodes
 from perceptrank.transforms.random.directions import Directions, draw_directions
 from perceptrank.transforms.random.projection import N_TILES, ROWS, fill_tiles, panel_width, project_tile
 from perceptrank.transforms.random.random_features import RandomFeatures, check_flag
@@ -128,6 +129,13 @@ class RandomRelu(RandomFeatures):
         length = math.hypot(norm / math.sqrt(n_features), self.bias)
         random = self.factor_for(n_features) * length * math.sqrt(self.directions(n_features).largest_square)
         return math.hypot(norm if self.beside else 0.0, random)
+
+    def _add_random(self, nodes: Nodes, X: str, n_features: int) -> list[str]:
+        self.check_matrix(self.n_features, n_features)
+        rows, factor = self.directions(n_features).rows, self.factor_for(n_features)
+        matrix = np.ascontiguousarray(rows[:, :-1].T) * (factor / np.sqrt(n_features))
+        heights = nodes.add("Add", nodes.add("MatMul", X, matrix), factor * self.bias * rows[:, -1])
+        return [nodes.add("Max", heights, 0.0)]
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"bias": self.bias, "orthogonal": self.orthogonal}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from perceptrank.deploy.engines.onnx_nodes import Nodes
+from perceptrank.transforms.forms import Nodes
 
 # Rational approximations of the quantile of the normal distribution, from the largest power to the smallest, as
 # `statistics.NormalDist` has them: M. J. Wichura, "Algorithm AS241: The Percentage Points of the Normal Distribution".

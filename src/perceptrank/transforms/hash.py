@@ -13,6 +13,7 @@ from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import ParameterError, check_positive_whole, check_seed, read_only
+from perceptrank.transforms.forms import Folding
 from perceptrank.transforms.transform import Transform, WritingTransform
 
 _MOST_NAMES = 2**17  # of columns that go by their numbers, for all of which places are found, once
@@ -122,6 +123,15 @@ class Hash(WritingTransform):
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Return the names of the features that features of these names become."""
         return None if names is None else tuple(f"place {k}" for k in range(self.n_features))
+
+    def fold_weights(self, weights: Floats, n_features: int) -> Folding:
+        """Return the weight of each column's place, with its sign."""
+        columns, places, signs = self._places(n_features)
+        by_column = np.zeros(n_features)
+        by_column[columns] = weights[places] * signs
+        n_shared = n_features - len(np.unique(places))
+        notes = [f"{n_shared} of {n_features} columns share the place of another, and its weight"] if n_shared else []
+        return Folding(by_column, notes)
 
     def state(self) -> dict[str, Any]:
         """Return the settings."""

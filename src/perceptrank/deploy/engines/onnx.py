@@ -1,0 +1,194 @@
+"""An ONNX graph that scores the documents of one query, in double precision."""
+
+import json
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from perceptrank.deploy.ranking_function import RankingFunction
+from perceptrank.deploy.target import Export, Target
+from perceptrank.deploy.thresholds import is_rising, raw_thresholds
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.transforms.forms import Nodes
+from perceptrank.transforms.transform import Transform
+
+OPSET = 18  # the first with reductions of scattered values
+IR_VERSION = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnnxGraph(Target):
+    """A graph of one query: from the raw features of its documents to their scores.
+
+    Its operations are those of the transforms, and a product with the weights; not LinearRegressor, which knows
+    float32 only.
+    """
+
+    name = "onnx"
+
+    def export(self, function: RankingFunction) -> Export:
+        """Return the graph as the bytes of a file; raise if a transform cannot be expressed."""
+        nodes, width = Graph(), len(function.names)
+        value = "features"
+        for transform, before in merge_steps(function.transforms, width):
+            functions = transform.piecewise(width)
+            if before and functions is not None:
+                value = functions._replace(edges=raw_thresholds(before, functions.edges)).add_nodes(nodes, value)
+            else:
+                _check_graph(transform, function)
+                value = transform.add_nodes(nodes, value, width)
+            width = transform.n_outputs(width)
+        scores = nodes.add("MatMul", value, function.weights)
+        metadata = {"algorithm": function.algorithm, "feature_names": json.dumps(function.names)}
+        notes = [
+            f"the input features is a matrix of documents x {len(function.names)} in double precision (float64): all "
+            "documents of one query at once, with features in the order of the metadata feature_names; the output is "
+            "scores",
+            "features must be finite: the graph does not check them",
+        ]
+        if function.transforms and function.transforms[0].accepts_missing:
+            notes[-1] = "features must be finite, or NaN where they are missing: the graph does not check them"
+        if any(transform.learns for transform in function.transforms):
+            notes.append("statistics are those that the model has now: export it again when it has learned on")
+        content = nodes.model(len(function.names), scores, metadata)
+        return Export(self.name, content, (*function.notes(), *notes))
+
+    def engine(self) -> str:
+        """Name the version of onnxruntime."""
+        return f"onnxruntime {_runtime().__version__}"
+
+    def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
+        """Return the scores that onnxruntime gives to the documents, query by query."""
+        runtime = _runtime()
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = 1
+        session = runtime.InferenceSession(export.content, options, providers=["CPUExecutionProvider"])
+        found = []
+        for start, stop in pairwise(offsets):
+            query = X[start:stop]
+            features = query.toarray() if isinstance(query, SparseFeatures) else query
+            found.append(session.run(["scores"], {"features": np.ascontiguousarray(features, np.float64)})[0])
+        return np.concatenate(found)
+
+
+def merge_steps(transforms: list[Transform], width: int) -> list[tuple[Transform, list[Transform]]]:
+    """Return transforms, those of steps with the ones right before them that rise with each feature.
+
+    For these, thresholds take the place of both: rounding then moves no document into another bin.
+    """
+    merged: list[tuple[Transform, list[Transform]]] = []
+    for transform in transforms:
+        functions, before = transform.piecewise(width), list[Transform]()
+        if functions is not None and functions.has_steps:
+            while merged and is_rising(merged[-1][0]):
+                before.insert(0, merged.pop()[0])
+        merged.append((transform, before))
+        width = transform.n_outputs(width)
+    return merged
+
+
+def _check_graph(transform: Transform, function: RankingFunction) -> None:
+    for leaf in transform.leaves():
+        if not leaf.has_graph:
+            raise ValueError(
+                f"{function.algorithm} ranks by features after {leaf!r}, for which there is no ONNX graph: learn again "
+                "with other transforms, such as 'auto' or 'running' (--transform of the command learn)"
+            )
+
+
+def load_onnx() -> Any:
+    """Import onnx; raise with the name of the extra if it is not installed."""
+    try:
+        import onnx
+        import onnx.checker
+        import onnx.helper
+        import onnx.numpy_helper
+    except ImportError:
+        raise ImportError("ONNX graphs need onnx: pip install 'perceptrank[onnx]'") from None
+    return onnx
+
+
+class Graph(Nodes):
+    """The operations of a graph. Values are called by name; numbers and arrays become constants."""
+
+    def __init__(self) -> None:
+        self.onnx = load_onnx()
+        self.made: list[Any] = []
+        self.constants: dict[tuple[Any, ...], Any] = {}
+
+    def constant(self, value: Any, kind: Any = np.float64) -> str:
+        """Return the name of a constant."""
+        array = np.asarray(value, kind)
+        key = array.dtype.str, array.shape, array.tobytes()
+        if key not in self.constants:
+            self.constants[key] = self.onnx.numpy_helper.from_array(array, f"c{len(self.constants)}")
+        return str(self.constants[key].name)
+
+    def add(self, operation: str, *inputs: str | float | Floats, n_outputs: int = 1, **attributes: Any) -> Any:
+        """Add an operation; return the name of what it makes, or the names if there are several."""
+        names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
+        outputs = [f"v{len(self.made)}_{number}" for number in range(n_outputs)]
+        self.made.append(self.onnx.helper.make_node(operation, names, outputs, **attributes))
+        return outputs[0] if n_outputs == 1 else outputs
+
+    def whole(self, *values: int) -> str:
+        """Return the name of a constant vector of whole numbers."""
+        return self.constant(values, np.int64)
+
+    def number(self, value: int) -> str:
+        """Return the name of a constant whole number."""
+        return self.constant(value, np.int64)
+
+    def rows(self, value: str) -> str:
+        """Return the number of rows, a whole number."""
+        shape = self.add("Shape", value)
+        return str(self.add("Gather", shape, self.number(0)))
+
+    def as_double(self, value: str) -> str:
+        """Convert to double precision."""
+        return str(self.add("Cast", value, to=self.onnx.TensorProto.DOUBLE))
+
+    def as_whole(self, value: str) -> str:
+        """Convert to whole numbers."""
+        return str(self.add("Cast", value, to=self.onnx.TensorProto.INT64))
+
+    def reduce(self, operation: str, value: str) -> str:
+        """Reduce each column to one row."""
+        return str(self.add(operation, value, self.whole(0), keepdims=1))
+
+    def slice_rows(self, value: str, first: int, last: int) -> str:
+        """Return the rows from first to before last, which may count from the end."""
+        return str(self.add("Slice", value, self.whole(first), self.whole(last), self.whole(0)))
+
+    def model(self, width: int, scores: str, metadata: dict[str, str]) -> bytes:
+        """Return the graph that makes scores of features, as the bytes of a file."""
+        helper, double = self.onnx.helper, self.onnx.TensorProto.DOUBLE
+        graph = helper.make_graph(
+            [*self.made, helper.make_node("Identity", [scores], ["scores"])],
+            "perceptrank",
+            [helper.make_tensor_value_info("features", double, ["documents", width])],
+            [helper.make_tensor_value_info("scores", double, ["documents"])],
+            list(self.constants.values()),
+            doc_string="Scores of the documents of one query, the larger the better, from their raw features.",
+        )
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+            producer_name="perceptrank",
+        )
+        helper.set_model_props(model, metadata)
+        self.onnx.checker.check_model(model, full_check=True)
+        content: bytes = model.SerializeToString()
+        return content
+
+
+def _runtime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError:
+        raise ImportError("onnxruntime is not installed: pip install 'perceptrank[onnx]'") from None
+    return onnxruntime
