@@ -27,7 +27,7 @@ PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((DOCS / 
 OBJECTS = [path for text in PAGES.values() for path in re.findall(r"^::: (\S+)$", text, re.M)]
 STANDARD = (builtins, collections.abc, concurrent.futures, np.random, npt, os, pathlib, typing)
 # Variables of types, and what users only hand on, or have nothing to do with.
-INNER = {"Directions", "Effects", "Format", "Kind", "Measured", "Name", "Part", "Result", "Scanned", "Setting"}
+INNER = {"Directions", "Effects", "Format", "Kind", "Measured", "Result", "Scanned"}
 INNER |= {"Terms", "Work", "WorstQueries"}
 ANCHORS = re.findall(r"\{ #(perceptrank\S+) \}", PAGES["index.md"])
 

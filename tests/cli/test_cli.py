@@ -139,7 +139,7 @@ def test_sparse_features_stay_sparse_from_format_to_format(run, tmp_path):
     dense = pr.open_store(tmp_path / "e.store")
     assert not dense.is_sparse
     assert dense.X[0, [0, 1, 89_999]].tolist() == [1, 0, 0.25]
-    problem = "the store has dense features and cannot take sparse ones; --dense reads dense ones"
+    problem = "the store has dense features and cannot take sparse ones; --dense reads dense features"
     assert problem in run("convert", str(tmp_path / "a.txt"), str(tmp_path / "e.store"), "--append").stderr
     run("convert", str(tmp_path / "a.txt"), str(tmp_path / "e.store"), "--append", "--dense")
     assert pr.open_store(tmp_path / "e.store").n_documents == 6

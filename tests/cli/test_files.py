@@ -88,7 +88,7 @@ def test_redirected_streams_are_known_by_their_files(folder, monkeypatch):
     data, file = [Reads(What.data)], [Writes()]
     with open("in.txt", "rb") as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        with pytest.raises(ValueError, match=r"^save symbolic would replace standard input, which is read"):
+        with pytest.raises(ValueError, match=r"^`save` symbolic would replace standard input, which is read"):
             check_files({"files": data, "save": file}, {"files": ["-"], "save": Path("symbolic")}, [])
         check_files({"files": data, "save": file}, {"files": ["-"], "save": Path("new")}, [])
         monkeypatch.setattr("sys.stdout", stream)

@@ -78,7 +78,7 @@ def test_what_differs_is_said(tmp_path):
         with pytest.raises(ValueError, match="2 documents instead of 2,874 and 45 features instead of 46"):
             one.read(tmp_path, "vali", 2, sparse=sparse)
     path.write_text("1 qid:7 47:1\n")
-    with pytest.raises(pr.FormatError, match="n_features=46 ids go from 1 to 46"):
+    with pytest.raises(pr.FormatError, match="`n_features=46` ids go from 1 to 46"):
         one.read(tmp_path, "vali", 2)
 
 

@@ -192,7 +192,7 @@ def test_queries_that_are_not_adjacent_are_brought_together(tiny_chunks):
     rows = [i for query in "abc" for i in range(40) if "abcab"[i % 5] == query]
     assert stream.X[:, 0].tolist() == rows
     assert stream.comments.tolist() == [str(i) for i in rows]
-    with pytest.raises(pr.FormatError, match=r"^<stream>:4:1: the documents of query 'a' are not adjacent; read_letor"):
+    with pytest.raises(pr.FormatError, match=r"^<stream>:4:1: the documents of query 'a' are not adjacent; `read"):
         scanned("\n".join(lines))
 
 
@@ -318,21 +318,27 @@ WRONG = {
     "underscore": ("1 qid:1 1:1_000", {}, 1, 11, "expected a number, got '1_000'"),
     "nan": ("1 qid:1 1:nan", {}, 1, 11, "a value must be finite, got 'nan'"),
     "inf": ("1 qid:1 1:1 12:-Infinity", {}, 1, 16, "a value must be finite, got '-Infinity'"),
-    "too large": ("1 qid:1 1:1e39", {}, 1, 11, "must fit into float32, got '1e39'; dtype='float64' keeps it, clip="),
-    "too large for 64 bits": ("1 qid:1 1:1e309", {"dtype": "f8"}, 1, 11, "must fit into float64, got '1e309'; clip=…"),
+    "too large": ("1 qid:1 1:1e39", {}, 1, 11, "must fit into float32, got '1e39'; `dtype='float64'` keeps it, `clip="),
+    "too large for 64 bits": (
+        "1 qid:1 1:1e309",
+        {"dtype": "f8"},
+        1,
+        11,
+        "must fit into float64, got '1e309'; `clip=",
+    ),
     "feature 0": (
         "1 qid:1 1:1\n1 qid:1 0:1",
         {},
         2,
         9,
-        "ids count from 1, got '0:1'; if they count from 0 here, use z",
+        "ids count from 1, got '0:1'; if they count from 0 here, use `z",
     ),
     "twice": ("1 qid:1 1:1 2:1 1:1", {}, 1, 17, "a feature must occur once in a line, got '1:1' again"),
     "twice in a row": ("1 qid:1 1:1 2:1 2:1", {}, 1, 17, "a feature must occur once in a line, got '2:1' again"),
     "twice in another form": ("1 qid:1 1:1 01:2", {}, 1, 13, "a feature must occur once in a line, got '01:2' again"),
-    "beyond": ("1 qid:1 1:1 3:1", {"n_features": 2}, 1, 13, "with n_features=2 ids go from 1 to 2, got '3:1'"),
+    "beyond": ("1 qid:1 1:1 3:1", {"n_features": 2}, 1, 13, "with `n_features=2` ids go from 1 to 2, got '3:1'"),
     "beyond from 0": ("1 qid:1 2:1", {"n_features": 2, "zero_based": True}, 1, 9, "ids go from 0 to 1, got '2:1'"),
-    "undeclared": ("1 qid:1 1048577:1", {}, 1, 9, "ids above 1048576 must be declared with n_features, got '1048577"),
+    "undeclared": ("1 qid:1 1048577:1", {}, 1, 9, "ids above 1048576 must be declared with `n_features`, got '1048577"),
     "huge": ("1 qid:1 99999999999:1", {}, 1, 9, "99999999999:1"),
     "very huge": (f"1 qid:1 {'9' * 30}:1", {}, 1, 9, "9" * 30),
     "long": (f"1 qid:1 1:{'x' * 90}", {}, 1, 11, f"expected a number, got '{'x' * 40}…'"),

@@ -162,12 +162,12 @@ def test_small_files_do_not_take_gigabytes(tmp_path, kinds):
 def test_more_features_than_their_text_has_are_to_be_declared(monkeypatch, start):
     monkeypatch.setattr(density, "ALWAYS_ALLOWED_BYTES", 2**16)
     text = b"1 qid:1 1:1\n" * 50 + b"1 qid:1 9000:1\n" * 9
-    problem = r"^<stream>:51:1: because of feature 9000 a document takes 0.036 MB.* use n_features=9000 or sparse=True$"
+    problem = r"^<stream>:51:1: because of feature 9000 a document takes 0.036 MB.*`n_features=9000` or `sparse=True`$"
     with pytest.raises(pr.FormatError, match=problem):
         start(text, sparse=False)
     assert start(text, n_features=9000, sparse=False).X.shape == (59, 9000)
     with pytest.raises(
-        pr.FormatError, match=r"^<stream>:2:1: because of feature 8999 .* use n_features=9000 or sparse"
+        pr.FormatError, match=r"^<stream>:2:1: because of feature 8999 .* use `n_features=9000` or `sparse"
     ):
         start(b"#1:x\n#8999:x\n" + b"1 qid:1 1:1\n" * 50, zero_based=True, sparse=False)
     assert start(b"1 qid:1 9000:1\n", sparse=False).n_features == 9000
@@ -178,7 +178,7 @@ def test_features_named_by_a_later_file_are_limited_too(monkeypatch, tmp_path):
     monkeypatch.setattr(density, "ALWAYS_ALLOWED_BYTES", 2**16)
     (tmp_path / "a").write_bytes(b"1 qid:1 1:1\n" * 50)
     (tmp_path / "b").write_bytes(b"# x\n\n#9000:x\n1 qid:2 1:1\n")
-    with pytest.raises(pr.FormatError, match=r"b:3:1: because of feature 9000 .* use n_features=9000 or sparse=True$"):
+    with pytest.raises(pr.FormatError, match=r"b:3:1: because of feature 9000 .*`n_features=9000` or `sparse=True`$"):
         pr.read_letor(tmp_path)
     assert pr.read_letor(tmp_path, n_features=9000).n_features == 9000
 

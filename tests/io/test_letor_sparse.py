@@ -85,7 +85,7 @@ def test_ids_up_to_ten_digits(start):
     [
         ("2147483648:1", {}, ":1:9: feature id too large: ids go from 1 to 2147483647, got '2147483648:1'"),
         ("12345678901:1", {}, ":1:9: feature id too large: ids go from 1 to 2147483647, got '12345678901:1'"),
-        ("9:1", {"n_features": 8}, ":1:9: feature id too large: with n_features=8 ids go from 1 to 8, got '9:1'"),
+        ("9:1", {"n_features": 8}, ":1:9: feature id too large: with `n_features=8` ids go from 1 to 8, got '9:1'"),
         ("0:1", {}, ":1:9: feature ids count from 1, got '0:1'"),
         ("5:1 3:1 5:2 x", {}, ":1:17: a feature must occur once in a line, got '5:2' again"),
         ("5:0 5:x", {}, ":1:13: a feature must occur once in a line, got '5:x' again"),

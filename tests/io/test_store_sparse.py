@@ -91,7 +91,7 @@ def test_dense_queries_are_appended_without_their_zeros(whole, tmp_path):
 def test_a_dense_store_takes_no_sparse_queries(tmp_path):
     dense = pr.QueryStream.from_arrays(np.eye(3), [0, 1, 2])
     opened = pr.write_store(dense, tmp_path / "s")
-    with pytest.raises(ValueError, match=r"cannot take sparse ones; sparse=False reads dense ones, stream\.to_d"):
+    with pytest.raises(ValueError, match=r"cannot take sparse ones; `sparse=False` reads dense features, `stream"):
         opened.append(dense.to_sparse())
     assert_same(pr.open_store(tmp_path / "s"), dense)
     assert json.loads((tmp_path / "s" / "manifest.json").read_text())["version"] == 1  # which older versions read

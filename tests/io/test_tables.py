@@ -228,7 +228,7 @@ def test_logs_of_elasticsearch_and_opensearch(shape, tmp_path):
         zero = pr.read_table(judgements, logs, missing="zero")
     np.testing.assert_array_equal(zero.X, [[1.5, 2], [0.5, 0], [0, 4]])
     with pytest.raises(
-        pr.FormatError, match=r"feature 'body' is missing; missing='zero' takes it for 0, missing='keep'"
+        pr.FormatError, match=r"feature 'body' is missing; `missing='zero'` takes it for 0, `missing='keep'"
     ):
         pr.read_table(judgements, logs)
     with pytest.warns(UserWarning, match="left out"):
@@ -347,7 +347,7 @@ def test_words_for_what_is_missing(tmp_path):
     stream = pr.read_table(path, missing="keep")
     assert np.isnan(stream.X[:, 0]).all()
     assert stream.X[:, 1].tolist() == list(range(len(words)))
-    with pytest.raises(pr.FormatError, match=r"a.csv:2:3: feature 'x' is missing; missing='zero' takes it for 0"):
+    with pytest.raises(pr.FormatError, match=r"a.csv:2:3: feature 'x' is missing; `missing='zero'` takes it for 0"):
         pr.read_table(path)
     path = write(tmp_path, "ids.csv", "qid,docid,grade,x\nnull,NA,1,0.5\n")  # of ids they are words like others
     assert pr.read_table(path).qids.tolist() == ["null"]
@@ -424,7 +424,7 @@ def test_queries_that_come_back(tmp_path):
     assert stream.docids.tolist() == ["1", "3", "2"]
     assert stream.X.ravel().tolist() == [1, 3, 2]
     with pytest.raises(
-        pr.FormatError, match=r"a.csv:5:1: the documents of query 'a' are not adjacent; read_table groups"
+        pr.FormatError, match=r"a.csv:5:1: the documents of query 'a' are not adjacent; `read_table` groups"
     ):
         list(pr.scan_table(path))
 

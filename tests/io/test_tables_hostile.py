@@ -37,7 +37,10 @@ def write(folder, name, text):
         (HEADER + GOOD + "q,d2,-1,1,1\n", r":3:3: a grade must be a number >= 0 \(column 'grade'\), got '-1'"),
         (HEADER + GOOD + "q,d2,inf,1,1\n", r":3:3: a grade must be a number >= 0 \(column 'grade'\), got 'inf'"),
         (HEADER + GOOD + "q,d2,1,-inf,1\n", r":3:4: a feature must be finite and fit into float32 \(column 'x'\)"),
-        (HEADER + GOOD + "q,d2,1,1e39,1\n", r":3:4: a feature must be finite .*dtype='float64' has more range.*'1e39'"),
+        (
+            HEADER + GOOD + "q,d2,1,1e39,1\n",
+            r":3:4: a feature must be finite.*dtype='float64'` has more range.*'1e39'",
+        ),
         (HEADER + GOOD + "q,d2,1,1\n", r":3:5: feature 'y' is missing"),
         (HEADER + GOOD + ",d2,1,1,1\n", r":3:1: a row must name its query"),
         (HEADER + GOOD + "q,d2,1,1,1,7\n", r":3:6: a row must have 5 cells, as the header has, got 6"),
@@ -52,12 +55,12 @@ def write(folder, name, text):
         ("qid,grade,x,x\n1,2,1,1\n", ":1:3: two columns are called 'x'"),
         (
             "who,grade,x\n1,2,1\n",
-            r" has no column that is known to hold the query of a row; it has 'who', .* qid=… names",
+            r" has no column that is known to hold the query of a row; it has 'who', .* `qid=…` names",
         ),
         ("qid,what,x\n1,2,1\n", r" has no column that is known to hold the grade of a row"),
         (
             "qid,grade,words\n1,2,some\n",
-            r" has no features: no column of numbers is left for them; feature_paths=… names a",
+            r" has no features: no column of numbers is left for them; `feature_paths=…` names a",
         ),
         (b"PK\x03\x04" + HEADER.encode(), r":1:1: this is a zip archive \(unpack it\), not a table"),
         ("\ufeff" + HEADER[:0], ":1:1: the file is empty"),

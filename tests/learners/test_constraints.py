@@ -282,8 +282,8 @@ def test_constraints_that_do_not_fit_the_data():
     stream = named_stream()
     nameless = pr.QueryStream.from_arrays(stream.X, stream.relevance, group=[6] * 60)
     for signs, data, message in (
-        ({"positive": ["colour"]}, stream, "positive must be about features of the data, .* got 'colour'"),
-        ({"zero": [4]}, nameless, "zero must be about features of the data, which has 4; got 4"),
+        ({"positive": ["colour"]}, stream, "`positive` must be about features of the data, .* got 'colour'"),
+        ({"zero": [4]}, nameless, "`zero` must be about features of the data, which has 4; got 4"),
         ({"zero": "title"}, nameless, "zero must be by numbers of columns"),
         ({"positive": [0], "negative": ["title"]}, stream, "negative must not have a feature twice"),
         ({"initial_weights": {"title": -1.0}, "positive": ["title"]}, stream, "must be >= 0, got -1.0"),

@@ -1,22 +1,22 @@
 """Errors and warnings as users of the command line see them: one message, in terms of options."""
 
 import errno
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from perceptrank.cli.streams import complain, discard, finish
 
-if TYPE_CHECKING:
-    from perceptrank.stream.validation import Name, Setting
-
 _INTERRUPTED = 130
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
 _options: ContextVar[Mapping[str, Any]] = ContextVar("options of the running command", default={})  # noqa: B039
+_COLUMNS = {"qid", "docid", "relevance", "weight", "features"}  # that --column names
+_CODE = re.compile(r"`(?P<name>[\w.]+)(?:=(?P<value>[^`]*))?`")
 _FUNCTIONS = {
     "read_letor": "convert --group",
     "read_parquet": "convert --group",
@@ -53,12 +53,15 @@ def reported(options: Mapping[str, Any], *, debug: bool) -> Iterator[None]:
 
 def describe(error: BaseException) -> str:
     """Return an error's message, with options of the running command in place of the parameters that it names."""
-    from perceptrank.stream.validation import AdvisingError
+    from perceptrank.stream.validation import ParameterError
 
-    if isinstance(error, AdvisingError):
-        return error.spelled(_spell)
     if not isinstance(error, OSError) or error.errno is None:
-        return str(error)
+        message = str(error)
+        if isinstance(error, ParameterError):
+            option = _options.get().get(error.parameter)
+            name = error.parameter if option is None else option.opts[0]
+            return f"{name}{message.removeprefix(error.parameter)}"
+        return _CODE.sub(_as_option, message)
     if error.filename is None:
         return str(error.strerror)
     missing = error.errno == errno.ENOENT
@@ -104,20 +107,19 @@ def _is_ours(module: str) -> bool:
     return module.startswith("perceptrank.")
 
 
-def _spell(part: "Name | Setting") -> str:
-    from perceptrank.io.parquet_columns import ColumnSetting
-    from perceptrank.stream.validation import Setting
-
-    if isinstance(part, ColumnSetting):
-        return f"--column {part.parameter.removesuffix('s')}=…"
-    name, value = (part.parameter, part.value) if isinstance(part, Setting) else (str(part), ...)
-    option = _options.get().get("zero_missing" if (name, value) == ("missing", "zero") else name)
+def _as_option(code: re.Match[str]) -> str:
+    """Return code of a message, `name` or `name=value`, as an option of the running command, if that has it."""
+    name, value = code["name"], code["value"]
+    if name in _COLUMNS and value == "…":
+        return f"--column {name.removesuffix('s')}=…"
+    option = _options.get().get("zero_missing" if (name, value) == ("missing", "'zero'") else name)
     if option is None:
-        return _FUNCTIONS.get(name, str(part))
+        return _FUNCTIONS.get(name, code[0].strip("`"))
     if option.is_flag:
-        flags = option.secondary_opts if value is False else option.opts
-        return str(flags[0]) if flags else str(part)
-    return str(option.opts[0]) if value is ... else f"{option.opts[0]} {value}"
+        flags = option.secondary_opts if value == "False" else option.opts
+        return str(flags[0]) if flags else code[0].strip("`")
+    flag = str(option.opts[0])
+    return flag if value in (None, "…") else f"{flag} {value.strip(chr(39))}"
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

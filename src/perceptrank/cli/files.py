@@ -64,7 +64,7 @@ class _Output(NamedTuple):
     called: str = ""
 
 
-_STANDARD_OUTPUT = _Output("standard output", "-", What.data)
+_STANDARD_OUTPUT = _Output("standard output", "-", What.data, "standard output")
 
 
 def roles_of(annotations: Mapping[str, Any]) -> dict[str, list[Reads | Writes]]:
@@ -81,7 +81,6 @@ def check_files(
 ) -> None:
     """Raise if something that is to be written is read as well, is to be written twice, or cannot be written."""
     from perceptrank.io.atomic import check_writable
-    from perceptrank.stream.validation import AdvisingValueError, Name
 
     read = [(one, Reads()) for path in plugins for one in _inputs(os.fspath(path), What.file)]
     written: list[_Output] = []
@@ -99,11 +98,11 @@ def check_files(
                 continue
             if harm := _harm(output, identity, folders, one):
                 shown = "" if output.path == "-" else f" {output.path}"
-                named = output.called or Name(output.option)
-                raise AdvisingValueError(named, f"{shown} would {harm}: name another file")
+                named = output.called or f"`{output.option}`"
+                raise ValueError(f"{named}{shown} would {harm}: name another file")
     for output, other in combinations(written, 2):
         if output.option != other.option and _are_one(output.path, other.path):
-            raise AdvisingValueError(Name(output.option), " and ", Name(other.option), " must be different files")
+            raise ValueError(f"`{output.option}` and `{other.option}` must be different files")
     for output in written:
         if output.what is What.file:
             check_writable(output.path)

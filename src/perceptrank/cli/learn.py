@@ -202,8 +202,6 @@ def _begin(
     algorithm: str | None, settings: dict[str, Any], measures: "list[Measure]", keeping: Keeping
 ) -> "tuple[Learner, Run, list[Trace]]":
     """Make or load the learner to go on with, find where its run stands, and load what is recorded of that."""
-    from perceptrank.stream.validation import AdvisingValueError, Name
-
     weights = _weights_of(keeping.start_from)
     if keeping.start_from is not None and weights is None and (algorithm is not None or settings):
         raise ValueError("--from goes on with a model as it is: give no algorithm and no settings")
@@ -225,7 +223,7 @@ def _begin(
     for name in settings:
         saved, wanted = setting_in(learner, name), setting_in(fresh, name)
         if saved != wanted:
-            raise AdvisingValueError(f"{resumed} was learned with ", Name(name), f" {saved!r}, not {wanted!r}")
+            raise ValueError(f"{resumed} was learned with `{name}` {saved!r}, not {wanted!r}")
     run = Run.of(resumed, learner.n_queries)
     if keeping.start_from is not None and run.origin != origin:
         raise ValueError(

@@ -12,7 +12,6 @@ from perceptrank.io.errors import FileFormatError
 from perceptrank.io.model_file import WRITTEN_BY, too_new
 from perceptrank.io.npy_file import read_vector
 from perceptrank.kernels.arrays import Floats
-from perceptrank.stream.validation import Setting
 
 VERSION = 1
 _COMMENT = re.compile(rb"perceptrank trace, version (\d{1,9}), written by ([ -~]+)")  # archives of 0.1.0 have none
@@ -35,7 +34,7 @@ def read_arrays(path: str | os.PathLike[str], file: IO[bytes], max_bytes: int) -
         n_bytes = sum(entry.file_size for entry in entries)
         if n_bytes > max_bytes:
             problem = f" takes {n_bytes} bytes in memory, more than the limit of {max_bytes}; if you trust it, "
-            raise FileFormatError(path, problem, Setting("max_bytes", n_bytes), " reads it")
+            raise FileFormatError(path, f"{problem}`max_bytes={n_bytes}` reads it")
         arrays = {}
         for entry in entries:
             if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

@@ -6,10 +6,8 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from perceptrank.stream.validation import AdvisingValueError, Part
 
-
-class FormatError(AdvisingValueError):
+class FormatError(ValueError):
     """A file that is not what it should be: invalid, damaged, or of another format.
 
     For text, the message is ``path:line:column: problem``.
@@ -24,14 +22,13 @@ class FormatError(AdvisingValueError):
         Rule that is broken, and the text found.
     """
 
-    def __init__(self, path: str, line: int, column: int, *problem: Part) -> None:
+    def __init__(self, path: str, line: int, column: int, problem: str) -> None:
         shown = path.replace("\n", r"\n")  # errors are listed one per line
-        super().__init__(f"{shown}:{line}:{column}: ", *problem)
-        self.path, self.line, self.column = path, line, column
-        self.problem = "".join(str(part) for part in problem)
+        super().__init__(f"{shown}:{line}:{column}: {problem}")
+        self.path, self.line, self.column, self.problem = path, line, column, problem
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.line, self.column, *self.parts[1:])
+        return type(self), (self.path, self.line, self.column, self.problem)
 
 
 class FileFormatError(FormatError):
@@ -43,13 +40,12 @@ class FileFormatError(FormatError):
     'm.json is not a model'
     """
 
-    def __init__(self, path: str | os.PathLike[str], *problem: Part) -> None:
-        AdvisingValueError.__init__(self, os.fspath(path), *problem)
-        self.path, self.line, self.column = os.fspath(path), 0, 0
-        self.problem = "".join(str(part) for part in problem).lstrip(" ,:")
+    def __init__(self, path: str | os.PathLike[str], problem: str) -> None:
+        ValueError.__init__(self, f"{os.fspath(path)}{problem}")
+        self.path, self.line, self.column, self.problem = os.fspath(path), 0, 0, problem.lstrip(" ,:")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self.parts
+        return type(self), (self.path, str(self).removeprefix(self.path))
 
 
 def no_documents(files: Iterable[str]) -> ValueError:

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from perceptrank.io.errors import FileFormatError
 from perceptrank.kernels.arrays import Floats
-from perceptrank.stream.validation import AdvisingOSError, Name
 
 HEADER_BYTES = 256
 _MAGIC = b"\x93NUMPY\x01\x00"
@@ -121,10 +120,10 @@ def describe_os_error(path: Path, error: OSError) -> OSError:
     """Return an error of the system with advice, if it is a limit or a file that is gone."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         problem = f"too many files are open to read {path}: raise the limit (ulimit -n), or merge the segments of the "
-        return AdvisingOSError(problem, "store with ", Name("Store.compact"))
+        return OSError(f"{problem}store with `Store.compact`")
     if error.errno == errno.ENOMEM:
         problem = f"no memory to map {path}: merge the segments of the store with "
-        return AdvisingOSError(problem, Name("Store.compact"), ", or free memory")
+        return OSError(f"{problem}`Store.compact`, or free memory")
     if error.errno == errno.ENOENT:
         return FileNotFoundError(f"there is no file {path}: if the store was overwritten meanwhile, open it again")
     return error

@@ -31,7 +31,7 @@ from perceptrank.stream.frames import feature_columns
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.sparse import SparseFeatures, concatenate_features
-from perceptrank.stream.validation import Name, check_choice, check_positive_whole
+from perceptrank.stream.validation import check_choice, check_positive_whole
 
 _ROW_GROUP_BYTES = 64 * 2**20
 
@@ -205,8 +205,7 @@ def scan_parquet(
                     yield from queries.add(piece)
                 except RepeatedQueryError as error:
                     row = first_row + error.start
-                    advice = Name("read_parquet"), " groups them"
-                    raise FileFormatError(file, f", row {row}: {error}; ", *advice) from None
+                    raise FileFormatError(file, f", row {row}: {error}; `read_parquet` groups them") from None
         if queries.is_empty:
             raise no_documents(files)
         yield from queries.flush()

@@ -16,8 +16,6 @@ from perceptrank.kernels.arrays import Features
 from perceptrank.stream.query_stream import MISSING
 from perceptrank.stream.sparse import MOST_FEATURES, AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import (
-    AdvisingError,
-    Setting,
     as_document_ids,
     as_grades,
     as_identifiers,
@@ -60,10 +58,6 @@ def read_columns(
     each[0].keep_missing, each[0].zero_missing = missing in ("keep", "zero"), missing == "zero"
     each[0].dtype = np.result_type(*(columns.dtype for columns in each))
     return files, each[0]
-
-
-class ColumnSetting(Setting):
-    """A parameter that names columns of Parquet files."""
 
 
 class Columns:
@@ -130,9 +124,8 @@ class Columns:
         if missing:
             raise FileFormatError(
                 path,
-                f" has no column {', '.join(map(repr, missing))}; it has {', '.join(schema.names)}. ",
-                *(ColumnSetting("qid"), ", ", ColumnSetting("relevance"), " and ", ColumnSetting("features")),
-                " name the columns",
+                f" has no column {', '.join(map(repr, missing))}; it has {', '.join(schema.names)}. `qid=…`, "
+                "`relevance=…` and `features=…` name the columns",
             )
         if len(known) < len(schema.names):
             raise FileFormatError(path, " has two columns of the same name")
@@ -163,7 +156,7 @@ class Columns:
         for name, kind in zip(self.features, types, strict=True):
             if not any(getattr(pa.types, f"is_{one}")(kind) for one in ("integer", "floating", "boolean", "decimal")):
                 problem = f": feature column {name!r} must hold numbers, got {kind}; choose columns with "
-                raise FileFormatError(path, problem, ColumnSetting("features"))
+                raise FileFormatError(path, f"{problem}`features=…`")
         singles = all(
             not pa.types.is_decimal(kind) and np.can_cast(np.dtype(kind.to_pandas_dtype()), np.float32)
             for kind in types
@@ -223,8 +216,8 @@ class Columns:
                 for name, column in columns.items():
                     if column.null_count and name in needed:
                         row = first_row + column.is_null().to_pylist().index(True)
-                        kept = ("; ", Setting("missing", "keep"), " takes it for NaN") if name in self.features else ()
-                        raise FileFormatError(path, f", row {row}: column {name!r} must not be missing", *kept)
+                        kept = "; `missing='keep'` takes it for NaN" if name in self.features else ""
+                        raise FileFormatError(path, f", row {row}: column {name!r} must not be missing{kept}")
                 piece = self._piece(columns) if len(batch) else None
             if piece is not None:
                 yield first_row, piece
@@ -281,7 +274,7 @@ class Columns:
         unpacked += [n_values * self.dtype.itemsize for _, n_values in listed]  # one list may have all values
         if max(unpacked, default=0) > max(_LEAST_LIMIT, _LIMIT_PER_BYTE * packed):
             problem = f": of {packed} bytes, a row group may unpack {max(unpacked)} at once, which is not read; "
-            raise FileFormatError(path, problem, "write the file with smaller row groups")
+            raise FileFormatError(path, f"{problem}write the file with smaller row groups")
         return int(min(_READ_ROWS, max(1, max(max_bytes, _LEAST_BATCH) // self._row_bytes(listed))))
 
     def _sparse_rows(self, indices: Any, values: Any) -> SparseFeatures:
@@ -378,8 +371,6 @@ def content_of(path: str, where: str = " is damaged") -> Iterator[None]:
         if error.errno is not None:  # an error of the system, not of pyarrow about what it read
             raise
         raise FileFormatError(path, f"{where}: {error}") from None
-    except AdvisingError as error:
-        raise FileFormatError(path, f"{where}: ", *error.parts) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, pa.ArrowException) as error:
         raise FileFormatError(path, f"{where}: {error}") from None
 

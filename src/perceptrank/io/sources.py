@@ -18,7 +18,6 @@ from perceptrank.io.tables.reader import read_table, scan_table
 from perceptrank.io.tables.reading import Report
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.validation import AdvisingValueError, Name, Setting
 
 Format = Literal["store", "parquet", "table", "letor"]
 _PARQUET_MAGIC = b"PAR1"
@@ -129,7 +128,7 @@ def open_sources(
         return _open_tables(sources, feature_paths, whole, progress, columns or {}, missing, report, letor)
     if kind == "letor":
         if missing != "error":
-            raise AdvisingValueError(Setting("missing", missing), ": LETOR text has no missing values, only 0")
+            raise ValueError(f"`missing={missing!r}`: LETOR text has no missing values, only 0")
         read = read_letor if whole else scan_letor
         return read(sources, comments=comments, progress=progress, sparse=sparse, **letor)
     letor.pop("n_threads", None)
@@ -146,7 +145,7 @@ def open_sources(
                 report(f"{paths[0]}: columns of text are no features: {', '.join(texts)}")
         return found
     if missing == "zero":
-        raise AdvisingValueError(Setting("missing", missing), ": a store has what was written to it")
+        raise ValueError(f"`missing={missing!r}`: a store has what was written to it")
     stores = [open_store(path, comments=comments) for path in paths]
     return stores[0] if len(stores) == 1 else QueryStream.concatenate(stores) if whole else stores
 
@@ -172,6 +171,5 @@ def _open_tables(
 def _refuse(letor: dict[str, Any], what: str) -> None:
     """Raise if there are options for LETOR text."""
     if letor:
-        first, *others = map(Name, letor)
-        named = [first, *(part for name in others for part in (", ", name))]
-        raise AdvisingValueError(*named, f": applies to LETOR text only, not to {what}")
+        named = ", ".join(f"`{name}`" for name in letor)
+        raise ValueError(f"{named}: applies to LETOR text only, not to {what}")

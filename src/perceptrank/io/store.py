@@ -22,7 +22,7 @@ from perceptrank.kernels.arrays import Ints
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
-from perceptrank.stream.validation import AdvisingExistsError, Setting, read_only
+from perceptrank.stream.validation import read_only
 
 _ARRAYS = ("X", "relevance", "offsets", "qids", "comments", "docids", "weights")
 
@@ -110,7 +110,7 @@ def write_store(
         with locked(folder):
             if (folder / MANIFEST).exists() and not overwrite:
                 problem = f"there is a store at {path}; append to it, or overwrite it ("
-                raise AdvisingExistsError(problem, Setting("overwrite", True), ")")
+                raise FileExistsError(f"{problem}`overwrite=True`)")
             if not (folder / MANIFEST).exists() and not all(OWN_FILE.fullmatch(one) for one in os.listdir(folder)):
                 raise FileExistsError(f"cannot write a store to {path}: there are other files in that folder")
             add_segment(folder, _with_comments(stream), None, progress)

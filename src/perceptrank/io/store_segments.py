@@ -31,7 +31,6 @@ from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, dense
 from perceptrank.stream.texts import Texts
-from perceptrank.stream.validation import AdvisingValueError, Setting
 
 _MAX_COUNTED_GRADES = 64
 _MAX_ID_BYTES = 2**30
@@ -157,7 +156,7 @@ def _check_features(head: dict[str, Any], stream: QueryStream) -> None:
         )
     if stream.is_sparse and not head.get("sparse"):
         problem = "the store has dense features and cannot take sparse ones; "
-        raise AdvisingValueError(problem, Setting("sparse", False), " reads dense ones, stream.to_dense() makes them")
+        raise ValueError(f"{problem}`sparse=False` reads dense features, `stream.to_dense()` makes them")
     if not np.can_cast(stream.X.dtype, head["dtype"]):
         raise ValueError(f"the store has features of dtype {head['dtype']}, which cannot hold {stream.X.dtype} exactly")
 

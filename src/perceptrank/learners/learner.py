@@ -39,9 +39,7 @@ from perceptrank.stream.memory import check_room
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import (
-    AdvisingValueError,
     ParameterError,
-    Setting,
     are_finite,
     as_grades,
     bad_feature,
@@ -374,11 +372,10 @@ class Learner(Guaranteed, Estimator):
             if not are_finite(X[rows]):
                 bad = find_bad_feature(given[rows], state.feature_names, keep_missing=state.takes_missing)
                 raise bad or bad_feature(X[rows], 0, None)
-            raise AdvisingValueError(
+            raise ValueError(
                 f"scores or weights overflow at query number {state.queries + done}, counted from the first that was "
                 "ever learned: the features, the learning rate or the weights of queries are too large; scale the "
-                "features, for example with ",
-                Setting("transforms", "running"),
+                "features, for example with `transforms='running'`"
             )
         state.queries += done
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.tally import FREE, NEGATIVE, POSITIVE, ZERO
-from perceptrank.stream.validation import AdvisingValueError, Name, ParameterError, as_number, is_whole
+from perceptrank.stream.validation import ParameterError, as_number, is_whole
 from perceptrank.transforms.transform import Transform
 
 Feature: TypeAlias = str | int
@@ -109,12 +109,10 @@ def _converted(weights: Floats, names: tuple[str, ...] | None, transforms: list[
     for transform in transforms:
         slopes = transform.slopes(len(weights))
         if slopes is None:
-            raise AdvisingValueError(
-                Name("initial_weights"),
-                " by feature are weights of features as they are, which ",
-                f"{transform!r} does not multiply by fixed numbers: learn without ",
-                Name("transforms"),
-                ", or with a standardizer that is frozen, or give the weights of transformed features as a vector",
+            raise ValueError(
+                "`initial_weights` by feature are weights of features as they are, which "
+                f"{transform!r} does not multiply by fixed numbers: learn without `transforms`, or with a standardizer "
+                "that is frozen, or give the weights of transformed features as a vector"
             )
         lost = np.flatnonzero((slopes == 0) & (weights != 0))
         if len(lost):
@@ -144,10 +142,9 @@ def signs_of(
     for transform in transforms:
         sources = transform.sources(len(signs))
         if sources is None:
-            raise AdvisingValueError(
-                f"{transform!r} does not say which feature each of its outputs is made of, so that none can be ",
-                "constrained: give other ",
-                Name("transforms"),
+            raise ValueError(
+                f"{transform!r} does not say which feature each of its outputs is made of, so that none can be "
+                "constrained: give other `transforms`"
             )
         signs = _through(transform, sources, signs)
     return signs
@@ -157,13 +154,9 @@ def _through(transform: Transform, sources: Ints, signs: Floats) -> Floats:
     falling = sources < 0
     made = signs[np.where(falling, -1 - sources, sources)]
     if ((made != FREE) & (made != ZERO) & falling).any():
-        raise AdvisingValueError(
-            f"{transform!r} makes of a feature that ",
-            Name("positive"),
-            " or ",
-            Name("negative"),
-            " names one that does not rise with it, so that no sign of a weight says what is asked: give other ",
-            Name("transforms"),
+        raise ValueError(
+            f"{transform!r} makes of a feature that `positive` or `negative` names another that does not rise with it, "
+            "so that no sign of a weight says what is asked: give other `transforms`"
         )
     return made
 
@@ -181,9 +174,7 @@ def _places(setting: str, features: list[Feature], names: tuple[str, ...] | None
         shown = ", ".join(map(repr, unknown[:_SHOWN])) + (", …" if len(unknown) > _SHOWN else "")
         known = ", ".join(map(repr, (names or ())[:_SHOWN])) + (", …" if len(names or ()) > _SHOWN else "")
         among = f": {known}" if names else ""
-        raise AdvisingValueError(
-            Name(setting), f" must be about features of the data, which has {n_features}{among}; got {shown}"
-        )
+        raise ValueError(f"`{setting}` must be about features of the data, which has {n_features}{among}; got {shown}")
     return [columns[one] if isinstance(one, str) else one for one in features]
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from types import FrameType
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,74 +20,7 @@ _NOT_CALLERS = (__name__.partition(".")[0], "abc")  # the latter makes classes o
 _KEPT = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-class Name(str):
-    """Name of a parameter or a function of the library, as a part of a message."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A parameter with the value that a message advises; without a value, any will do.
-
-    Examples
-    --------
-    >>> str(Setting("overwrite", True)), str(Setting("clip"))
-    ('overwrite=True', 'clip=…')
-    """
-
-    parameter: str
-    value: Any = ...
-
-    def __str__(self) -> str:
-        return f"{self.parameter}={'…' if self.value is ... else repr(self.value)}"
-
-
-Part: TypeAlias = str | Name | Setting
-
-
-class AdvisingError(Exception):
-    """An error whose message names parameters or functions of the library, each as a part of its own.
-
-    `str` gives the message in terms of Python; an interface with other terms, such as the command line, has them
-    `spelled` its own way.
-    """
-
-    def __init__(self, *parts: Part) -> None:
-        super().__init__("".join(str(part) for part in parts))
-        self.parts = parts
-
-    def spelled(self, spell: Callable[[Name | Setting], str]) -> str:
-        """Return the message with every name and setting spelled another way.
-
-        Parameters
-        ----------
-        spell : callable
-            Takes a `Name` or a `Setting` and returns its spelling.
-
-        Returns
-        -------
-        str
-        """
-        return "".join(spell(part) if isinstance(part, (Name, Setting)) else part for part in self.parts)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self.parts
-
-
-class AdvisingValueError(AdvisingError, ValueError):
-    """A wrong value, with advice."""
-
-
-class AdvisingOSError(AdvisingError, OSError):
-    """A failure of the system, with advice."""
-
-
-class AdvisingExistsError(AdvisingError, FileExistsError):
-    """A file that exists already, with advice."""
-
-
-class ParameterError(AdvisingValueError):
+class ParameterError(ValueError):
     """A parameter breaks its rule; a `ValueError`.
 
     Attributes
@@ -107,7 +39,7 @@ class ParameterError(AdvisingValueError):
     """
 
     def __init__(self, parameter: str, rule: str, value: Any) -> None:
-        super().__init__(Name(parameter), f" {rule}, got {value!r}")
+        super().__init__(f"{parameter} {rule}, got {value!r}")
         self.parameter, self.rule, self.value = parameter, rule, value
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -266,7 +198,7 @@ def without_missing(X: AnyFeatures) -> AnyFeatures:
 
 def find_bad_feature(
     X: AnyFeatures, names: tuple[str, ...] | None, *, keep_missing: bool, first_row: int = 0
-) -> AdvisingValueError | None:
+) -> ValueError | None:
     """Return the error for a feature that is infinite, or NaN unless those are kept; None if there is none.
 
     Reads the matrix once, in pieces that fit in the cache. Sparse features cannot be missing: what they leave out is 0.
@@ -284,14 +216,14 @@ def find_bad_feature(
     return None
 
 
-def bad_feature(X: AnyFeatures, first_row: int, names: tuple[str, ...] | None) -> AdvisingValueError:
+def bad_feature(X: AnyFeatures, first_row: int, names: tuple[str, ...] | None) -> ValueError:
     """Return the error for the first non-finite value of X, with what to do about one that is missing."""
     problem = describe_bad_feature(X, first_row, names)
     if "got NaN" not in problem or isinstance(X, SparseFeatures):
-        return AdvisingValueError(problem)
-    kept, filled = Setting("missing", "keep"), Setting("transforms", "missing")
-    return AdvisingValueError(
-        f"{problem}; missing values are for streams with ", kept, " and learners with ", filled, " as first transform"
+        return ValueError(problem)
+    return ValueError(
+        f"{problem}; missing values are for streams with `missing='keep'` and learners with `transforms='missing'` as "
+        "first transform"
     )
 
 

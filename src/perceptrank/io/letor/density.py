@@ -3,7 +3,6 @@
 from perceptrank.io.errors import FormatError
 from perceptrank.io.letor.lines import LineParser, Widest
 from perceptrank.io.text import Chunk
-from perceptrank.stream.validation import Setting
 
 MOST_TIMES_TEXT = 1024
 ALWAYS_ALLOWED_BYTES = 128 * 2**20
@@ -63,5 +62,5 @@ class DensityLimit:
         megabytes = width * settings.dtype.itemsize / 1e6
         row = f"because of feature {width - 1 + settings.base} a document takes {megabytes:.3g} MB"
         problem = f"{row}, all more than {MOST_TIMES_TEXT} times their text; if there are so many features, use "
-        advice = Setting("n_features", width), " or ", Setting("sparse", True)
-        raise FormatError(self._parser.files[file], line, 1, problem, *advice)
+        advice = f"`n_features={width}` or `sparse=True`"
+        raise FormatError(self._parser.files[file], line, 1, problem + advice)

@@ -227,7 +227,7 @@ class LineParser:
         """Describe the invalid lines of a chunk, one at a time."""
         for line, start, pos, code in parsed.bad.tolist():
             problem = describe(chunk.text, pos, code, self.settings, parsed.limit)
-            yield FormatError(self.files[chunk.file], chunk.first_line + line, pos - start + 1, *problem)
+            yield FormatError(self.files[chunk.file], chunk.first_line + line, pos - start + 1, problem)
 
     def _run_dense(
         self, chunk: Chunk, X: Features, relevance: Floats, first_row: int, skip: bool, limit: int

@@ -26,7 +26,7 @@ from perceptrank.stream.blocks import Scan
 from perceptrank.stream.memory import check_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.sparse import AnyFeatures
-from perceptrank.stream.validation import Name, check_positive_whole
+from perceptrank.stream.validation import check_positive_whole
 
 _ROWS_BYTES = 4 * 2**20
 
@@ -205,8 +205,7 @@ def _blocks(
                         n_text_bytes = 0
                 except RepeatedQueryError as error:
                     line = int(parsed.lines[np.searchsorted(parsed.starts, error.start)])
-                    advice = Name("read_letor"), " groups them"
-                    raise FormatError(parser.files[chunk.file], line, 1, f"{error}; ", *advice) from None
+                    raise FormatError(parser.files[chunk.file], line, 1, f"{error}; `read_letor` groups them") from None
                 n_text_bytes += chunk.n_bytes
                 if not sparse:
                     density.check(queries.n_rows, width, n_text_bytes)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.parquet_columns import WEIGHT, ColumnSetting
+from perceptrank.io.parquet_columns import WEIGHT
 
 Role: TypeAlias = str
 Format = Literal["csv", "tsv", "jsonl", "qrels", "run"]
@@ -119,7 +119,7 @@ def find_roles(
             roles[role] = name
         elif role in required:
             problem = f" has no column that is known to hold the {_WORDS[role]} of a row; it has {_listed(names)}. "
-            raise FileFormatError(path, problem, ColumnSetting(role), " names it")
+            raise FileFormatError(path, f"{problem}`{role}=…` names it")
     return roles, tuple(guessed)
 
 

@@ -27,7 +27,7 @@ from perceptrank.stream.blocks import Scan
 from perceptrank.stream.grouping import group_runs
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
-from perceptrank.stream.validation import Name, ParameterError, check_choice, check_positive_whole
+from perceptrank.stream.validation import ParameterError, check_choice, check_positive_whole
 
 Missing = Literal["error", "keep", "zero"]
 _MISSING = ("error", "keep", "zero")
@@ -218,8 +218,9 @@ def scan_table(
                 try:
                     yield from queries.add(part.piece())
                 except RepeatedQueryError as error:
-                    advice = Name("read_table"), " groups them, in memory"
-                    raise FormatError(part.path, part.line(error.start), 1, f"{error}; ", *advice) from None
+                    raise FormatError(
+                        part.path, part.line(error.start), 1, f"{error}; `read_table` groups them, in memory"
+                    ) from None
         yield from queries.flush()
 
     return Scan(start, f"tables in {', '.join(tables.files)}")

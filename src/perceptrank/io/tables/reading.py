@@ -20,7 +20,6 @@ from perceptrank.io.tables.documents import read_json, read_trec
 from perceptrank.io.tables.formats import table_format
 from perceptrank.io.tables.rows import Rows, absent_feature, check_features, check_grades, check_weights
 from perceptrank.kernels.arrays import Features, Ints
-from perceptrank.stream.validation import Setting
 
 Report = Callable[[TableColumns], object]
 Table: TypeAlias = DelimitedTable | DocumentTable
@@ -69,8 +68,8 @@ class Tables:
         self._with_features = self._featured or self._graded
         for table in self._with_features:
             if not table.columns.features:
-                where = () if is_joined else ("; ", Setting("feature_paths"), " names a table that has them")
-                raise FileFormatError(table.path, " has no features: no column of numbers is left for them", *where)
+                where = "" if is_joined else "; `feature_paths=…` names a table that has them"
+                raise FileFormatError(table.path, f" has no features: no column of numbers is left for them{where}")
         self._check_roles(wanted, [table.columns for table in [*self._graded, *self._featured]])
         for table in [*self._graded, *self._featured] if report is not None else []:
             report(table.columns)  # type: ignore[misc]

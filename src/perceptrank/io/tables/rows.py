@@ -11,7 +11,6 @@ import numpy.typing as npt
 from perceptrank.io.block_assembly import Piece
 from perceptrank.io.errors import FormatError
 from perceptrank.kernels.arrays import Features
-from perceptrank.stream.validation import Part, Setting
 
 # What other programs write where a number is missing, without case.
 MISSING_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none", "nil", "-", "?"))
@@ -60,10 +59,10 @@ class Rows:
         """Return the line of a row, for messages."""
         return self.place(row, "").line
 
-    def error(self, row: int, column: str, *problem: Part) -> FormatError:
+    def error(self, row: int, column: str, problem: str) -> FormatError:
         """Return the error about a cell."""
         place = self.place(row, column)
-        return FormatError(self.path, place.line, place.column, *problem, f", got {place.text[:80]!r}")
+        return FormatError(self.path, place.line, place.column, f"{problem}, got {place.text[:80]!r}")
 
     def take(self, kept: slice | npt.NDArray[Any]) -> "Rows":
         """Return some of the rows, which know their places."""
@@ -144,9 +143,9 @@ def check_features(rows: Rows, missing: str) -> Rows:
     wrong = np.isinf(X)
     if wrong.any():
         row, j = np.argwhere(wrong)[0].tolist()
-        larger: tuple[Part, ...] = (" (", Setting("dtype", "float64"), " has more range)")
+        larger = "" if X.dtype == np.float64 else " (`dtype='float64'` has more range)"
         rule = f"a feature must be finite and fit into {X.dtype} (column {rows.names[j]!r})"
-        raise rows.error(row, rows.names[j], rule, *(() if X.dtype == np.float64 else larger))
+        raise rows.error(row, rows.names[j], rule + larger)
     if missing == "zero":
         return replace(rows, X=np.where(np.isnan(X), X.dtype.type(0), X))
     if missing == "error":
@@ -158,5 +157,5 @@ def check_features(rows: Rows, missing: str) -> Rows:
 def absent_feature(rows: Rows, row: int, name: str) -> FormatError:
     """Return the error for a feature that a row does not have."""
     place = rows.place(row, name)
-    ways: tuple[Part, ...] = (Setting("missing", "zero"), " takes it for 0, ", Setting("missing", "keep"), " for NaN")
-    return FormatError(rows.path, place.line, place.column, f"feature {name!r} is missing; ", *ways)
+    ways = "`missing='zero'` takes it for 0, `missing='keep'` for NaN"
+    return FormatError(rows.path, place.line, place.column, f"feature {name!r} is missing; {ways}")

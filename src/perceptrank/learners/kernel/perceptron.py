@@ -39,9 +39,7 @@ from perceptrank.measures import MeasureLike
 from perceptrank.measures.discounts import discounts
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import (
-    AdvisingValueError,
     ParameterError,
-    Setting,
     as_number,
     check_choice,
     check_not_negative,
@@ -398,10 +396,10 @@ class KernelPerceptron(KernelGuarantees, Learner):
                 apart = np.linalg.norm(X - X[0], axis=1)
             width = float(self.relative_width * np.median(apart[apart > 0.0])) if apart.any() else 0.0
         if not SMALLEST_WIDTH <= width <= LARGEST_WIDTH:
-            raise AdvisingValueError(
+            raise ValueError(
                 f"relative_width times the median distance of documents, {width:g}, cannot be the width of a kernel: "
-                f"it must be from {SMALLEST_WIDTH:g} to {LARGEST_WIDTH:g}; scale the features, for example with ",
-                Setting("transforms", "running"),
+                f"it must be from {SMALLEST_WIDTH:g} to {LARGEST_WIDTH:g}; scale the features, for "
+                "example with `transforms='running'`"
             )
         state.width = width
         return X, norms
