@@ -62,7 +62,7 @@ _parity = agreement.parity
 @functools.wraps(_parity)
 def _noted(*args, **options):
     found = _parity(*args, **options)
-    if not re.search("emulation of|of a stand-in", found.engine):
+    if not re.search("^emulated|of a stand-in", found.engine):
         ENGINES.add(re.sub(r" at https?://.*", "", found.engine))
     return found
 

@@ -4,9 +4,16 @@ import warnings
 
 import numpy as np
 import pytest
+from support import emulators
 from support.postgresql import PostgreSQL
 
 import perceptrank as pr
+
+
+@pytest.fixture(autouse=True)
+def reading_emulators(monkeypatch):
+    """Where no engine runs, what is compared with a model is read from the exported file."""
+    emulators.install(monkeypatch)
 
 
 @pytest.fixture(scope="session")

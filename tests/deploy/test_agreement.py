@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 import perceptrank as pr
 from perceptrank.cli.app import app
-from perceptrank.deploy import agreement, python_function
+from perceptrank.deploy import agreement
 from perceptrank.deploy.agreement import is_reversed
+from perceptrank.deploy.engines import python as python_function
 
 SCORES = st.integers(1, 7).flatmap(
     lambda m: st.tuples(*[st.lists(st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0]), min_size=m, max_size=m)] * 2)

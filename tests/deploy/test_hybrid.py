@@ -68,7 +68,7 @@ def test_weights_add_up_to_1_and_rank_as_the_model_does(server):
         np.testing.assert_allclose(np.array(weights) * model.coef_.sum(), model.coef_[kept], rtol=1e-14)
         found = pr.deploy.parity(model, stream, "hybrid", server=server)
         assert found.agrees == (found.reversed == 0), (seed, found)
-        assert found.engine.startswith(f"an emulation of hybrid search by {server}")
+        assert found.engine.startswith(f"emulated as hybrid search by {server}")
         assert "no engine was asked" in found.engine
         if server == "elasticsearch":
             assert found.agrees

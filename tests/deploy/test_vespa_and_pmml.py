@@ -47,7 +47,7 @@ def test_files_mean_what_the_model_does(learned, stream, target, transforms):
     found = pr.deploy.parity(learned(transforms), stream, target)
     assert found.agrees, found
     assert (found.same, found.queries, found.documents) == (40, 40, stream.n_documents)
-    assert found.engine == f"an emulation of {target} in double precision (no engine was asked: set harness)"
+    assert found.engine == "emulated in double precision (no engine was asked: set harness)"
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -227,6 +227,6 @@ def test_columns_are_those_of_raw_features(gaps):
     """A feature whose own weight is 0 but whose indicator has one is still asked for."""
     model = learned_with_gaps(gaps)
     filled = fold_filled(RankingFunction.of(model))
-    assert filled.names == tuple(NAMES)
+    assert filled.used == tuple(NAMES)
     assert [one.is_indicator for one in filled.inputs] == [False] * 7 + [True] * 7
     np.testing.assert_array_equal(filled.columns(gaps.X), gaps.X)

@@ -44,6 +44,8 @@ def parity(
 ) -> None:
     """Rank queries by a model and by the engine it is exported to, and compare; exit with status 1 if they differ.
 
+    Without an engine to ask, search engines, Vespa and PMML are emulated, and the first line says so.
+
     Order counts but for documents of equal scores, and both but for rounding. A search engine that --url names gets
     an index or documents of its own, which are removed afterwards.
 
@@ -68,7 +70,7 @@ def parity(
         first = None if found.first is None else str(found.first)
         print_json({**asdict(found), "first": first, "agrees": found.agrees})
     else:
-        say(f"{found.target} by {found.engine}: {found.queries:,} queries, {found.documents:,} documents")
+        say(f"{found.target}, {found.engine}: {found.queries:,} queries, {found.documents:,} documents")
         beyond = "rounding" if tolerance is None else "the tolerance"
         say(f"same order: {found.same:,} queries; another order beyond {beyond}: {found.reversed:,}")
         allowed = f"{found.tolerance:.2g} is allowed"

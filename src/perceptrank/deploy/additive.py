@@ -84,6 +84,19 @@ class Additive:
         dense = X.toarray() if isinstance(X, SparseFeatures) else X
         return np.asarray(dense, np.float64)[:, self.places]
 
+    def scores(self, X: AnyFeatures) -> Floats:
+        """Return the scores of documents, in double precision."""
+        scores: Floats = np.full(len(X), self.bias)
+        for curve, column in zip(self.curves, self.columns(X).T, strict=True):
+            values = column
+            for mean, inverse in curve.before:
+                values = (values - mean) * inverse
+            if self.has_steps:
+                scores = scores + np.array(curve.heights)[np.searchsorted(curve.edges, values, side="left")]
+            else:
+                scores = scores + np.interp(values, curve.edges, curve.heights)
+        return scores
+
     def left_out(self) -> list[str]:
         """Say how many features change no score."""
         n = self.n_features - len(self.curves)

@@ -29,7 +29,7 @@ class Parity:
     target : str
         What the model was exported to.
     engine : str
-        What has scored the documents, with its version; an emulation says that it is one.
+        What has scored the documents, with its version; it starts with "emulated" if no engine has.
     queries, documents : int
         How many were ranked.
     same : int
@@ -79,8 +79,8 @@ def parity(
 ) -> Parity:
     """Export a model, let the engine rank a stream, and compare orders and scores with those of the model.
 
-    The engine is the real one: it must be installed, or be a server that the option `url` names. Elasticsearch,
-    OpenSearch and Solr are emulated without one, and the result says so. Features are taken in double precision, since
+    The engine is the real one: it must be installed, or be a server that the option `url` names. Without one, search
+    engines, Vespa and PMML are emulated, and the result says so. Features are taken in double precision, since
     engines do not round standardised features to float32 as a learner does with float32 features.
 
     Parameters

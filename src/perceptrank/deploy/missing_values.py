@@ -32,7 +32,7 @@ class Filled:
         The linear model of features in which missing values are filled, and of indicators, if there are any.
     inputs : tuple of Input
         What each weight of the linear model is of.
-    names : tuple of str
+    used : tuple of str
         Names of the raw features that have a weight.
     places : tuple of int
         Columns of these features.
@@ -40,7 +40,7 @@ class Filled:
 
     folded: Folded
     inputs: tuple[Input, ...]
-    names: tuple[str, ...]
+    used: tuple[str, ...]
     places: tuple[int, ...]
 
     @property
@@ -53,6 +53,17 @@ class Filled:
         dense = X.toarray() if isinstance(X, SparseFeatures) else X
         return np.asarray(dense, np.float64)[:, list(self.places)]
 
+    def scores(self, X: AnyFeatures) -> Floats:
+        """Return the scores of documents, in double precision."""
+        columns = dict(zip(self.used, self.columns(X).T, strict=True))
+        scores: Floats = np.full(len(X), self.folded.bias)
+        for one, (_, weight, offset) in zip(self.inputs, self.folded.terms(), strict=True):
+            value = columns[one.name]
+            is_missing = np.isnan(value)
+            filled = np.where(is_missing, np.nan if one.fill is None else one.fill, value)
+            scores = scores + weight * ((is_missing if one.is_indicator else filled) - offset)
+        return scores
+
 
 @dataclass(frozen=True, kw_only=True)
 class FillingTarget(Target):
@@ -61,8 +72,8 @@ class FillingTarget(Target):
     Parameters
     ----------
     harness : str or None
-        For parity: the folder of a harness that runs the engine, such as one of tests/engines. Without, what the file
-        means is computed here.
+        For parity: the folder of a harness that runs the engine, such as one of tests/engines. Without, scores are
+        emulated.
     """
 
     harness: str | None = None
@@ -75,7 +86,7 @@ class FillingTarget(Target):
             return Export(self.name, text.encode(), (*additive.notes, *additive.left_out(), *notes))
         filled = fold_filled(function)
         text, notes = self.write(filled)
-        left_out = len(function.names) - len(filled.names)
+        left_out = len(function.names) - len(filled.used)
         if left_out:
             notes = [f"{left_out} of {len(function.names)} features have no weight and are left out", *notes]
         return Export(self.name, text.encode(), (*filled.folded.notes, *notes))
@@ -91,7 +102,7 @@ class FillingTarget(Target):
     def engine(self) -> str:
         """Name the version of the engine, or say that none runs."""
         if self.harness is None:
-            return f"an emulation of {self.name} in double precision (no engine was asked: set harness)"
+            return "emulated in double precision (no engine was asked: set harness)"
         return self.engine_version(str(self.harness))
 
     @abstractmethod
@@ -99,24 +110,17 @@ class FillingTarget(Target):
         """Name the version of the engine that a harness runs."""
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
-        """Return the scores that the engine gives to documents."""
-        given = read_additive(function)
-        names, columns = (given.used, given.columns(X)) if given is not None else _inputs(fold_filled(function), X)
-        if self.harness is None:
-            return self.emulate(names, export.text, columns)
-        return self.ask(str(self.harness), names, export.text, columns)
+        """Return the scores that the engine gives to documents, or that the model means if there is none."""
+        given = read_additive(function) or fold_filled(function)
+        return (
+            given.scores(X)
+            if self.harness is None
+            else self.ask(self.harness, given.used, export.text, given.columns(X))
+        )
 
     @abstractmethod
     def ask(self, harness: str, names: tuple[str, ...], text: str, columns: Any) -> Floats:
         """Return the scores that the engine gives to documents, by the columns of the features in use."""
-
-    @abstractmethod
-    def emulate(self, names: tuple[str, ...], text: str, columns: Any) -> Floats:
-        """Return the scores that the file means, read from it."""
-
-
-def _inputs(filled: Filled, X: AnyFeatures) -> tuple[tuple[str, ...], Any]:
-    return filled.names, filled.columns(X)
 
 
 def fold_filled(function: RankingFunction) -> Filled:

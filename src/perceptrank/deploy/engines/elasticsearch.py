@@ -6,14 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from perceptrank.deploy.additive import Additive
 from perceptrank.deploy.engines import elasticsearch_server
 from perceptrank.deploy.engines.engine_server import EngineServer
 from perceptrank.deploy.engines.float_model import FloatModel, FloatTerm
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
-from perceptrank.deploy.engines.trees import FloatTree, next_float, sum_of_trees
+from perceptrank.deploy.engines.trees import FloatTree, next_float
 from perceptrank.deploy.folding import Folded
 from perceptrank.kernels.arrays import Floats, Ints
 
@@ -39,7 +37,7 @@ class ElasticsearchModel(FloatModel):
         What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
         documents positive whose features are not negative, and a file or stream those of its own documents.
     url : str, optional
-        For parity: where the engine is; without, an emulation computes the scores.
+        For parity: where the engine is; without, scores are emulated.
     timeout : float
         For parity: seconds to wait for an answer of the engine.
     """
@@ -91,23 +89,10 @@ class ElasticsearchModel(FloatModel):
             model["feature_normalizers"] = normalized
         return {"model": {"name": self.model_name, "model": model}}
 
-    def read(self, body: Any, names: list[str]) -> list[FloatTerm]:
-        """Return the features of a request's body, in the order of the feature set."""
-        model = body["model"]["model"]
-        weights, normalizers = json.loads(model["definition"]), model.get("feature_normalizers", {})
-        one = {"standard": {"mean": 0.0, "standard_deviation": 1.0}}
-        found = [(name, normalizers.get(name, one)["standard"]) for name in names]
-        return [FloatTerm(name, weights[name], how["mean"], how["standard_deviation"]) for name, how in found]
-
     def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
         """Return the request's body as plain values."""
         model = {"type": "model/xgboost+json", "definition": json.dumps([_xgboost_tree(tree) for tree in trees])}
         return {"model": {"name": self.model_name, "model": model}}, []
-
-    def tree_scores(self, body: Any, values: dict[str, Any]) -> Floats:
-        """Return the scores of documents as the plugin computes them."""
-        trees = json.loads(body["model"]["model"]["definition"])
-        return sum_of_trees(trees, lambda tree: _leaf(tree, values), values)
 
     def ask_name(self, server: EngineServer) -> str:
         """Return the name and version of a live engine."""
@@ -140,7 +125,7 @@ class OpenSearchModel(ElasticsearchModel):
         What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
         documents positive whose features are not negative, and a file or stream those of its own documents.
     url : str, optional
-        For parity: where the engine is; without, an emulation computes the scores.
+        For parity: where the engine is; without, scores are emulated.
     timeout : float
         For parity: seconds to wait for an answer of the engine.
     """
@@ -173,11 +158,3 @@ def _point(node: dict[str, Any]) -> None:
         node |= {"yes": yes, "no": no, "missing": yes if node["split_condition"] > 0.0 else no}
         for child in node["children"]:
             _point(child)
-
-
-def _leaf(node: dict[str, Any], values: dict[str, Any]) -> Any:
-    if "leaf" in node:
-        return np.float32(node["leaf"])
-    ways = {child["nodeid"]: _leaf(child, values) for child in node["children"]}
-    is_less = values[node["split"]] < np.float32(node["split_condition"])
-    return np.where(is_less, ways[node["yes"]], ways[node["no"]])

@@ -66,7 +66,7 @@ class FloatModel(SumTarget):
         What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
         documents positive whose features are not negative, and a file or stream those of its own documents.
     url : str, optional
-        For parity: where the engine is; without, an emulation computes the scores.
+        For parity: where the engine is; without, scores are emulated.
     timeout : float
         For parity: seconds to wait for an answer of the engine.
     """
@@ -166,10 +166,6 @@ class FloatModel(SumTarget):
     def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
         """Return the request's body of trees as plain values, and what must be known of it."""
 
-    @abstractmethod
-    def tree_scores(self, body: Any, values: dict[str, Any]) -> Floats:
-        """Return the scores of documents, with values of float32 by name, as the engine computes them."""
-
     def terms(self, folded: Folded) -> list[FloatTerm]:
         """Return the features that have a weight; raise if float32 cannot hold a number."""
         found = []
@@ -223,7 +219,7 @@ class FloatModel(SumTarget):
         """Name the engine with its version, or say that none runs."""
         if self.url is not None:
             return self.ask_name(self.server())
-        return f"an emulation of {self.name} in float32, from its documentation (no engine was asked)"
+        return "emulated in float32, from its documentation (no engine was asked: set url)"
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
         """Return the scores that the engine gives to documents, or its emulation."""
@@ -264,27 +260,22 @@ class FloatModel(SumTarget):
 
     def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
         """Return the scores of documents as the engine computes them: each operation in float32, feature by feature."""
-        names = list(given.used)
+        values = columns.astype(np.float32)
+        scores = np.zeros(len(values), np.float32)
         if isinstance(given, Additive):
-            values = dict(zip(names, columns.T.astype(np.float32), strict=True))
-            return self.tree_scores(json.loads(text), values)
-        if self.shift.value:
-            names, columns = [*names, SHIFT_FEATURE], np.column_stack([columns, np.ones(len(columns))])
-        return emulated(self.read(json.loads(text), names), columns)
+            for j, tree in enumerate(float_trees(self.name, given, self.shift.value).trees):
+                thresholds = np.array([self.reached(threshold) for threshold in tree.thresholds], np.float32)
+                leaves = np.array(tree.leaves, np.float32)
+                scores = scores + leaves[np.searchsorted(thresholds, values[:, j], side="left")]
+            return scores.astype(np.float64)
+        values = np.column_stack([values, np.ones(len(values), np.float32)])  # the last is the feature of the shift
+        for j, (_, weight, mean, spread) in enumerate(self.terms(given)):
+            scores = scores + np.float32(weight) * ((values[:, j] - np.float32(mean)) / np.float32(spread))
+        return scores.astype(np.float64)
 
-    @abstractmethod
-    def read(self, body: Any, names: list[str]) -> list[FloatTerm]:
-        """Return the features of a request's body, in the order in which the engine adds them."""
-
-
-def emulated(terms: list[FloatTerm], columns: Any) -> Floats:
-    """Return scores, each operation rounded to float32."""
-    values = columns.astype(np.float32)
-    scores = np.zeros(len(values), np.float32)
-    for j, (_, weight, mean, spread) in enumerate(terms):
-        normalized = (values[:, j] - np.float32(mean)) / np.float32(spread)
-        scores = scores + np.float32(weight) * normalized
-    return scores.astype(np.float64)
+    def reached(self, threshold: float) -> float:
+        """Return the threshold that the engine makes of the one that it is given for this."""
+        return threshold
 
 
 def is_number(value: Any) -> bool:

@@ -129,7 +129,7 @@ class HybridWeights(Target):
 
     def engine(self) -> str:
         """Say that no engine runs."""
-        return f"an emulation of hybrid search by {self.server} in float32, from its source (no engine was asked)"
+        return f"emulated as hybrid search by {self.server} in float32, from its source (no engine was asked)"
 
     def tolerance(self, function: RankingFunction) -> float:
         """Return 4 units in the last place of float32 per feature, and what OpenSearch adds to the lowest scores.
@@ -163,22 +163,15 @@ class HybridWeights(Target):
                 f"scores of a clause are not negative, and feature {folded.names[folded.places[j]]!r} is "
                 f"{values[i, j]:g} in a document: add a constant to it, which changes nothing else"
             )
-        shares = self._read(json.loads(export.content), [term.name for term in folded.terms()])
+        if self.part == "query" and self.server == "opensearch":
+            raise ValueError("a draft of a query has no weights: parity is of hybrid with part='pipeline'")
+        shares = np.array(list(self._shares(folded).values()), np.float32)
         found = []
         for start, stop in pairwise(offsets):
             normalized, constant = self._normalized(values[start:stop].astype(np.float32))
             combined = self._combined(normalized, shares)
             found.append(combined.astype(np.float64) - float(shares[constant].sum(dtype=np.float64)))
         return np.concatenate(found) * float(folded.weights.sum())
-
-    def _read(self, body: Any, names: list[str]) -> Any:
-        """Return the weights of a request as the engine has them."""
-        if self.server == "elasticsearch":
-            return np.array([one["weight"] for one in body["retriever"]["linear"]["retrievers"]], np.float32)
-        if "query" in body:
-            raise ValueError("a draft of a query has no weights: parity is of hybrid with part='pipeline'")
-        processor = body["phase_results_processors"][0]["normalization-processor"]
-        return np.array(processor["combination"]["parameters"]["weights"], np.float32)
 
     def _normalized(self, values: Any) -> tuple[Any, Any]:
         """Return the scores of each clause from 0 to 1, all 1 for a clause that is constant, and which those are."""

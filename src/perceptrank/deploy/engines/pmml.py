@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import numpy as np
-
 from perceptrank.deploy.additive import Additive, Curve
 from perceptrank.deploy.engines.java_harness import run_harness, version_of
 from perceptrank.deploy.folding import Term
@@ -28,7 +26,7 @@ class PmmlModel(FillingTarget):
     Parameters
     ----------
     harness : str, optional
-        For parity: the folder of a harness that runs the engine. Without, what the file means is computed here.
+        For parity: the folder of a harness that runs the engine. Without, scores are emulated.
     model_name : str
         Name of the model.
     score : str
@@ -51,7 +49,7 @@ class PmmlModel(FillingTarget):
     def write(self, filled: Filled) -> tuple[str, list[str]]:
         """Return the document."""
         derived, coefficients = ET.Element("LocalTransformations"), []
-        self._check_names(filled.names)
+        self._check_names(filled.used)
         for one, term in zip(filled.inputs, filled.folded.terms(), strict=True):
             coefficients.append((self._add_field(derived, one, term, filled), term.weight))
         folded = filled.folded
@@ -131,7 +129,7 @@ class PmmlModel(FillingTarget):
         """Return the field that a weight is of, and derive it if it is none of the document's own."""
         if not one.is_indicator and not term.offset and not _has_indicators(filled):
             return one.name
-        name = self._derived_name(f"{'missing' if one.is_indicator else 'shifted'}({one.name})", filled.names)
+        name = self._derived_name(f"{'missing' if one.is_indicator else 'shifted'}({one.name})", filled.used)
         field = ET.SubElement(derived, "DerivedField", {"name": name, **_CONTINUOUS})
         if term.offset:
             field = ET.SubElement(field, "Apply", {"function": "-"})
@@ -155,25 +153,6 @@ class PmmlModel(FillingTarget):
             raise ValueError(f"parity is of pmml with score='score', which the harness asks for, got {self.score!r}")
         return run_harness(harness, {"model.pmml": text}, list(names), columns, missing="")
 
-    def emulate(self, names: tuple[str, ...], text: str, columns: Any) -> Floats:
-        """Return the scores that the document means: its fields and table are read from it."""
-        values = {name: columns[:, j] for j, name in enumerate(names)}
-        model = ET.fromstring(text).find(_tag("RegressionModel"))
-        assert model is not None
-        for field in model.iter(_tag("MiningField")):
-            if "missingValueReplacement" in field.attrib:
-                value = values[field.attrib["name"]]
-                replacement = float(field.attrib["missingValueReplacement"])
-                values[field.attrib["name"]] = np.where(np.isnan(value), replacement, value)
-        for field in model.iter(_tag("DerivedField")):
-            values[field.attrib["name"]] = _computed(field[0], values)
-        table = model.find(_tag("RegressionTable"))
-        assert table is not None
-        scores: Floats = np.full(len(columns), float(table.attrib["intercept"]))
-        for one in table:
-            scores = scores + float(one.attrib["coefficient"]) * values[one.attrib["name"]]
-        return scores
-
 
 def _treatments(filled: Filled) -> dict[str, dict[str, str]]:
     """Return what becomes of a missing value of each field.
@@ -181,11 +160,11 @@ def _treatments(filled: Filled) -> dict[str, dict[str, str]]:
     Where an indicator asks whether it is missing, it must stay so until then.
     """
     if not filled.takes_missing:
-        return dict.fromkeys(filled.names, _INVALID)
+        return dict.fromkeys(filled.used, _INVALID)
     if _has_indicators(filled):
-        return {name: {"missingValueTreatment": "asIs"} for name in filled.names}
+        return {name: {"missingValueTreatment": "asIs"} for name in filled.used}
     fills = {one.name: repr(one.fill) for one in filled.inputs}
-    return {name: {"missingValueTreatment": "asValue", "missingValueReplacement": fills[name]} for name in filled.names}
+    return {name: {"missingValueTreatment": "asValue", "missingValueReplacement": fills[name]} for name in filled.used}
 
 
 def _has_indicators(filled: Filled) -> bool:
@@ -235,33 +214,3 @@ def _add_curve(parent: ET.Element, source: str, curve: Curve, *, has_steps: bool
 
 def _add_number(parent: ET.Element, number: float) -> None:
     ET.SubElement(parent, "Constant", {"dataType": "double"}).text = repr(number)
-
-
-def _computed(node: ET.Element, values: dict[str, Any]) -> Any:
-    if node.tag == _tag("Discretize"):
-        intervals = [one.find(_tag("Interval")) for one in node]
-        edges = [float(one.attrib["rightMargin"]) for one in intervals[:-1] if one is not None]
-        heights = np.array([float(one.attrib["binValue"]) for one in node])
-        return heights[np.searchsorted(edges, values[node.attrib["field"]], side="left")]
-    if node.tag == _tag("NormContinuous"):
-        knots = np.array([[float(one.attrib["orig"]), float(one.attrib["norm"])] for one in node])
-        return np.interp(values[node.attrib["field"]], *knots.T)
-    if node.tag == _tag("FieldRef"):
-        return values[node.attrib["field"]]
-    if node.tag == _tag("Constant"):
-        return float(node.text or "")
-    parts = [_computed(part, values) for part in node]
-    match node.attrib["function"]:
-        case "-":
-            return parts[0] - parts[1]
-        case "*":
-            return parts[0] * parts[1]
-        case "isMissing":
-            return np.isnan(parts[0])
-        case "if":
-            return np.where(*parts)
-    raise ValueError(f"the document has a function that cannot be read: {node.attrib['function']!r}")
-
-
-def _tag(name: str) -> str:
-    return f"{{{SPACE}}}{name}"

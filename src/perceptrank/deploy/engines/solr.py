@@ -12,7 +12,7 @@ from perceptrank.deploy.engines import solr_server
 from perceptrank.deploy.engines.engine_server import EngineServer
 from perceptrank.deploy.engines.float_model import FloatModel, FloatTerm
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
-from perceptrank.deploy.engines.trees import FloatTree, sum_of_trees
+from perceptrank.deploy.engines.trees import FloatTree
 from perceptrank.deploy.folding import Folded
 from perceptrank.kernels.arrays import Floats, Ints
 
@@ -39,7 +39,7 @@ class SolrModel(FloatModel):
         What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
         documents positive whose features are not negative, and a file or stream those of its own documents.
     url : str, optional
-        For parity: where the engine is; without, an emulation computes the scores.
+        For parity: where the engine is; without, scores are emulated.
     timeout : float
         For parity: seconds to wait for an answer of the engine.
     store : str
@@ -96,15 +96,6 @@ class SolrModel(FloatModel):
         params = {"avg": repr(term.mean), "std": repr(term.spread)}
         return {"name": term.name, "norm": {"class": f"{_LTR}.norm.StandardNormalizer", "params": params}}
 
-    def read(self, body: Any, names: list[str]) -> list[FloatTerm]:
-        """Return the features of a request's body, in their order."""
-        found = []
-        for feature in body["features"]:
-            params = feature.get("norm", {}).get("params", {"avg": "0", "std": "1"})
-            weight = body["params"]["weights"][feature["name"]]
-            found.append(FloatTerm(feature["name"], weight, float(params["avg"]), float(params["std"])))
-        return found
-
     def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
         """Return the request's body as plain values; thresholds are those to which Solr adds its slack."""
         made, late = [], 0
@@ -134,9 +125,9 @@ class SolrModel(FloatModel):
         }
         return body, notes
 
-    def tree_scores(self, body: Any, values: dict[str, Any]) -> Floats:
-        """Return the scores of documents as Solr computes them."""
-        return sum_of_trees(body["params"]["trees"], lambda tree: _leaf(tree["root"], values), values)
+    def reached(self, threshold: float) -> float:
+        """Return the threshold that Solr makes of the one that it is given for this."""
+        return with_slack(threshold_before_slack(threshold))
 
     def ask_name(self, server: EngineServer) -> str:
         """Return the name and version of a live Solr."""
@@ -175,10 +166,3 @@ def _root(tree: FloatTree) -> dict[str, Any]:
         return {"feature": tree.name, "threshold": repr(threshold), "left": up, "right": above}
 
     return tree.nested(lambda value: {"value": repr(value)}, split)
-
-
-def _leaf(node: Any, values: dict[str, Any]) -> Any:
-    if "feature" not in node:
-        return np.float32(node["value"])
-    is_up = values[node["feature"]] <= np.float32(with_slack(float(node["threshold"])))
-    return np.where(is_up, _leaf(node["left"], values), _leaf(node["right"], values))

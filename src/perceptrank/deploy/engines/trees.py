@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from perceptrank.deploy.additive import Additive, Curve
-from perceptrank.kernels.arrays import Floats
 
 Node = TypeVar("Node")
 
@@ -147,11 +146,3 @@ def in_float(edge: float, *, rounded_down: bool) -> float:
 def next_float(number: float) -> float:
     """Return the smallest float32 above another."""
     return float(np.nextafter(np.float32(number), np.float32(np.inf)))
-
-
-def sum_of_trees(trees: list[Any], score: Callable[[Any], Any], values: dict[str, Any]) -> Floats:
-    """Return the scores of documents as engines add them up: tree after tree, in float32."""
-    scores = np.zeros(len(next(iter(values.values()))), np.float32)
-    for tree in trees:
-        scores = scores + score(tree)
-    return scores.astype(np.float64)

@@ -1,12 +1,9 @@
 """A rank profile of Vespa."""
 
-import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from perceptrank.deploy.additive import Additive, Curve
 from perceptrank.deploy.engines.java_harness import run_harness, version_of
@@ -26,11 +23,6 @@ RESERVED = re.compile(
 )
 _WORD = r"[A-Za-z_]\w*"
 _FEATURE = re.compile(rf"{_WORD}(\(\s*[\w.-]+(\s*,\s*[\w.-]+)*\s*\)|\(\))?(\.{_WORD})*", re.ASCII)
-
-_NUMBER = r"\d[\d.]*(?:e[+-]?\d+)?"
-_TERM = re.compile(rf"([+-]?) ?({_NUMBER})(?: \* (?:\((\w+) ([+-]) ({_NUMBER})\)|(\w+)))?")
-_FUNCTION = re.compile(r"function (\w+)\(\) \{\n +expression: (.+)\n")
-_FILLED = re.compile(rf"if \(isNan\((.+)\) == 1, (-?{_NUMBER}), \1\)")
 
 _PROFILE = """\
 # {kind} ({algorithm}) that perceptrank has exported, in double precision.
@@ -54,7 +46,7 @@ class VespaProfile(FillingTarget):
     Parameters
     ----------
     harness : str, optional
-        For parity: the folder of a harness that runs the engine. Without, what the file means is computed here.
+        For parity: the folder of a harness that runs the engine. Without, scores are emulated.
     profile_name : str
         Its name.
     inherits : str
@@ -93,7 +85,7 @@ class VespaProfile(FillingTarget):
 
     def write(self, filled: Filled) -> tuple[str, list[str]]:
         """Return the rank profile."""
-        words, notes = self._words(filled.names)
+        words, notes = self._words(filled.used)
         terms, functions = [], []
         for one, (_, weight, offset) in zip(filled.inputs, filled.folded.terms(), strict=True):
             function = f"{'missing' if one.is_indicator else 'feature'}_{words[one.name]}"
@@ -200,38 +192,12 @@ class VespaProfile(FillingTarget):
         references = [self._reference(name, words) for name in names]
         return run_harness(harness, {"schema.sd": schema}, references, columns, missing="NaN")
 
-    def emulate(self, names: tuple[str, ...], text: str, columns: Any) -> Floats:
-        """Return the scores that the rank profile means: its functions and terms are read from it."""
-        words, _ = self._words(names)
-        given = {self._reference(name, words): columns[:, j] for j, name in enumerate(names)}
-        values: dict[str, Any] = {}
-        for name, expression in _FUNCTION.findall(text):
-            values[name] = _computed(expression, given, values)
-        scores: Floats = np.zeros(len(columns))
-        for sign, weight, shifted, way, offset, plain in _read_terms(text):
-            product: Any = float(sign + weight)
-            if shifted:
-                product = product * (values[shifted] + float(way + offset))
-            elif plain:
-                product = product * values[plain]
-            scores = scores + product
-        return scores
-
 
 def _signed(terms: list[tuple[float, str]]) -> Iterator[str]:
     """Write a sum with a sign before each term but the first, if that is positive."""
     for place, (number, rest) in enumerate(terms):
         sign = "-" if number < 0.0 else "+" if place else ""
         yield f"{sign}{' ' if place else ''}{abs(number)!r}{rest}"
-
-
-def _read_terms(text: str) -> Iterator[tuple[str, ...]]:
-    inside = text.split("        expression {\n")[1].split("\n        }\n", 1)[0]
-    for line in inside.split("\n"):
-        found = _TERM.fullmatch(line.strip())
-        if found is None:
-            raise ValueError(f"the rank profile has a term that cannot be read: {line.strip()!r}")
-        yield tuple(part or "" for part in found.groups())
 
 
 def _function(name: str, expression: str) -> str:
@@ -251,38 +217,3 @@ def _line(curve: Curve, value: str, place: int) -> str:
     low, high = curve.edges[place : place + 2]
     start, end = curve.heights[place : place + 2]
     return f"{start!r} + ({end - start!r}) * (({value} - ({low!r})) / {high - low!r})"
-
-
-def _computed(expression: str, given: dict[str, Any], made: dict[str, Any]) -> Any:
-    """Return the value of a function, by rank features and the functions before it."""
-    filled = _FILLED.fullmatch(expression)
-    if filled is not None:
-        value = given[filled[1]]
-        return np.where(np.isnan(value), float(filled[2]), value)
-    if expression.startswith("isNan("):
-        return np.isnan(given[expression[len("isNan(") : -1]]).astype(np.float64)
-    if expression in given:
-        return given[expression]
-    return _evaluated(ast.parse(expression.replace("if (", "choose("), mode="eval").body, made)
-
-
-def _evaluated(node: ast.expr, made: dict[str, Any]) -> Any:
-    """Return the value of an expression of numbers, functions, and conditions."""
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.Name(id=name):
-            return made[name]
-        case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return -_evaluated(inner, made)
-        case ast.BinOp(left=left, op=how, right=right):
-            operation = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}[type(how)]
-            return operation(_evaluated(left, made), _evaluated(right, made))
-        case ast.Compare(left=left, ops=[how], comparators=[right]):
-            one, other = _evaluated(left, made), _evaluated(right, made)
-            return one == other if isinstance(how, ast.Eq) else one <= other
-        case ast.Call(func=ast.Name(id="isNan"), args=[inner]):
-            return np.isnan(_evaluated(inner, made))
-        case ast.Call(func=ast.Name(id="choose"), args=[condition, one_way, other_way]):
-            return np.where(_evaluated(condition, made), _evaluated(one_way, made), _evaluated(other_way, made))
-    raise ValueError(f"the rank profile has an expression that cannot be read: {ast.unparse(node)!r}")

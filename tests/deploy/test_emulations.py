@@ -1,0 +1,63 @@
+"""The package's own emulation of engines against emulators that read the exported files."""
+
+import numpy as np
+import pytest
+from support import emulators
+from support.boundaries import around_edges, learned_bins
+
+import perceptrank as pr
+from perceptrank.deploy.exports import make_target
+from perceptrank.deploy.ranking_function import RankingFunction
+
+BINS = [["bins:n_bins=6,kind=thermometer"], ["running", "bins:n_bins=5,kind=one-hot"]]
+
+
+def both(model, stream, target, monkeypatch, **options):
+    """Return the scores by the emulation, and those that are read from the file."""
+    function = RankingFunction.of(model)
+    chosen = make_target(target, options).settled(model, function)
+    export = chosen.export(function)
+    monkeypatch.undo()
+    own = chosen.scores(function, export, stream.X, stream.offsets)
+    emulators.install(monkeypatch)
+    return own, chosen.scores(function, export, stream.X, stream.offsets)
+
+
+@pytest.mark.parametrize("options", [{}, {"normalizers": False}, {"shift": 12.5}], ids=str)
+@pytest.mark.parametrize("target", ["elasticsearch", "opensearch", "solr"])
+def test_linear_models_of_search_engines_to_the_bit(target, options, learned_floats, monkeypatch):
+    model, stream = learned_floats(d=5)
+    own, read = both(model, stream, target, monkeypatch, **options)
+    assert np.array_equal(own, read)
+
+
+@pytest.mark.parametrize("transforms", BINS, ids=str)
+@pytest.mark.parametrize("target", ["elasticsearch", "solr"])
+def test_trees_of_search_engines_to_the_bit(target, transforms, monkeypatch):
+    model, stream = learned_bins(transforms)
+    own, read = both(model, around_edges(model, stream, np.float32), target, monkeypatch, shift=3.0)
+    assert np.array_equal(own, read)
+
+
+@pytest.mark.parametrize("target", ["vespa", "pmml"])
+def test_files_in_double_precision(target, learned, stream, monkeypatch):
+    own, read = both(learned("running"), stream, target, monkeypatch)
+    assert np.allclose(own, read, rtol=1e-12, atol=1e-12 * np.abs(read).max())
+    gaps = pr.QueryStream.from_arrays(
+        np.where(np.arange(60).reshape(20, 3) % 7 == 0, np.nan, np.arange(60.0).reshape(20, 3) % 11),
+        np.arange(20) % 3,
+        group=[10, 10],
+        missing="keep",
+    )
+    model = pr.ListwisePerceptron(transforms=[pr.Missing(indicator=True), "running"])
+    model.learn(gaps)
+    own, read = both(model, gaps, target, monkeypatch)
+    assert np.allclose(own, read, rtol=1e-12, atol=1e-12 * np.abs(read).max())
+
+
+@pytest.mark.parametrize("transforms", [*BINS, ["running", "bins:n_bins=4"]], ids=str)
+@pytest.mark.parametrize("target", ["vespa", "pmml"])
+def test_curves_in_double_precision(target, transforms, monkeypatch):
+    model, stream = learned_bins(transforms)
+    own, read = both(model, stream, target, monkeypatch)
+    assert np.allclose(own, read, rtol=1e-12, atol=1e-12 * np.abs(read).max())
