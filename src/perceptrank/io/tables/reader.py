@@ -146,33 +146,10 @@ def scan_table(
 
     The rows of a query must be adjacent in the table with the features. Judgements in a table of their own are held in
     memory. Where rows name their features, as in logs of search engines, and `features` does not, the tables are read
-    once beforehand, for the names.
+    once beforehand, for the names. Other parameters are those of `read_table`.
 
     Parameters
     ----------
-    paths : path or several of them
-        Tables with the grades, plain or compressed. Their format is told by the suffix, ``.csv``, ``.tsv``, ``.jsonl``
-        (``.ndjson``), ``.qrels`` or ``.run``, else by the first line. CSV and TSV need the extra ``tables``.
-    feature_paths : path or several of them, optional
-        Tables with the features, if they are not in the first ones. JSON lines may be feature logs of Elasticsearch,
-        OpenSearch or Solr, as hits or as whole responses, with the query beside them.
-    qid, docid, relevance : str, optional
-        Columns of queries, documents and grades. By default they are found by their usual names: query, qid,
-        search_term; docid, document_id, id; grade, rating, label and the like.
-    weight : str, optional
-        Column of the queries' weights, numbers >= 0 that are the same in all rows of a query; default ``query_weight``,
-        if there is such a column.
-    features : str or sequence of str, optional
-        Columns of features; default all columns of numbers that are no ids or grades.
-    missing : "error", "keep", or "zero"
-        What to do with features that a row does not have: refuse them, keep them as NaN, or take them for 0, as
-        search engines do.
-    dtype : float32 or float64
-        Type of the features.
-    report : callable, optional
-        Called with a `TableColumns` for every table: what its columns were taken for. ``print`` will do.
-    progress : callable, optional
-        Called with the number of bytes read so far and in total.
     max_bytes : int
         Approximate size of a block's features.
 
@@ -183,20 +160,14 @@ def scan_table(
     Raises
     ------
     FormatError
-        For a wrong cell or line, with its file, line and column; for columns that are missing; for a query that comes
-        back after another one.
-    FileNotFoundError
-        If a path does not exist or matches no file.
-    ImportError
-        If polars (extra ``tables``) is needed and not installed.
-    ValueError
-        If no judgement has features, or an argument is invalid.
+        For what `read_table` refuses, and for a query that comes back after another one.
+    FileNotFoundError, ImportError or ValueError
+        Where `read_table` raises them.
 
     Warns
     -----
     UserWarning
-        At the end of each pass, if judgements have no features, features no judgement, or rows no grade: how many are
-        left out.
+        At the end of each pass, about the rows that `read_table` warns about.
 
     Examples
     --------
