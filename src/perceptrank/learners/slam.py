@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper_inlined
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
+from perceptrank.learners.starting import StartSettings
 from perceptrank.learners.tally import ListRule
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
@@ -59,12 +61,9 @@ class SlamPerceptron(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms. Rankings then depend on the learning rate.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     References
     ----------
@@ -82,7 +81,6 @@ class SlamPerceptron(CompiledLearner):
     algorithm = "slam"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m (d + g)"
     kernel, rows = SLAM_PASS
 
@@ -95,10 +93,7 @@ class SlamPerceptron(CompiledLearner):
         class_order: str = "score",
         average: bool = False,
         transforms: TransformLike = None,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
@@ -106,16 +101,12 @@ class SlamPerceptron(CompiledLearner):
         self.class_order = class_order
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return self._with_start(theorems.slam(float(self.learning_rate), float(self.margin)))
+        return self.beginning.theorem(theorems.slam(float(self.learning_rate), float(self.margin)))
 
     def _make_rule(self) -> ListRule:
         margin, weighing = check_positive("margin", self.margin), weighing_of(self.measure, self.class_order)
