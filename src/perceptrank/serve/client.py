@@ -21,9 +21,9 @@ class Client:
     """A client of `perceptrank serve`.
 
     Methods raise the errors of the service: a `ValueError` for wrong values, a `LookupError` for ids that are unknown
-    or have expired, a `PermissionError` for a token that is unknown or lacks a scope, an `OSError` if the service cannot be reached or
-    cannot learn now. All but those of the connection are a `perceptrank.serve.ServiceError`, with `kind`, `message` and
-    `advice`.
+    or have expired, a `PermissionError` for a token that is unknown or lacks a scope, an `OSError` if the service
+    cannot be reached or cannot learn now. All but those of the connection are a `perceptrank.serve.ServiceError`, with
+    `kind`, `message` and `advice`.
 
     A request whose connection broke is sent again: answers have an `event_id`, so that none is learned twice. Threads
     may share a client.
