@@ -102,13 +102,6 @@ class Bins(LearningTransform, WritingTransform):
         after: int = 10_000,
         sparse: bool = False,
     ) -> None:
-        self._set(n_bins, kind, after, sparse)
-        self.count, self.frozen = 0, False
-        self._due = 1
-        self._set_edges(np.empty((0, 1)))
-        self._sketch: QuantileSketch | None = None
-
-    def _set(self, n_bins: Any, kind: Any, after: Any, sparse: Any) -> None:
         if not is_whole(n_bins) or not 2 <= n_bins <= _LARGEST_N_BINS:
             raise ParameterError("n_bins", f"must be a whole number from 2 to {_LARGEST_N_BINS}", n_bins)
         check_choice("kind", kind, KINDS)
@@ -116,6 +109,10 @@ class Bins(LearningTransform, WritingTransform):
             raise ParameterError("sparse", "must be True or False", sparse)
         self.n_bins, self.kind, self.after = int(n_bins), str(kind), check_positive_whole("after", after)
         self.sparse = bool(sparse)
+        self.count, self.frozen = 0, False
+        self._due = 1
+        self._set_edges(np.empty((0, 1)))
+        self._sketch: QuantileSketch | None = None
 
     @property
     def makes_sparse(self) -> bool:  # type: ignore[override]
@@ -307,11 +304,7 @@ class Bins(LearningTransform, WritingTransform):
 
     def state(self) -> dict[str, Any]:
         """Return the settings, the edges and, while those move, the sketch."""
-        return {
-            "n_bins": self.n_bins,
-            "kind": self.kind,
-            "after": self.after,
-            "sparse": self.sparse,
+        return self.settings() | {
             "count": self.count,
             "due": self._due,
             "frozen": self.frozen,
@@ -321,7 +314,7 @@ class Bins(LearningTransform, WritingTransform):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned; raise if it is inconsistent."""
-        self._set(state["n_bins"], state["kind"], state["after"], state["sparse"])
+        super().restore(state)
         self.count, self._due = whole_number("count", state["count"]), whole_number("due", state["due"])
         self.frozen, n_edges = state["frozen"], self.n_bins if self.kind == "hat" else self.n_bins - 1
         rows = [finite_numbers("edges", row, n_edges) for row in state["edges"]]

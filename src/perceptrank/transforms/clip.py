@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -60,14 +59,6 @@ class Clip(ElementwiseTransform):
     def largest_norm(self, n_features: int, longest: int) -> float:
         """Return an upper bound on the norm of a transformed document."""
         return self.limit * math.sqrt(n_features)
-
-    def state(self) -> dict[str, Any]:
-        """Return the limit."""
-        return {"limit": self.limit}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise if it is inconsistent."""
-        self.limit = float(check_positive("limit", state["limit"]))
 
     def __repr__(self) -> str:
         return f"Clip({self.limit:g})"

@@ -59,9 +59,6 @@ class Hash(WritingTransform):
     accepts_any_columns = True
 
     def __init__(self, n_features: int = 1024, *, signed: bool = True, seed: int = 0) -> None:
-        self._set(n_features, signed, seed)
-
-    def _set(self, n_features: Any, signed: Any, seed: Any) -> None:
         self.n_features = check_positive_whole("n_features", n_features)
         if not isinstance(signed, (bool, np.bool_)):
             raise ParameterError("signed", "must be True or False", signed)
@@ -132,14 +129,6 @@ class Hash(WritingTransform):
         n_shared = n_features - len(np.unique(places))
         notes = [f"{n_shared} of {n_features} columns share the place of another, and its weight"] if n_shared else []
         return Folding(by_column, notes)
-
-    def state(self) -> dict[str, Any]:
-        """Return the settings."""
-        return {"n_features": self.n_features, "signed": self.signed, "seed": self.seed}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise if it is inconsistent."""
-        self._set(state["n_features"], state["signed"], state["seed"])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return copy.copy(self)  # nothing in it changes

@@ -141,9 +141,6 @@ class RandomFeatures(WritingTransform):
         """Return an upper bound on the norm of a transformed document, of any features."""
         return self.largest_norm_after(math.inf, n_features, longest)
 
-    def _settings(self) -> dict[str, Any]:
-        return {"n_features": self.n_features, "beside": self.beside, "norm": self.norm, "seed": self.seed}
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return copy.copy(self)  # what it holds is replaced, never changed
 
