@@ -10,6 +10,7 @@ from support.surface import documented, is_record, public_callables, public_func
 
 import perceptrank as pr
 
+_SAME_PARAMETERS = re.compile(r"[Oo]ther\s+parameters are those of `(\w+)`")  # which documents what means the same
 _QUESTION = re.compile(r"(What|How|Whether|Who|Where|Which|When)\b")
 _WORDS = {  # of the type in a docstring, for annotations that are a single type
     "bool": r"bool",
@@ -42,6 +43,8 @@ def check_parameters(name, value):
     odd = [one for one in names if not one.isidentifier()]
     assert not odd, f"{name} has something else among its parameters: {odd}"
     known = names if is_record(value) else documented(docstring, "Parameters")
+    if other := _SAME_PARAMETERS.search(docstring):
+        known |= documented(written(getattr(pr, other[1])), "Parameters")
     missing = [parameter for parameter in own_parameters(value) if parameter not in known]
     assert not missing, f"{name} does not document {', '.join(missing)}"
     extra = set(documented(docstring, "Parameters")) - set(own_parameters(value))

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.cli.making import parse_rates, parse_settings
-from perceptrank.cli.progress import announce_compiling
+from perceptrank.cli.terminal.progress import announce_compiling
 from perceptrank.stream.validation import ParameterError, check_positive
 
 STREAM = pr.separable(120, n_features=5, label_noise=0.2, seed=3).stream
@@ -271,8 +271,8 @@ def test_algorithms(run):
 @pytest.mark.parametrize("width", [80, 60])
 def test_tables_without_room_are_written_row_by_row(run, monkeypatch, width):
     """At the width of a terminal no text is cut, and none is a ribbon of a few characters."""
-    monkeypatch.setattr("perceptrank.cli.tables._WIDTH_OF_FILES", width)
-    for words in (["algorithms"], ["adversary", "--algorithm", "slam"], ["demo", "--queries", 30]):
+    monkeypatch.setattr("perceptrank.cli.terminal.tables._WIDTH_OF_FILES", width)
+    for words in (["algorithms"], ["adversary", "--algorithm", "slam"]):
         printed = run(*words).stdout
         assert "…" not in printed, words
     lines = run("algorithms").stdout.splitlines()
@@ -812,7 +812,7 @@ def test_compare_over_orders_is_compare_in_python(run, stream, tmp_path, monkeyp
         (["--seeds", "1,1"], "--seeds must all be different, and from 0 to below 2**63, got '1,1'"),
         (["--seeds", "-1"], "--seeds must all be different, and from 0 to below 2**63, got '-1'"),
         (["--seeds", "1,2", "--orders", 3], "--orders is 3, and --seeds names 2"),
-        (["--orders", 2, "--dask"], "leave --dask out"),
+        (["--orders", 2, "--dask"], "leave out --dask"),
         (["--test", "FILES", "--csv", "FILES"], "which is read"),
         (["--latex", "a.tex", "--csv", "a.tex"], "must be different files"),
     ],

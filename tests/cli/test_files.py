@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import perceptrank as pr
-from perceptrank.cli.files import Reads, What, Writes, check_files
+from perceptrank.cli.options.files import Reads, What, Writes, check_files
 from perceptrank.learners import registry
 
 STREAM = pr.separable(12, n_features=3, seed=1).stream

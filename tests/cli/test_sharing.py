@@ -6,23 +6,7 @@ import json
 import pytest
 
 import perceptrank as pr
-from perceptrank.cli.sharing import with_address
 from perceptrank.learners.registry import unregister
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (["a.txt", "--dask"], ["a.txt", "--dask", "local"]),
-        (["--dask", "a.txt"], ["--dask", "local", "a.txt"]),
-        (["--dask", "--workers", "2"], ["--dask", "local", "--workers", "2"]),
-        (["--dask", "tcp://host:8786", "a.txt"], ["--dask", "tcp://host:8786", "a.txt"]),
-        (["--dask", "host:8786", "a.txt"], ["--dask", "host:8786", "a.txt"]),
-        (["a.txt"], ["a.txt"]),
-    ],
-)
-def test_the_address_may_be_left_out(given, expected):
-    assert with_address(given) == expected
 
 
 @pytest.fixture
@@ -37,8 +21,8 @@ def files(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--epochs", "2"], "--epochs can only be given with --dask"),
-        (["--dask", "tcp://127.0.0.1:1", "--workers", "2"], "--workers is about a local cluster"),
+        (["--epochs", "2"], "--epochs can only be given with --dask or --scheduler"),
+        (["--scheduler", "tcp://127.0.0.1:1", "--workers", "2"], "--workers applies to --dask only"),
         (["--dask", "--algorithm", "ridge"], "ridge cannot be mixed: beside weights its state has"),
         (["--dask", "--save", "m.json", "--resume"], "--keep-epochs"),
         (["--dask", "-"], "standard input cannot be one"),
@@ -97,10 +81,10 @@ def test_learners_are_compared_on_local_processes(run, files, plugin):
 @pytest.mark.filterwarnings("default")
 def test_an_address_without_a_scheduler(run, files, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("perceptrank.cli.sharing.CONNECTS", 1)
-    output = run("learn", *files, "--dask", "tcp://127.0.0.1:1", code=1).output
+    monkeypatch.setattr("perceptrank.cli.options.cluster.CONNECTS", 1)
+    output = run("learn", *files, "--scheduler", "tcp://127.0.0.1:1", code=1).output
     assert "there is no Dask scheduler at tcp://127.0.0.1:1" in " ".join(output.split())
-    output = run("compare", *files, "--dask", "nonsense://127.0.0.1:1", code=1).output
+    output = run("compare", *files, "--scheduler", "nonsense://127.0.0.1:1", code=1).output
     assert "there is no Dask scheduler at nonsense://127.0.0.1:1" in " ".join(output.split())
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import perceptrank as pr
 from perceptrank.cli.app import app
-from perceptrank.cli.errors import describe
+from perceptrank.cli.terminal.errors import describe
 
 N_SEGMENTS = 32
 

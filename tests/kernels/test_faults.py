@@ -266,7 +266,6 @@ COMMANDS = [
     "algorithms",
     "simulate made.txt --queries 20",
     "adversary --margin 0.5",
-    "demo --queries 50",
     "warm-up --algorithm listwise",
     "reproduce --quick --seeds 1 --out report",
 ]

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 import perceptrank as pr
-from perceptrank.cli.options import AsJson
-from perceptrank.cli.tables import print_text, show
+from perceptrank.cli.options.shared import AsJson
+from perceptrank.cli.terminal.tables import print_text, show
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner

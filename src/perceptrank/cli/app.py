@@ -14,24 +14,22 @@ from perceptrank.cli.command import Command, Group
 from perceptrank.cli.compare import compare
 from perceptrank.cli.convert import convert
 from perceptrank.cli.datasets import datasets
-from perceptrank.cli.demo import demo
-from perceptrank.cli.errors import reported
 from perceptrank.cli.evaluate import evaluate
 from perceptrank.cli.export import export
 from perceptrank.cli.learn import learn
-from perceptrank.cli.options import ungrouped
+from perceptrank.cli.options.shared import ungrouped
 from perceptrank.cli.parity import parity
 from perceptrank.cli.rank import rank
 from perceptrank.cli.reproduce import reproduce
 from perceptrank.cli.serve import serve
 from perceptrank.cli.show import show
 from perceptrank.cli.simulate import simulate
+from perceptrank.cli.terminal.errors import reported
 from perceptrank.cli.warm_up import warm_up
 
 # In the order of the help. Their files load slowly importing packages, NumPy and Numba among them, when they run.
 COMMANDS = (
     reproduce,
-    demo,
     convert,
     datasets,
     learn,

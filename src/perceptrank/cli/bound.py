@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.files import Writes
 from perceptrank.cli.making import make_learner, parse_rates
-from perceptrank.cli.options import AsJson, FormerScaling, Transforms, chosen_transforms
-from perceptrank.cli.progress import ProgressBar
-from perceptrank.cli.reading import Reading
-from perceptrank.cli.tables import as_text, is_wide, print_text, show
+from perceptrank.cli.options.files import Writes
+from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.options.shared import AsJson, FormerScaling, Transforms, chosen_transforms
+from perceptrank.cli.terminal.progress import ProgressBar
+from perceptrank.cli.terminal.tables import as_text, is_wide, print_text, show
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.plots import Chart

@@ -7,10 +7,9 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from perceptrank.cli.configuration import configure
-from perceptrank.cli.errors import reported
-from perceptrank.cli.files import check_files
-from perceptrank.cli.sharing import with_address
-from perceptrank.cli.streams import complain, discard, finish, prepare
+from perceptrank.cli.options.files import check_files
+from perceptrank.cli.terminal.errors import reported
+from perceptrank.cli.terminal.streams import complain, discard, finish, prepare
 
 
 class Group(TyperGroup):
@@ -42,7 +41,7 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command's arguments."""
         _validate_only_what_needs_it(self.get_params(ctx))
-        return super().parse_args(ctx, with_address(args))
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.errors import describe
 from perceptrank.cli.making import has_setting, kinds_of, make_learner, parse_rates
-from perceptrank.cli.options import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
-from perceptrank.cli.orders import Orders, compare_over_orders
-from perceptrank.cli.progress import ProgressBar
-from perceptrank.cli.reading import Reading
-from perceptrank.cli.sharing import Cluster, check_files
-from perceptrank.cli.streams import complain
-from perceptrank.cli.tables import console, interval, is_wide, make_table, plain, show
+from perceptrank.cli.options.cluster import Cluster, check_files
+from perceptrank.cli.options.orders import Orders, compare_over_orders
+from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
+from perceptrank.cli.terminal.errors import describe
+from perceptrank.cli.terminal.progress import ProgressBar
+from perceptrank.cli.terminal.streams import complain
+from perceptrank.cli.terminal.tables import console, interval, is_wide, make_table, plain, show
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -49,7 +49,7 @@ def compare(
 ) -> None:
     """Compare learners and learning rates in one pass, and say which differences are significant.
 
-    With --dask, each learner is one task of a cluster, which reads the files; the results are the same.
+    With --dask or --scheduler, each learner is one task of a cluster, which reads the files; the results are the same.
 
     With --test or --orders, one pass over each of several random orders, and held-out queries after it; --plot is for
     print then. All queries must fit into memory, or come from one store.
@@ -69,15 +69,15 @@ def compare(
     learners = _learners(algorithm or ["all"], rates, settings.given())
     recorded = parse_all(record or DEFAULT_RECORD)
     if orders.are_asked_for():
-        if cluster.dask is not None:
-            raise ValueError("several orders are run on this machine, on all its processors: leave --dask out")
+        if cluster.is_used:
+            raise ValueError("several orders are run on this machine: leave out --dask and --scheduler")
         compare_over_orders(learners, recorded, reading, orders, plot, seed, as_json=as_json)
         return
     start = time.perf_counter()
     result = (
-        _compared(learners, recorded, reading, start)
-        if cluster.dask is None
-        else _compared_on(cluster, learners, recorded, reading)
+        _compared_on(cluster, learners, recorded, reading)
+        if cluster.is_used
+        else _compared(learners, recorded, reading, start)
     )
     for name, reason in result.dropped.items():
         complain(f"warning: {name} did not come to the end: {reason}")

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.files import Reads, What, Writes
-from perceptrank.cli.options import AsJson, Dialect, Overwrite, To
-from perceptrank.cli.progress import ProgressBar
-from perceptrank.cli.reading import Reading
-from perceptrank.cli.streams import say, standard_output
-from perceptrank.cli.tables import print_json
+from perceptrank.cli.options.files import Reads, What, Writes
+from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.options.shared import AsJson, Dialect, Overwrite, To
+from perceptrank.cli.terminal.progress import ProgressBar
+from perceptrank.cli.terminal.streams import say, standard_output
+from perceptrank.cli.terminal.tables import print_json
 
 if TYPE_CHECKING:
     from perceptrank.stream.query_stream import QueryStream

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.options import AsJson
-from perceptrank.cli.streams import complain
-from perceptrank.cli.tables import as_text, console, print_json
+from perceptrank.cli.options.shared import AsJson
+from perceptrank.cli.terminal.streams import complain
+from perceptrank.cli.terminal.tables import as_text, console, print_json
 from perceptrank.io.names import printable
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from perceptrank.cli.streams import say
-from perceptrank.cli.tables import is_wide, plain, print_rows
+from perceptrank.cli.terminal.streams import say
+from perceptrank.cli.terminal.tables import is_wide, plain, print_rows
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.differences import Difference

@@ -9,12 +9,12 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.decisions import exit_code, show_decision
-from perceptrank.cli.files import Reads, Writes
 from perceptrank.cli.models import load_ranker, split_models
-from perceptrank.cli.options import DEFAULT_RECORD, AsJson, Record
-from perceptrank.cli.progress import ProgressBar
-from perceptrank.cli.reading import Reading, needed_names
-from perceptrank.cli.tables import interval, plain, print_json, show
+from perceptrank.cli.options.files import Reads, Writes
+from perceptrank.cli.options.reading import Reading, needed_names
+from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, Record
+from perceptrank.cli.terminal.progress import ProgressBar
+from perceptrank.cli.terminal.tables import interval, plain, print_json, show
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.files import Writes
 from perceptrank.cli.models import load_ranker
-from perceptrank.cli.options import Model, Target, TargetOptions
-from perceptrank.cli.streams import complain, standard_output
+from perceptrank.cli.options.files import Writes
+from perceptrank.cli.options.shared import Model, Target, TargetOptions
+from perceptrank.cli.terminal.streams import complain, standard_output
 
 
 def export(

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.files import Reads, Writes
 from perceptrank.cli.making import make_learner, setting_in
-from perceptrank.cli.options import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
-from perceptrank.cli.progress import ProgressBar
-from perceptrank.cli.reading import Reading
+from perceptrank.cli.options.cluster import Sharing, learn_from_shards
+from perceptrank.cli.options.files import Reads, Writes
+from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, LearnerSettings, MeansPlot, Record
 from perceptrank.cli.runs import Run, fingerprint_of_file
-from perceptrank.cli.sharing import Sharing, learn_from_shards
-from perceptrank.cli.streams import complain, say
-from perceptrank.cli.tables import plain, show
+from perceptrank.cli.terminal.progress import ProgressBar
+from perceptrank.cli.terminal.streams import complain, say
+from perceptrank.cli.terminal.tables import plain, show
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.changes import Change
@@ -99,7 +99,7 @@ def learn(
 ) -> None:
     """Learn from judged queries in one pass, and print how well each was ranked before it was learned from.
 
-    With --dask, files are learned from side by side, in several passes.
+    With --dask or --scheduler, files are learned from in parallel, in several passes.
 
     Example: perceptrank learn train.txt.gz --measure ndcg@10 --save model.json
     """
@@ -107,13 +107,13 @@ def learn(
 
     keeping.check()
     sharing.check()
-    if sharing.dask is not None and (keeping.checkpoint is not None or keeping.resume):
-        raise ValueError("--checkpoint and --resume count queries: with --dask, --keep-epochs FOLDER keeps each epoch")
-    if sharing.dask is not None and keeping.alerts:
-        raise ValueError("--alerts follows the order of one pass over the queries: with --dask there is none")
+    if sharing.is_used and (keeping.checkpoint is not None or keeping.resume):
+        raise ValueError("--checkpoint and --resume count queries: with Dask, --keep-epochs FOLDER keeps each epoch")
+    if sharing.is_used and keeping.alerts:
+        raise ValueError("--alerts follows the order of one pass over the queries, which Dask does not have")
     measures = parse_all(record or DEFAULT_RECORD)
     learner, run, traces = _begin(algorithm, settings.given(learning_rate=learning_rate), measures, keeping)
-    if sharing.dask is not None:
+    if sharing.is_used:
         saved = None if keeping.save is None else str(keeping.save)
         whole = learn_from_shards(learner, measures, reading, sharing, keeping.trace, saved, as_json=as_json)
         keeping.draw(whole, [])

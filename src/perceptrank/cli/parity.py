@@ -7,11 +7,11 @@ import typer
 
 import perceptrank as pr
 from perceptrank.cli.models import load_ranker
-from perceptrank.cli.options import AsJson, Model, Target, TargetOptions
-from perceptrank.cli.progress import ProgressBar
-from perceptrank.cli.reading import Reading
-from perceptrank.cli.streams import say
-from perceptrank.cli.tables import print_json
+from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.options.shared import AsJson, Model, Target, TargetOptions
+from perceptrank.cli.terminal.progress import ProgressBar
+from perceptrank.cli.terminal.streams import say
+from perceptrank.cli.terminal.tables import print_json
 
 
 def parity(

@@ -9,12 +9,12 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from perceptrank.cli.files import Writes
 from perceptrank.cli.models import load_ranker
-from perceptrank.cli.options import Model
-from perceptrank.cli.progress import ProgressBar
-from perceptrank.cli.reading import Reading
-from perceptrank.cli.streams import standard_output
+from perceptrank.cli.options.files import Writes
+from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.options.shared import Model
+from perceptrank.cli.terminal.progress import ProgressBar
+from perceptrank.cli.terminal.streams import standard_output
 
 if TYPE_CHECKING:
     from perceptrank.kernels.arrays import Floats

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perceptrank import __version__
-from perceptrank.cli.files import Reads, What, Writes
-from perceptrank.cli.options import AsJson, Threads
-from perceptrank.cli.progress import ProgressBar
-from perceptrank.cli.streams import complain
-from perceptrank.cli.tables import show
+from perceptrank.cli.options.files import Reads, What, Writes
+from perceptrank.cli.options.shared import AsJson, Threads
+from perceptrank.cli.terminal.progress import ProgressBar
+from perceptrank.cli.terminal.streams import complain
+from perceptrank.cli.terminal.tables import show
 
 if TYPE_CHECKING:
     from perceptrank.paper.reproduction import Reproduction

@@ -10,8 +10,8 @@ import typer
 import perceptrank as pr
 from perceptrank.cli.making import make_learner
 from perceptrank.cli.models import load_ranker
-from perceptrank.cli.options import AsJson
-from perceptrank.cli.tables import print_json
+from perceptrank.cli.options.shared import AsJson
+from perceptrank.cli.terminal.tables import print_json
 
 _NEEDED = ("fastapi", "msgspec", "prometheus_client", "uvicorn")
 

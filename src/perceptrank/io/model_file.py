@@ -13,7 +13,7 @@ from perceptrank.io.errors import FileFormatError
 from perceptrank.kernels.arrays import Floats
 
 FORMAT = "perceptrank model"
-VERSION = 2
+VERSION = 2  # the only one that is read
 WRITTEN_BY = f"perceptrank {__version__}"  # for people: a reader goes by the version of the format
 
 
@@ -36,7 +36,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_model(path: str | Path) -> dict[str, Any]:
-    """Read a model document; raise `FormatError` if it is invalid or of a newer version."""
+    """Read a model document; raise `FormatError` if it is invalid or of another version."""
     return parse_model(path, Path(path).read_bytes())
 
 
@@ -49,8 +49,8 @@ def parse_model(path: str | Path, content: str | bytes) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FileFormatError(path, " is not a perceptrank model")
     version = document.get("version")
-    if type(version) is not int or version < 1:
-        raise FileFormatError(path, f" has no valid version, got {version!r}")
+    if type(version) is not int or version < VERSION:
+        raise FileFormatError(path, f" must have version {VERSION}, got {version!r}")
     if version > VERSION:
         raise FileFormatError(path, f" {too_new(document, VERSION)}")
     return document

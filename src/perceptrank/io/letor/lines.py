@@ -1,9 +1,8 @@
 """Parse chunks of LETOR text."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from perceptrank.io.letor.parsing import parse_lines
 from perceptrank.io.letor.problems import decode, describe
 from perceptrank.io.letor.settings import LARGEST_UNDECLARED, LineSettings
 from perceptrank.io.letor.sparse_pairs import Columns, count_colons
-from perceptrank.io.letor.sparse_parsing import parse_sparse_lines
 from perceptrank.io.text import Chunk
 from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, Words
 from perceptrank.stream.sparse import SparseFeatures
@@ -167,8 +165,8 @@ class LineParser:
     def widest(self, chunk: Chunk, *, sparse: bool = False) -> Widest:
         """Return the number of columns of the valid lines of a chunk."""
         if sparse:
-            parse = partial(parse_sparse_lines, *self.room_for(chunk))
-            return _widest(chunk, self._run(chunk, parse, True, self.settings.limit).found)
+            room = self.room_for(chunk)
+            return _widest(chunk, self._run(chunk, None, room, room.relevance, 0, True, self.settings.limit).found)
         nowhere = np.empty((chunk.n_documents, 0), self.settings.dtype), np.empty(chunk.n_documents)
         return _widest(chunk, self._run_dense(chunk, *nowhere, 0, True, self.settings.limit).found)
 
@@ -201,7 +199,7 @@ class LineParser:
     def parse_sparse(self, chunk: Chunk, room: SparseRoom, *, limit: int | None = None) -> Parsed:
         """Parse a chunk into compressed sparse rows; as `parse` otherwise."""
         limit = limit or self.settings.limit
-        found = self._run(chunk, partial(parse_sparse_lines, *room), self.settings.skip, limit)
+        found = self._run(chunk, None, room, room.relevance, 0, self.settings.skip, limit)
         return self._as_parsed(chunk, found, 0, limit)
 
     def _as_parsed(self, chunk: Chunk, tables: "_Found", first_row: int, limit: int) -> Parsed:
@@ -241,12 +239,21 @@ class LineParser:
             marks = self._marks.pop()
         except IndexError:
             marks = np.zeros(self.settings.limit + 1, np.int64)
-        found = self._run(chunk, partial(parse_lines, X, relevance, first_row, marks, words, masks), skip, limit)
+        found = self._run(chunk, (X, marks, words, masks), None, relevance, first_row, skip, limit)
         self._marks.append(marks)
         return found
 
-    def _run(self, chunk: Chunk, parse: Callable[..., None], skip: bool, limit: int) -> _Found:
-        """Call a kernel that has been given what it fills, again if there are numbers that it cannot convert."""
+    def _run(
+        self,
+        chunk: Chunk,
+        dense: tuple[Features, Ints, Words, Words] | None,
+        room: SparseRoom | None,
+        relevance: Floats,
+        first_row: int,
+        skip: bool,
+        limit: int,
+    ) -> _Found:
+        """Parse into dense or sparse rows, again if there are numbers that the kernel cannot convert."""
         n = chunk.n_documents
         runs = np.empty((n, codes.N_RUN_COLUMNS), np.int64)
         has_comments = self.settings.comments or chunk.file in self._with_docids
@@ -256,15 +263,19 @@ class LineParser:
         values: dict[int, float] = {}
         found = np.zeros(codes.N_FOUND, np.int64)
         while True:
-            parse(
+            known_at = np.array(sorted(values), dtype=np.int64)
+            known = np.array([values[pos] for pos in sorted(values)], dtype=np.float64)
+            parse_lines(
+                dense,
+                None if room is None else (room.values, room.indices, room.ends),
+                relevance,
+                first_row,
                 chunk.text,
                 chunk.start,
                 chunk.stop,
                 runs,
                 comments,
-                late,
-                np.array(sorted(values), dtype=np.int64),
-                np.array([values[pos] for pos in sorted(values)], dtype=np.float64),
+                (late, known_at, known),
                 bad,
                 self.settings.base,
                 limit,

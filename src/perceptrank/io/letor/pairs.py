@@ -4,7 +4,7 @@ Fields are delimited by bit masks over 16 bytes: on typical data no branch depen
 are sorted, the text of the next id is known and is compared instead of parsed.
 """
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from perceptrank.io.letor.codes import (
     N_LATE,
     N_SPARSE,
     NEWLINE,
+    ORDERED,
     SPACE,
     UNORDERED,
     WIDEST,
@@ -33,6 +34,8 @@ from perceptrank.io.letor.decimals import NO_NUMBER, POWERS_OF_TEN, UNDECIDED, p
 from perceptrank.io.letor.words import WORD_BYTES, byte_at, digit_bits, load_word, point_bits, trailing_zeros
 from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, Words
 from perceptrank.kernels.compiled import compiled, compiled_allocating
+
+Numbers: TypeAlias = tuple[IntRows, Ints, Floats]  # late, known_at and known, as for `parse_lines`
 
 ZEROS = np.uint64(ZERO * 0x0101010101010101)
 _SIXTEEN = np.uint64(1 << 16)
@@ -74,8 +77,9 @@ def ends_field(byte: Any) -> bool:
 
 
 @compiled
-def caller_value(late: IntRows, known_at: Ints, known: Floats, start: int, end: int, found: Ints) -> float:
+def caller_value(numbers: Numbers, start: int, end: int, found: Ints) -> float:
     """Return the value of a number that the caller has converted; if it has not yet, record its span and return 0."""
+    late, known_at, known = numbers
     k = np.searchsorted(known_at, start)
     if k < len(known_at) and known_at[k] == start:
         return known[k]
@@ -99,24 +103,20 @@ def as_eight_digits(digits: Any) -> Any:
 def parse_pairs(
     text: Bytes,
     start: int,
-    X: Features,
+    dense: tuple[Features, Ints, Words, Words],
     row: int,
-    late: IntRows,
-    known_at: Ints,
-    known: Floats,
-    marks: Ints,
-    words: Words,
-    masks: Words,
+    numbers: Numbers,
     base: int,
     limit: int,
     bound: float,
-    ordered: bool,
     found: Ints,
 ) -> tuple[int, int]:
-    """Parse the pairs ``id:value`` of a line into a row of X.
+    """Parse the pairs ``id:value`` of a line into a row of X; arguments are those of `parse_lines`.
 
     Returns (FINE, end of the pairs) or (error code, offset of the error).
     """
+    X, marks, words, masks = dense
+    ordered = found[ORDERED] == 1
     pos: Any = start
     width = X.shape[1]
     column = 0 if ordered else width  # the next one expected, while ids are sorted
@@ -200,7 +200,7 @@ def parse_pairs(
             if outcome == NO_NUMBER or not ends_field(text[pos]):
                 return BAD_VALUE, begin
             if outcome == UNDECIDED:
-                value = caller_value(late, known_at, known, begin, pos, found)
+                value = caller_value(numbers, begin, pos, found)
             if bound < np.inf:
                 value = min(max(value, -bound), bound)
             if not np.isfinite(np.float32(value) if X.itemsize == 4 else value):

@@ -1,4 +1,4 @@
-"""Parse LETOR text into rows of a matrix.
+"""Parse LETOR text into rows of a matrix, or into compressed sparse rows.
 
 The text ends with a newline, in a buffer that has `PADDING` more bytes on both sides.
 """
@@ -22,6 +22,7 @@ from perceptrank.io.letor.codes import (
     LINE,
     MINUS,
     N_BAD,
+    N_PAIRS,
     N_ROWS,
     N_RUNS,
     NEGATIVE_GRADE,
@@ -44,7 +45,8 @@ from perceptrank.io.letor.codes import (
     ZERO_BYTE,
 )
 from perceptrank.io.letor.decimals import NO_NUMBER, UNDECIDED, parse_number
-from perceptrank.io.letor.pairs import caller_value, ends_field, is_blank, parse_pairs
+from perceptrank.io.letor.pairs import Numbers, caller_value, ends_field, is_blank, parse_pairs
+from perceptrank.io.letor.sparse_pairs import Columns, parse_sparse_pairs
 from perceptrank.io.letor.words import load_word
 from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, Words
 from perceptrank.kernels.compiled import compiled, helper_inlined
@@ -56,20 +58,16 @@ _TOO_LARGE = np.uint64(2**63)
 
 @compiled
 def parse_lines(
-    X: Features,
+    dense: tuple[Features, Ints, Words, Words] | None,
+    sparse: tuple[Features, Columns, Ints] | None,
     relevance: Floats,
     first_row: int,
-    marks: Ints,
-    words: Words,
-    masks: Words,
     text: Bytes,
     start: int,
     stop: int,
     runs: IntRows,
     comments: IntRows,
-    late: IntRows,
-    known_at: Ints,
-    known: Floats,
+    numbers: Numbers,
     bad: IntRows,
     base: int,
     limit: int,
@@ -77,50 +75,57 @@ def parse_lines(
     where: int,
     found: Ints,
 ) -> None:
-    """Parse the lines from start to stop into rows of X and relevance, from first_row on.
+    """Parse the lines from start to stop into rows from first_row on, dense or sparse; the other is None.
 
-    Invalid lines are left out and entered in `bad`; when it is full, the pass ends. Features beyond the width of X are
-    validated but not stored; found[WIDEST] reports them. `marks` has one entry per feature below the `limit`, and one
-    more. `late` receives the spans of numbers that the caller has to convert; it calls again with their values in
+    `dense` is (X, marks, words, masks); features beyond the width of X are validated but not stored, and found[WIDEST]
+    reports them. `marks` has one entry per feature below the `limit`, and one more. `sparse` is (values, indices,
+    ends): row i is values and indices from ends[i - 1] to ends[i], with room for one value per colon of the text. The
+    compiler leaves out the branch for the other one.
+
+    Invalid lines are left out and entered in `bad`; when it is full, the pass ends. `numbers` is (late, known_at,
+    known): `late` receives the spans of numbers that the caller has to convert; it calls again with their values in
     `known`, at the offsets `known_at`. Those that do not fit in `late` are only counted.
     """
     pos = start
-    begin_pass(found)
+    found[:] = 0
+    found[WIDEST] = found[ID_START] = -1
+    found[ORDERED] = 1
     while pos < stop:
         begin = pos
         while is_blank(text[pos]):
             pos += 1
         if text[pos] != NEWLINE and text[pos] != HASH:
-            row = first_row + found[N_ROWS]
+            row, n_pairs = first_row + found[N_ROWS], found[N_PAIRS]
             n_runs, id_start, id_end, widest = found[N_RUNS], found[ID_START], found[ID_END], found[WIDEST]
-            code, end = _parse_line(
-                text,
-                pos,
-                X,
-                relevance,
-                row,
-                runs,
-                comments,
-                late,
-                known_at,
-                known,
-                marks,
-                words,
-                masks,
-                base,
-                limit,
-                bound,
-                where,
-                found,
-            )
+            code, end = _parse_head(text, pos, relevance, row, runs, numbers, where, found)
             if code == FINE:
+                fields = end
+                if dense is not None:
+                    code, end = parse_pairs(text, fields, dense, row, numbers, base, limit, bound, found)
+                    if code == UNORDERED:
+                        found[ORDERED] = 0
+                        code, end = parse_pairs(text, fields, dense, row, numbers, base, limit, bound, found)
+                if sparse is not None:
+                    code, end, n_pairs = parse_sparse_pairs(
+                        text, fields, sparse, n_pairs, numbers, base, limit, bound, found
+                    )
+            if code == FINE:
+                code, end = _parse_tail(text, end, row, runs, comments, where, found)
+            if code == FINE:
+                if sparse is not None:
+                    sparse[2][row] = n_pairs
+                    found[N_PAIRS] = n_pairs
                 found[N_ROWS] += 1
                 if found[WIDEST] > widest:
                     found[WIDEST_LINE] = found[LINE]
             else:
                 found[N_RUNS], found[ID_START], found[ID_END] = n_runs, id_start, id_end
                 found[WIDEST] = widest
-                enter_bad(bad, begin, end, code, found)
+                bad[found[N_BAD], BAD_LINE] = found[LINE]
+                bad[found[N_BAD], BAD_START] = begin
+                bad[found[N_BAD], BAD_AT] = end
+                bad[found[N_BAD], BAD_CODE] = code
+                found[N_BAD] += 1
                 if found[N_BAD] == len(bad):
                     return
                 end = pos
@@ -132,33 +137,13 @@ def parse_lines(
 
 
 @helper_inlined
-def begin_pass(found: Ints) -> None:
-    """Set what is known before the first line."""
-    found[:] = 0
-    found[WIDEST] = found[ID_START] = -1
-    found[ORDERED] = 1
-
-
-@helper_inlined
-def enter_bad(bad: IntRows, begin: int, at: int, code: int, found: Ints) -> None:
-    """Enter the current line, which begins at `begin` and is invalid at `at`, in the table of invalid lines."""
-    bad[found[N_BAD], BAD_LINE] = found[LINE]
-    bad[found[N_BAD], BAD_START] = begin
-    bad[found[N_BAD], BAD_AT] = at
-    bad[found[N_BAD], BAD_CODE] = code
-    found[N_BAD] += 1
-
-
-@helper_inlined
-def parse_head(
+def _parse_head(
     text: Bytes,
     start: int,
     relevance: Floats,
     row: int,
     runs: IntRows,
-    late: IntRows,
-    known_at: Ints,
-    known: Floats,
+    numbers: Numbers,
     where: int,
     found: Ints,
 ) -> tuple[int, int]:
@@ -167,7 +152,7 @@ def parse_head(
     if outcome == NO_NUMBER or not ends_field(text[pos]):
         return BAD_GRADE, start
     if outcome == UNDECIDED:
-        grade = caller_value(late, known_at, known, start, pos, found)
+        grade = caller_value(numbers, start, pos, found)
     if grade < 0:
         return NEGATIVE_GRADE, start
     if grade == np.inf:
@@ -191,46 +176,8 @@ def parse_head(
     return FINE, pos
 
 
-@compiled
-def _parse_line(
-    text: Bytes,
-    start: int,
-    X: Features,
-    relevance: Floats,
-    row: int,
-    runs: IntRows,
-    comments: IntRows,
-    late: IntRows,
-    known_at: Ints,
-    known: Floats,
-    marks: Ints,
-    words: Words,
-    masks: Words,
-    base: int,
-    limit: int,
-    bound: float,
-    where: int,
-    found: Ints,
-) -> tuple[int, int]:
-    """Parse a line; return (FINE, its end) or (error code, offset of the error)."""
-    code, pairs = parse_head(text, start, relevance, row, runs, late, known_at, known, where, found)
-    if code != FINE:
-        return code, pairs
-    code, pos = parse_pairs(
-        text, pairs, X, row, late, known_at, known, marks, words, masks, base, limit, bound, found[ORDERED] == 1, found
-    )
-    if code == UNORDERED:
-        found[ORDERED] = 0
-        code, pos = parse_pairs(
-            text, pairs, X, row, late, known_at, known, marks, words, masks, base, limit, bound, False, found
-        )
-    if code != FINE:
-        return code, pos
-    return parse_tail(text, pos, row, runs, comments, where, found)
-
-
 @helper_inlined
-def parse_tail(
+def _parse_tail(
     text: Bytes, start: int, row: int, runs: IntRows, comments: IntRows, where: int, found: Ints
 ) -> tuple[int, int]:
     """Parse what follows the pairs of a line; return (FINE, its end) or (error code, offset of the error)."""

@@ -23,9 +23,11 @@ from perceptrank.io.paths import Source, display_name, find_files, is_rereadable
 from perceptrank.io.text import Chunk, TextReader
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.stream.blocks import Scan
+from perceptrank.stream.columns import COMMENT, DOCID, RELEVANCE
 from perceptrank.stream.memory import check_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.sparse import AnyFeatures
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import check_positive_whole
 
 _ROWS_BYTES = 4 * 2**20
@@ -49,40 +51,15 @@ def scan_letor(
     r"""Read LETOR text lazily, in re-iterable blocks of whole queries.
 
     Memory does not grow with the size of the files, except for the query ids. The documents of a query must be
-    adjacent. A scan of an open file can be iterated once. Ids of documents are read as by `read_letor`.
+    adjacent. A scan of an open file can be iterated once. Ids of documents are read as by `read_letor`. Other
+    parameters are those of `read_letor`.
 
     Parameters
     ----------
-    paths : path, open binary file, or several of them
-        A folder stands for the files in it, except those whose names start with a dot or an underscore; a pattern with
-        ``*`` or ``?`` for the files it matches. Files compressed with gzip, bzip2, xz or zstd (extra ``zstd``) are
-        recognised by their content.
     n_features : int, optional
         Number of features; a larger feature id is an error. By default, files whose first documents omit features are
         read twice, first for the largest id; for an open file it is the largest id of the first documents. A block of
         dense features that take more than 1024 times the memory of their text, and more than 128 MiB, is an error then.
-    zero_based : bool
-        Count feature ids from 0. By default they count from 1, and an id 0 is an error.
-    qid : "auto", "field", or "comment"
-        Location of the query id: in a field ``qid:ID`` after the grade, or in the comment at the end of the line.
-        "auto" decides by the first document of each file.
-    comments : bool
-        Keep the text after ``#`` of each document, as `QueryStream.comments`.
-    dtype : float32 or float64
-        Type of the features. Values are correctly rounded to float64, then to this type.
-    clip : float, optional
-        Clip values to ``[-clip, clip]``. By default a value too large for `dtype` is an error.
-    sparse : bool, optional
-        Keep only the non-zeros, as `SparseFeatures`, of up to 2**31 - 1 features. By default the first documents
-        decide: features are sparse if there are more than 1000 and less than an eighth of the values is not zero.
-    on_error : "raise", "skip", or callable
-        Treatment of invalid lines: raise a `FormatError`; skip them and warn at the end; or call a function with each
-        error, then skip the line. Corrupt compression, a line of more than 64 MiB, and a feature with two names are
-        always errors.
-    n_threads : int, optional
-        Number of threads; default one per available processor, and one for small files.
-    progress : callable, optional
-        Called with the number of bytes read so far and in total, the latter 0 if unknown.
     max_bytes : int
         Approximate size of a block's features.
 
@@ -196,9 +173,10 @@ def _blocks(
                 chunk = work.chunk
                 policy.add(parser.problems(chunk, parsed), len(parsed.bad))
                 queries.feature_names = parser.feature_names(width, sparse=sparse)
-                comments = None if parsed.comments is None else np.array(parsed.comments, dtype=object)
-                rows = work.rows(parsed.n_rows, width)
-                piece = Piece(*rows, comments, parsed.starts.tolist(), parsed.all_qids(), parsed.docids)
+                comments = None if parsed.comments is None else Texts(parsed.comments)
+                X, relevance = work.rows(parsed.n_rows, width)
+                columns = {RELEVANCE: relevance, DOCID: parsed.docids, COMMENT: comments}
+                piece = Piece(X, parsed.starts.tolist(), parsed.all_qids(), columns)
                 try:
                     for block in queries.add(piece):
                         yield block

@@ -26,7 +26,7 @@ from perceptrank.io.letor.codes import (
     ZERO,
 )
 from perceptrank.io.letor.decimals import NO_NUMBER, POWERS_OF_TEN, UNDECIDED, parse_number
-from perceptrank.io.letor.pairs import LAST_BYTES, ZEROS, as_eight_digits, caller_value, ends_field, is_blank
+from perceptrank.io.letor.pairs import LAST_BYTES, ZEROS, Numbers, as_eight_digits, caller_value, ends_field, is_blank
 from perceptrank.io.letor.words import (
     WORD_BYTES,
     byte_at,
@@ -37,7 +37,7 @@ from perceptrank.io.letor.words import (
     wide_pair_bits,
     wide_point_bits,
 )
-from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints
+from perceptrank.kernels.arrays import Bytes, Features, Ints
 from perceptrank.kernels.compiled import compiled, helper
 
 Columns = npt.NDArray[np.int32]
@@ -60,12 +60,9 @@ def count_colons(text: Bytes, start: int, stop: int) -> int:
 def parse_sparse_pairs(
     text: Bytes,
     start: int,
-    values: Features,
-    indices: Columns,
+    sparse: tuple[Features, Columns, Ints],
     first: int,
-    late: IntRows,
-    known_at: Ints,
-    known: Floats,
+    numbers: Numbers,
     base: int,
     limit: int,
     bound: float,
@@ -75,6 +72,7 @@ def parse_sparse_pairs(
 
     Returns (FINE, end of the pairs, end of the row) or (error code, offset of the error, `first`).
     """
+    values, indices, _ = sparse
     pos: Any = start
     n = first
     last: Any = -1
@@ -152,7 +150,7 @@ def parse_sparse_pairs(
                 code, pos = BAD_VALUE, begin
                 break
             if outcome == UNDECIDED:
-                value = caller_value(late, known_at, known, begin, pos, found)
+                value = caller_value(numbers, begin, pos, found)
             if clips:
                 value = min(max(value, -bound), bound)
             if not np.isfinite(np.float32(value) if values.itemsize == 4 else value):

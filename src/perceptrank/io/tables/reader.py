@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.io.block_assembly import (
-    BlockAssembler,
-    Piece,
-    RepeatedQueryError,
-    as_id_array,
-    joined_docids,
-    joined_weights,
-)
+from perceptrank.io.block_assembly import BlockAssembler, RepeatedQueryError, as_id_array
 from perceptrank.io.errors import FormatError
 from perceptrank.io.growing import GrowingArray
 from perceptrank.io.paths import PathLike
@@ -24,6 +17,7 @@ from perceptrank.io.tables.reading import Report, Tables, as_wanted
 from perceptrank.io.tables.rows import Rows
 from perceptrank.kernels.arrays import Features
 from perceptrank.stream.blocks import Scan
+from perceptrank.stream.columns import Values, join_columns, split_columns, take_rows
 from perceptrank.stream.grouping import group_runs
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
@@ -146,33 +140,10 @@ def scan_table(
 
     The rows of a query must be adjacent in the table with the features. Judgements in a table of their own are held in
     memory. Where rows name their features, as in logs of search engines, and `features` does not, the tables are read
-    once beforehand, for the names.
+    once beforehand, for the names. Other parameters are those of `read_table`.
 
     Parameters
     ----------
-    paths : path or several of them
-        Tables with the grades, plain or compressed. Their format is told by the suffix, ``.csv``, ``.tsv``, ``.jsonl``
-        (``.ndjson``), ``.qrels`` or ``.run``, else by the first line. CSV and TSV need the extra ``tables``.
-    feature_paths : path or several of them, optional
-        Tables with the features, if they are not in the first ones. JSON lines may be feature logs of Elasticsearch,
-        OpenSearch or Solr, as hits or as whole responses, with the query beside them.
-    qid, docid, relevance : str, optional
-        Columns of queries, documents and grades. By default they are found by their usual names: query, qid,
-        search_term; docid, document_id, id; grade, rating, label and the like.
-    weight : str, optional
-        Column of the queries' weights, numbers >= 0 that are the same in all rows of a query; default ``query_weight``,
-        if there is such a column.
-    features : str or sequence of str, optional
-        Columns of features; default all columns of numbers that are no ids or grades.
-    missing : "error", "keep", or "zero"
-        What to do with features that a row does not have: refuse them, keep them as NaN, or take them for 0, as
-        search engines do.
-    dtype : float32 or float64
-        Type of the features.
-    report : callable, optional
-        Called with a `TableColumns` for every table: what its columns were taken for. ``print`` will do.
-    progress : callable, optional
-        Called with the number of bytes read so far and in total.
     max_bytes : int
         Approximate size of a block's features.
 
@@ -183,20 +154,14 @@ def scan_table(
     Raises
     ------
     FormatError
-        For a wrong cell or line, with its file, line and column; for columns that are missing; for a query that comes
-        back after another one.
-    FileNotFoundError
-        If a path does not exist or matches no file.
-    ImportError
-        If polars (extra ``tables``) is needed and not installed.
-    ValueError
-        If no judgement has features, or an argument is invalid.
+        For what `read_table` refuses, and for a query that comes back after another one.
+    FileNotFoundError, ImportError or ValueError
+        Where `read_table` raises them.
 
     Warns
     -----
     UserWarning
-        At the end of each pass, if judgements have no features, features no judgement, or rows no grade: how many are
-        left out.
+        At the end of each pass, about the rows that `read_table` warns about.
 
     Examples
     --------
@@ -264,7 +229,7 @@ class _Collected:
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._values = GrowingArray(dtype)
-        self._pieces: list[Piece] = []
+        self._columns: list[tuple[Mapping[str, Values | None], int]] = []
         self._starts: list[int] = []
         self._qids: list[str] = []
         self._n_rows = 0
@@ -279,7 +244,7 @@ class _Collected:
             )
         self._values.extend(X.ravel())
         piece = rows.piece()
-        self._pieces.append(piece._replace(X=np.empty((len(X), 0))))
+        self._columns.append((piece.columns, len(X)))
         continues = int(bool(self._qids) and piece.qids[0] == self._qids[-1])
         self._qids += piece.qids[continues:]
         self._starts += [self._n_rows + start for start in piece.starts[continues:]]
@@ -288,13 +253,9 @@ class _Collected:
     def as_stream(self, names: tuple[str, ...]) -> QueryStream:
         """Bring the documents of each query together."""
         X: Features = self._values.finish().reshape(self._n_rows, len(names))
-        grades = np.concatenate([piece.relevance for piece in self._pieces])
-        docids, weights = joined_docids(self._pieces), joined_weights(self._pieces)
+        columns = join_columns(self._columns)
         bounds = np.array([*self._starts, self._n_rows], dtype=np.int64)
         rows, offsets, qids = group_runs(as_id_array(self._qids), bounds)
         if rows is not None:
-            X, grades = X[rows], grades[rows]
-            docids = None if docids is None else docids[rows]
-            weights = None if weights is None else weights[rows]
-        query_weights = None if weights is None else weights[offsets[:-1]]  # which are the same in all rows
-        return QueryStream._trusted(X, grades, offsets, qids, names, docids=docids, weights=query_weights)
+            X, columns = X[rows], take_rows(columns, rows)
+        return QueryStream._trusted(X, offsets, *split_columns(columns, offsets, qids), names)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, get_origin
 
 import typer
 
-from perceptrank.cli.files import Reads, What, Writes, roles_of
+from perceptrank.cli.options.files import Reads, What, Writes, roles_of
 
 DEFAULT_RECORD = ["ndcg@10", "ap"]
 
@@ -114,8 +114,8 @@ class LearnerSettings:
 
     def given(self, **others: Any) -> dict[str, Any]:
         """Return the settings that are given, with others that a command has options for."""
-        from perceptrank.cli.errors import leave_alone
         from perceptrank.cli.making import parse_settings
+        from perceptrank.cli.terminal.errors import leave_alone
 
         flags = {"measure": self.measure, "average": self.average} | others
         given = {name: value for name, value in flags.items() if value is not None}

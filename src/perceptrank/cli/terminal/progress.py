@@ -6,7 +6,7 @@ from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from perceptrank.cli.tables import console
+from perceptrank.cli.terminal.tables import console
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

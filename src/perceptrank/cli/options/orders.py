@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.files import Reads, What, Writes
-from perceptrank.cli.progress import ProgressBar
-from perceptrank.cli.reading import Reading
-from perceptrank.cli.streams import complain
-from perceptrank.cli.tables import fits, print_json, print_rows
+from perceptrank.cli.options.files import Reads, What, Writes
+from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.terminal.progress import ProgressBar
+from perceptrank.cli.terminal.streams import complain
+from perceptrank.cli.terminal.tables import fits, print_json, print_rows
 
 if TYPE_CHECKING:
     from perceptrank.evaluation.trace import Trace

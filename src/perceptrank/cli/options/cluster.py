@@ -1,6 +1,5 @@
 """Commands on a Dask cluster."""
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,58 +10,51 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.progress import ProgressBar
-from perceptrank.cli.reading import Reading
-from perceptrank.cli.streams import complain, say
-from perceptrank.cli.tables import plain, show
+from perceptrank.cli.options.reading import Reading
+from perceptrank.cli.terminal.progress import ProgressBar
+from perceptrank.cli.terminal.streams import complain, say
+from perceptrank.cli.terminal.tables import plain, show
 
 if TYPE_CHECKING:
     from perceptrank.distributed.learning import Progress
     from perceptrank.learners.learner import Learner
     from perceptrank.measures import Measure
 
-LOCAL = "local"
 CONNECTS = 30  # seconds that a scheduler has to answer
-_ADDRESS = re.compile(r"\w+://.*|[\w.-]+:\d+|" + LOCAL)
-
-
-def with_address(arguments: list[str]) -> list[str]:
-    """Return arguments in which --dask has a value: the address that follows it, or a local cluster."""
-    made = []
-    for place, one in enumerate(arguments):
-        made.append(one)
-        following = arguments[place + 1] if place + 1 < len(arguments) else ""
-        if one == "--dask" and not _ADDRESS.fullmatch(following):
-            made.append(LOCAL)
-    return made
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
     """Options of a cluster."""
 
-    dask: Annotated[
+    dask: Annotated[bool, typer.Option("--dask", help="Use Dask, on several processes of this machine.")] = False
+    scheduler: Annotated[
         str | None,
         typer.Option(
-            metavar="[ADDRESS]",
-            help="Work on the Dask cluster at this address, as tcp://host:8786; without one, on processes of this "
-            "machine. Workers read files under the same names.",
+            metavar="ADDRESS",
+            help="Use the Dask cluster at this address, such as tcp://host:8786; its workers must find the files under "
+            "the same names.",
         ),
     ] = None
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes of a local Dask cluster; by default one per processor.")
+        int | None, typer.Option(min=1, help="Number of processes for --dask; by default one per processor.")
     ] = None
+
+    @property
+    def is_used(self) -> bool:
+        """Tell if work is to be done by Dask."""
+        return self.dask or self.scheduler is not None
 
     def check(self) -> None:
         """Raise if options are given that apply to a cluster only."""
         self._check({"--workers": self.workers})
 
     def _check(self, given: dict[str, Any]) -> None:
-        found = [name for name, value in given.items() if value is not None]
-        if self.dask is None and found:
-            raise ValueError(f"{', '.join(found)} can only be given with --dask")
-        if self.dask not in (None, LOCAL) and self.workers is not None:
-            raise ValueError("--workers is about a local cluster: the one at an address has those that it has")
+        needless = [name for name, value in given.items() if value is not None]
+        if not self.is_used and needless:
+            raise ValueError(f"{', '.join(needless)} can only be given with --dask or --scheduler")
+        if self.scheduler is not None and self.workers is not None:
+            raise ValueError("--workers applies to --dask only: the cluster of a --scheduler has its own workers")
 
     @contextmanager
     def client(self) -> Iterator[Any]:
@@ -70,12 +62,12 @@ class Cluster:
         try:
             import distributed
         except ImportError:
-            raise ImportError("--dask needs the extra dask: pip install 'perceptrank[dask]'") from None
-        if self.dask != LOCAL:
+            raise ImportError("--dask and --scheduler need the extra dask: pip install 'perceptrank[dask]'") from None
+        if self.scheduler is not None:
             try:
-                client = distributed.Client(self.dask, timeout=CONNECTS)
+                client = distributed.Client(self.scheduler, timeout=CONNECTS)
             except (OSError, ValueError) as error:
-                raise OSError(f"there is no Dask scheduler at {self.dask}: {error}") from None
+                raise OSError(f"there is no Dask scheduler at {self.scheduler}: {error}") from None
             with client:
                 complain(f"dashboard of the cluster: {client.dashboard_link}")
                 yield client
@@ -91,20 +83,20 @@ class Cluster:
 class Sharing(Cluster):
     """Options of learning from shards."""
 
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over all shards, with --dask; 5 by default.")] = None
+    epochs: Annotated[int | None, typer.Option(min=1, help="Number of passes over all shards; by default 5.")] = None
     shards: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Make so many shards of the files, with --dask: neighbours are joined, stores and text are split. By "
-            "default each file is one.",
+            help="Number of shards, with Dask: small files are joined, stores and text are split. By default each file "
+            "is a shard.",
         ),
     ] = None
     folder: Annotated[
         Path | None,
         typer.Option(
             "--keep-epochs",
-            help="Folder to keep the model in after each epoch, with --dask; the same command goes on from there.",
+            help="Folder to save the model to after each epoch, with Dask; the same command continues from there.",
         ),
     ] = None
 

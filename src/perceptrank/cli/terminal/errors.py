@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from perceptrank.cli.streams import complain, discard, finish
+from perceptrank.cli.terminal.streams import complain, discard, finish
 
 _INTERRUPTED = 130
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)

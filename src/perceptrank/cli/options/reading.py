@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perceptrank.cli.options import Dialect, Files, Qid
-from perceptrank.cli.streams import complain, standard_input
+from perceptrank.cli.options.shared import Dialect, Files, Qid
+from perceptrank.cli.terminal.streams import complain, standard_input
 
 if TYPE_CHECKING:
     from perceptrank.stream.blocks import Blocks

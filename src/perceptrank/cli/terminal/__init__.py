@@ -1,0 +1,1 @@
+"""What users see: standard streams, tables, progress, errors."""
