@@ -184,7 +184,6 @@ class Bins(LearningTransform, WritingTransform):
         return parts[0] if len(parts) == 1 else SparseFeatures.concatenate(parts)
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Learn from each query, if asked to and edges move, and write the functions of features, from `first` on."""
         for bins, start, stop in self._spans(X, offsets, learning=learning):
             bins._write(X, start, stop, outputs, first)
 
@@ -253,7 +252,6 @@ class Bins(LearningTransform, WritingTransform):
             raise ValueError(f"the transform was learned from {len(self._edges)} features, got {n_features}")
 
     def n_outputs(self, n_features: int) -> int:
-        """Return the number of features that so many become."""
         return n_features * self._n_each
 
     def sources(self, n_features: int) -> Ints:
@@ -299,7 +297,6 @@ class Bins(LearningTransform, WritingTransform):
         return [f"{name} <= {edges[0]}", *between, f"{name} > {edges[-1]}"]
 
     def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document."""
         return math.sqrt(n_features * (self.n_bins - 1 if self.kind == "thermometer" else 1))
 
     def state(self) -> dict[str, Any]:
@@ -313,7 +310,6 @@ class Bins(LearningTransform, WritingTransform):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise if it is inconsistent."""
         super().restore(state)
         self.count, self._due = whole_number("count", state["count"]), whole_number("due", state["due"])
         self.frozen, n_edges = state["frozen"], self.n_bins if self.kind == "hat" else self.n_bins - 1

@@ -37,7 +37,6 @@ class Clip(ElementwiseTransform):
         self.limit = float(check_positive("limit", limit))
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Write the clipped features into columns of an array, from column `first` on."""
         clip_pass(read_only(X), self.limit, outputs, first)
 
     def evaluate(self, X: Floats) -> Floats:
@@ -57,7 +56,6 @@ class Clip(ElementwiseTransform):
         return str(nodes.add("Clip", X, -self.limit, self.limit))
 
     def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document."""
         return self.limit * math.sqrt(n_features)
 
     def __repr__(self) -> str:

@@ -75,7 +75,6 @@ class Hash(WritingTransform):
         return made
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Write the sums of columns, from column `first` on."""
         hash_pass(read_only(X), self._places(X.shape[1]), self.n_features, outputs, first)
 
     def _places(self, n_columns: int) -> Places:
@@ -87,7 +86,6 @@ class Hash(WritingTransform):
         return find_places(names, self.n_features, self.signed, self.seed)
 
     def sparse_form(self) -> Transform:
-        """Return this transform."""
         return self
 
     def _apply(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
@@ -114,11 +112,9 @@ class Hash(WritingTransform):
         return SparseFeatures(sums, made[firsts], starts, self.n_features)
 
     def n_outputs(self, n_features: int) -> int:
-        """Return the number of features that so many become: always the same."""
         return self.n_features
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the names of the features that features of these names become."""
         return None if names is None else tuple(f"place {k}" for k in range(self.n_features))
 
     def fold_weights(self, weights: Floats, n_features: int) -> Folding:

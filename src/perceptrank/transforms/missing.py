@@ -86,7 +86,6 @@ class Missing(WritingTransform):
         return self
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Learn from each query, if asked to and it learns, and write features without gaps, from `first` on."""
         learning = learning and self.learns
         counts, means = self._statistics(X.shape[1])
         if not self.learns:
@@ -110,7 +109,6 @@ class Missing(WritingTransform):
         return self._counts.copy(), self._means.copy()
 
     def n_outputs(self, n_features: int) -> int:
-        """Return the number of features that so many become."""
         return 2 * n_features if self.indicator else n_features
 
     def sources(self, n_features: int) -> Ints:
@@ -155,7 +153,6 @@ class Missing(WritingTransform):
         return self.settings() | {"counts": self._counts.tolist(), "means": self._means.tolist()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise if it is inconsistent."""
         super().restore(state)
         n_features = len(state["counts"])
         counts = finite_numbers("counts", state["counts"], n_features)

@@ -181,7 +181,6 @@ class FourierFeatures(RandomFeatures, LearningTransform):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise if it is inconsistent."""
         super().restore(state)
         self.n_inputs = whole_number("n_inputs", state["n_inputs"])
         self.width_ = float(finite_numbers("width_now", [state["width_now"]], 1)[0])
