@@ -139,7 +139,7 @@ def test_docstrings_start_with_a_verb_or_a_noun_of_the_field():
 
 def test_no_docstring_refers_to_another_for_its_parameters():
     odd = [place for place, text in all_docstrings() if text and re.search(r"\b[Aa]s in `", text)]
-    odd += [name for name, value in public_functions().items() if re.search(r"^ +As for `", written(value), re.M)]
+    odd += [name for name, value in public_functions().items() if re.search(r"^ +As for `", value.__doc__ or "", re.M)]
     assert not odd, "\n".join(odd)
 
 

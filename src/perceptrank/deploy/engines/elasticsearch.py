@@ -31,22 +31,7 @@ class ElasticsearchModel(FloatModel):
 
     Or, as the other part, a draft of the feature set.
 
-    Parameters
-    ----------
-    model_name : str
-        Name of the model in the engine.
-    normalizers : bool
-        Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
-        the constant that remains is left out.
-    part : either "model" or "features"
-        The model, or a draft of its features.
-    shift : float, "auto", path, or stream
-        What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
-        documents positive whose features are not negative, and a file or stream those of its own documents.
-    url : str, optional
-        For parity: where the engine is; without, scores are emulated.
-    timeout : float
-        For parity: seconds to wait for an answer of the engine.
+    Options are those of `FloatModel`.
     """
 
     name = "elasticsearch"
@@ -111,22 +96,7 @@ class ElasticsearchModel(FloatModel):
 class OpenSearchModel(ElasticsearchModel):
     """The body of a request that makes a model of a feature set of OpenSearch.
 
-    Parameters
-    ----------
-    model_name : str
-        Name of the model in the engine.
-    normalizers : bool
-        Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
-        the constant that remains is left out.
-    part : either "model" or "features"
-        The model, or a draft of its features.
-    shift : float, "auto", path, or stream
-        What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
-        documents positive whose features are not negative, and a file or stream those of its own documents.
-    url : str, optional
-        For parity: where the engine is; without, scores are emulated.
-    timeout : float
-        For parity: seconds to wait for an answer of the engine.
+    Options are those of `FloatModel`.
     """
 
     name = "opensearch"

@@ -30,24 +30,11 @@ SLACK = np.float32(1e-6)  # of RegressionTreeNode
 class SolrModel(FloatModel):
     """A `LinearModel` for the model store, or of bins a `MultipleAdditiveTreesModel`.
 
-    Or, as the other part, a draft of its features for the feature store.
+    Or, as the other part, a draft of its features for the feature store. Other options are those of
+    `FloatModel`.
 
     Parameters
     ----------
-    model_name : str
-        Name of the model in the engine.
-    normalizers : bool
-        Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
-        the constant that remains is left out.
-    part : either "model" or "features"
-        The model, or a draft of its features.
-    shift : float, "auto", path, or stream
-        What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
-        documents positive whose features are not negative, and a file or stream those of its own documents.
-    url : str, optional
-        For parity: where the engine is; without, scores are emulated.
-    timeout : float
-        For parity: seconds to wait for an answer of the engine.
     store : str
         Name of the feature store.
     """
