@@ -43,6 +43,8 @@ def check_parameters(name, value):
     odd = [one for one in names if not one.isidentifier()]
     assert not odd, f"{name} has something else among its parameters: {odd}"
     known = names if is_record(value) else documented(docstring, "Parameters")
+    for base in value.__mro__[1:-1] if inspect.isclass(value) else ():  # where the same are documented
+        known |= documented(inspect.cleandoc(base.__doc__ or ""), "Parameters")
     if other := _SAME_PARAMETERS.search(docstring):
         known |= documented(written(getattr(pr, other[1])), "Parameters")
     missing = [parameter for parameter in own_parameters(value) if parameter not in known]

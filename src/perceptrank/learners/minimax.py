@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
+from perceptrank.learners.starting import StartSettings
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
@@ -70,12 +72,9 @@ class MinimaxPerceptron(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms. Rankings then depend on the learning rate.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     References
     ----------
@@ -93,7 +92,6 @@ class MinimaxPerceptron(CompiledLearner):
     algorithm = "minimax"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m (d + g)"
     depends_on_rate = False
     kernel = minimax_pass
@@ -106,25 +104,18 @@ class MinimaxPerceptron(CompiledLearner):
         learning_rate: float = 1.0,
         average: bool = False,
         transforms: TransformLike = None,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return self._with_start(theorems.pair_perceptron())
+        return self.beginning.theorem(theorems.pair_perceptron())
 
     def _make_rule(self) -> MinimaxRule:
         binary, cutoff, _, _ = weighing_of(self.measure)

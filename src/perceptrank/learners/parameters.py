@@ -36,10 +36,11 @@ class Parameterized(ABC):
     """An object whose constructor arguments are attributes of the same names; scikit-learn's get and set protocol."""
 
     parameter_names: ClassVar[tuple[str, ...]] = ()
+    shared_parameters: ClassVar[tuple[str, ...]] = ()  # that a constructor takes as keywords, None by default
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.parameter_names = tuple(inspect.signature(cls).parameters)
+        cls.parameter_names = tuple(_defaults(cls))
         for name in cls.parameter_names:
             setattr(cls, name, Parameter(name))
 
@@ -125,6 +126,17 @@ class Parameterized(ABC):
         """Raise if a parameter is invalid."""
 
     def __repr__(self) -> str:
-        defaults = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
+        defaults = _defaults(type(self))
         changed = {name: value for name, value in self.get_params(deep=False).items() if differ(value, defaults[name])}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+
+def _defaults(kind: type[Parameterized]) -> dict[str, Any]:
+    """Return the parameters of a class and their defaults, those of a shared group that it takes (**start) too."""
+    defaults: dict[str, Any] = {}
+    for name, parameter in inspect.signature(kind).parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            defaults |= dict.fromkeys(kind.shared_parameters)
+        else:
+            defaults[name] = parameter.default
+    return defaults

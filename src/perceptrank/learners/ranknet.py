@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Unpack
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.compiled import compiled, helper
@@ -10,7 +11,7 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
+from perceptrank.learners.starting import StartSettings
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
@@ -75,12 +76,9 @@ class RankNet(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     References
     ----------
@@ -99,7 +97,6 @@ class RankNet(CompiledLearner):
     algorithm = "ranknet"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m d + m²"
     theorem = theorems.gradient_descent()
     kernel = ranknet_pass
@@ -111,19 +108,12 @@ class RankNet(CompiledLearner):
         *,
         average: bool = False,
         transforms: TransformLike = None,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.learning_rate = learning_rate
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
     def _make_rule(self) -> RankNetRule:
         return bool(self.average), check_positive("learning_rate", self.learning_rate), False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.levels import find_levels, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, margin_now, open_query
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
+from perceptrank.learners.starting import StartSettings
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
@@ -90,12 +92,9 @@ class SlamPerceptron(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms. Rankings then depend on the learning rate.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     References
     ----------
@@ -113,7 +112,6 @@ class SlamPerceptron(CompiledLearner):
     algorithm = "slam"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m (d + g)"
     kernel = slam_pass
     rows = ROWS
@@ -127,10 +125,7 @@ class SlamPerceptron(CompiledLearner):
         class_order: str = "score",
         average: bool = False,
         transforms: TransformLike = None,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
@@ -138,16 +133,12 @@ class SlamPerceptron(CompiledLearner):
         self.class_order = class_order
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return self._with_start(theorems.slam(float(self.learning_rate), float(self.margin)))
+        return self.beginning.theorem(theorems.slam(float(self.learning_rate), float(self.margin)))
 
     def _make_rule(self) -> SlamRule:
         rate, margin = check_positive("learning_rate", self.learning_rate), check_positive("margin", self.margin)

@@ -21,7 +21,6 @@ from perceptrank.learners.kernel.values import (
     KERNELS,
     squared_lengths,
 )
-from perceptrank.learners.learner import Learner
 from perceptrank.learners.listwise import safe_averaging
 from perceptrank.learners.listwise.safe_averaging import safe_pass
 from perceptrank.learners.model import Model, fixed_copy
@@ -64,7 +63,7 @@ _LARGEST_DEGREE = 16
 _LARGEST_PART = 1e6  # of the linear part: beyond, the kernel would be lost in rounding
 
 
-class KernelPerceptron(KernelGuarantees, Learner):
+class KernelPerceptron(KernelGuarantees):
     """Rank by f(x) = w . x + the sum of c_s K(x_s, x) over documents x_s of past queries, by the rule of a perceptron.
 
     Each query that the rule updates on adds its documents with a non-zero coefficient as supports, with their

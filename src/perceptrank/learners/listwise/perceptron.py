@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.listwise import places, uniform
 from perceptrank.learners.listwise.safe_averaging import ROWS, safe_pass
 from perceptrank.learners.model import Model
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
+from perceptrank.learners.starting import StartSettings
 from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS
 from perceptrank.measures import MeasureLike
 from perceptrank.measures.discounts import discounts
@@ -82,12 +82,9 @@ class ListwisePerceptron(CompiledLearner):
         and the normal score of its rank there, so that features can be of any scale; sparse features are divided by
         their running spread. Give "running" where weights of single features are needed, None for features as they are.
         "auto" is None with initial weights by feature, which are weights of features as they are.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms. Rankings then depend on the learning rate.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     Examples
     --------
@@ -101,7 +98,6 @@ class ListwisePerceptron(CompiledLearner):
     algorithm = "listwise"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m (d + log m + g)"
     depends_on_rate = False
 
@@ -116,10 +112,7 @@ class ListwisePerceptron(CompiledLearner):
         class_order: str = "score",
         average: bool = True,
         transforms: TransformLike = "auto",
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.measure = measure
         self.violators = violators
@@ -129,11 +122,7 @@ class ListwisePerceptron(CompiledLearner):
         self.class_order = class_order
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
     @property
     def theorem(self) -> Theorem:
@@ -143,7 +132,7 @@ class ListwisePerceptron(CompiledLearner):
         promised = theorems.listwise(relative, surrogate, splits=splits)
         if self.margin:
             promised = theorems.slam(float(self.learning_rate), float(self.margin), surrogate, splits=splits)
-        return self._with_start(theorems.safe_averaging(promised) if self.average else promised)
+        return self.beginning.theorem(theorems.safe_averaging(promised) if self.average else promised)
 
     @property
     def ranks_with(self) -> str:
