@@ -1,1 +1,1 @@
-"""What users see: standard streams, tables, progress, errors."""
+"""The terminal: standard streams, tables, progress, errors."""

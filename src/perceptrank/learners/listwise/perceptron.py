@@ -9,17 +9,19 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
-from perceptrank.learners import slam
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.listwise import places, uniform
+from perceptrank.learners.listwise.places import places_rule
 from perceptrank.learners.listwise.safe_averaging import ROWS, safe_pass
+from perceptrank.learners.listwise.uniform import uniform_rule
 from perceptrank.learners.model import Model
+from perceptrank.learners.rounds import list_pass
+from perceptrank.learners.slam import SLAM_PASS
 from perceptrank.learners.starting import StartSettings
-from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS
+from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS, ListRule
 from perceptrank.measures import MeasureLike
 from perceptrank.measures.discounts import discounts
 from perceptrank.stream.sparse import AnyFeatures
-from perceptrank.stream.validation import ParameterError, as_number, check_choice, check_positive
+from perceptrank.stream.validation import ParameterError, as_number, check_choice
 from perceptrank.theory import theorems
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
@@ -27,9 +29,9 @@ from perceptrank.transforms.transform import TransformLike
 
 # The best-scored violator alone is Algorithm 2's, on every round that has one.
 _PASSES: dict[str, tuple[Callable[..., int], tuple[int, int, int]]] = {
-    "places": (places.places_pass, places.ROWS),
-    "uniform": (uniform.uniform_pass, uniform.ROWS),
-    "top": (slam.slam_pass, slam.ROWS),
+    "places": list_pass(places_rule, floats=7, ints=8),
+    "uniform": list_pass(uniform_rule, floats=5, ints=10),
+    "top": SLAM_PASS,
 }
 
 
@@ -175,17 +177,16 @@ class ListwisePerceptron(CompiledLearner):
     def _kernel(self) -> tuple[Callable[..., int], tuple[int, int, int]]:
         return _PASSES[self.violators]
 
-    def _make_rule(self) -> tuple[Any, ...]:
+    def _make_rule(self) -> ListRule:
         check_choice("violators", self.violators, _PASSES)
         relative, absolute = _margin("relative_margin", self.relative_margin), _margin("margin", self.margin)
         if self.margin is not None and relative not in (0.0, 1.0):
             raise ValueError(f"give margin or relative_margin, not both, got {self.margin} and {self.relative_margin}")
         margins = absolute, 0.0 if self.margin is not None else relative
-        rate = check_positive("learning_rate", self.learning_rate)
         weighing = weighing_of(self.measure, self.class_order)
         self._judge = weighing[:3]
-        rule = bool(self.average), rate, *margins, *weighing
-        return (False, *rule) if self.violators == "top" else rule
+        settings = (False, weighing) if self.violators == "top" else weighing
+        return self._list_rule(*settings, margin=margins[0], relative_margin=margins[1], binary=weighing[0])
 
 
 def _margin(name: str, value: Any) -> float:
