@@ -50,7 +50,9 @@ def test_every_target_is_described_with_its_options():
     for target, (module, kind) in _TARGETS.items():
         path = f"perceptrank.deploy.engines.{module}.{kind}"
         assert f"::: {path}\n    options:\n      heading: {target}\n" in PAGES["deploy.md"]
-        described = documented(inspect.getdoc(find(path)), "Parameters")
+        described = {
+            name for one in find(path).__mro__ for name in documented(inspect.cleandoc(one.__doc__ or ""), "Parameters")
+        }
         assert set(described) == set(find(path).options()), target
 
 
