@@ -9,7 +9,7 @@ from support.learners import at_weights
 from support.strategies import examples, separable_streams, streams
 
 import perceptrank as pr
-from perceptrank.learners.listwise.safe_averaging import is_mean_safe
+from perceptrank.learners.model import is_mean_safe
 from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, TALLY_LENGTH
 from perceptrank.theory import Comparator, bounds
 
