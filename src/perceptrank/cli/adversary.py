@@ -64,7 +64,7 @@ def adversary(
     algorithm = algorithm or ("listwise" if budget is None else "kernel")
     announce_compiling()
     settings = LearnerSettings(measure=measure, pairs=pairs).given()
-    if has_setting(algorithm, "transforms") and not {"transform", "scaling"} & settings.keys():
+    if has_setting(algorithm, "transforms"):
         settings.setdefault("transforms", [])  # the game is about the features that it sends
     if budget is not None:
         if has_setting(algorithm, "budget"):

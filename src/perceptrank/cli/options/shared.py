@@ -4,7 +4,6 @@ A parameter of an option is named as in the library, whatever its flag: that is 
 takes a group of options as one value, by a parameter that has the group's type; `ungrouped` shows typer each of them.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
@@ -85,16 +84,11 @@ Transforms = Annotated[
         "perhaps with settings (bins:n_bins=16,kind=one-hot); side by side with +, one after the other if repeated.",
     ),
 ]
-FormerScaling = Annotated[list[str] | None, typer.Option(hidden=True)]
 
 
-def chosen_transforms(transform: list[str] | None, scaling: list[str] | None) -> list[str]:
-    """Return the transforms that are given, by the option's former name too; an empty list if nothing is said."""
-    if scaling:
-        warnings.warn("--scaling is now --transform", DeprecationWarning, stacklevel=2)
-        if transform:
-            raise ValueError("--scaling is the former name of --transform: give --transform alone")
-    names = transform or scaling or []
+def chosen_transforms(names: list[str] | None) -> list[str]:
+    """Return the transforms that are given, an empty list if none are."""
+    names = names or []
     if "none" in names and len(names) > 1:
         raise ValueError("--transform none goes with no other transform")
     return names
@@ -106,7 +100,6 @@ class LearnerSettings:
 
     measure: Measure = None
     transforms: Transforms = None
-    scaling: FormerScaling = None
     average: Annotated[
         bool | None, typer.Option("--average/--no-average", help="Rank with the mean of all weights.")
     ] = None
@@ -119,7 +112,7 @@ class LearnerSettings:
 
         flags = {"measure": self.measure, "average": self.average} | others
         given = {name: value for name, value in flags.items() if value is not None}
-        if names := chosen_transforms(self.transforms, self.scaling):
+        if names := chosen_transforms(self.transforms):
             # None would stand for the transforms of the learner inside, or for those that default learners have.
             given["transforms"] = [] if names == ["none"] else names[0] if len(names) == 1 else names
         free = parse_settings(self.pairs or [])
