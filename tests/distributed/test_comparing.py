@@ -67,7 +67,7 @@ def test_the_bits_of_compare(client, stream, tmp_path):
 
 @pytest.mark.filterwarnings("default")
 def test_learners_that_fail(client, stream):
-    huge = stream._replaced(X=stream.X.astype(np.float64) * 1e200)
+    huge = stream.with_features(stream.X.astype(np.float64) * 1e200)
 
     def failing():
         return {

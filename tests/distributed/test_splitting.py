@@ -80,7 +80,7 @@ def test_parts_of_a_store_are_learned_as_slices_of_it(kinds, stream):
 @pytest.mark.parametrize("shards", [1, 3])
 def test_features_are_those_that_were_asked_for(stream, tmp_path, shards):
     """Those of a ranker that goes on, whatever columns the file has beside them; sparse or dense."""
-    named = stream._replaced(feature_names=("a", "b", "c", "d", "e"))
+    named = stream.with_features(stream.X, feature_names=("a", "b", "c", "d", "e"))
     pr.write_store(named, tmp_path / "all.store")
     parts, whole = joined(as_shards([tmp_path / "all.store"], shards, {"names": ("d", "a"), "sparse": True}))
     assert len(parts) == shards

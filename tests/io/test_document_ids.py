@@ -51,7 +51,10 @@ def test_store(stream, tmp_path, sparse):
 
 def test_damaged_files_of_a_store(stream, tmp_path):
     pr.write_store(stream, tmp_path / "s")
-    for kind, wrong, problem in (("docid_starts", 99, "rise from 0"), ("weights", -1.0, "finite and not negative")):
+    for kind, wrong, problem in (
+        ("docid.starts", 99, "rise from 0"),
+        ("query_weight", -1.0, "finite and not negative"),
+    ):
         path = next((tmp_path / "s").glob(f"*.{kind}.npy"))
         before = path.read_bytes()
         array = np.load(path)
@@ -146,13 +149,9 @@ def test_parquet_files_that_differ_in_ids_or_weights(stream, tmp_path):
     pytest.importorskip("pyarrow")
     pr.write_parquet(stream, tmp_path / "a.parquet")
     pr.write_parquet(stream.with_weights(None), tmp_path / "b.parquet")
-    with pytest.raises(
-        pr.FormatError, match=r"b\.parquet has no column of weights of queries, the files before it have"
-    ):
+    with pytest.raises(pr.FormatError, match=r"b\.parquet has no column 'query_weight', the files before it have"):
         pr.read_parquet([tmp_path / "a.parquet", tmp_path / "b.parquet"])
-    with pytest.raises(
-        pr.FormatError, match=r"a\.parquet has a column of weights of queries, the files before it have"
-    ):
+    with pytest.raises(pr.FormatError, match=r"a\.parquet has a column 'query_weight', the files before it have"):
         pr.read_parquet([tmp_path / "b.parquet", tmp_path / "a.parquet"])
 
 

@@ -675,7 +675,7 @@ def test_no_warnings_and_arrays_that_cannot_be_written(some_text):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stream = read(some_text, comments=True)
-    for array in (stream.X, stream.relevance, stream.offsets, stream.qids, stream.comments):
+    for array in (stream.X, stream.relevance, stream.offsets, stream.qids, stream.comments.content):
         assert not array.flags.writeable
     assert stream.X.flags.c_contiguous
 

@@ -330,6 +330,6 @@ def test_zeros_among_the_non_zeros_are_not_written():
 
 def test_a_sparse_value_that_is_not_finite_is_named():
     X = pr.SparseFeatures([1.0, np.inf], [1, 70], [0, 0, 2], 99)
-    stream = pr.QueryStream._trusted(X, np.zeros(2), np.array([0, 2]), np.arange(1), None)
+    stream = pr.QueryStream._trusted(X, np.array([0, 2]), {"relevance": np.zeros(2)}, {"qid": np.arange(1)})
     with pytest.raises(ValueError, match="X must be finite, got inf at document 1, feature 70"):
         pr.write_letor(stream, io.BytesIO())

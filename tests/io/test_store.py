@@ -233,7 +233,8 @@ def test_places_that_are_no_stores(stream, tmp_path):
     ("change", "message"),
     [
         (lambda m: m.update(format="other"), "its format must be"),
-        (lambda m: m.update(version=3), "manifest.json has version 3, perceptrank .* wrote it"),
+        (lambda m: m.update(version=4), "manifest.json has version 4, perceptrank .* wrote it"),
+        (lambda m: m.update(version=2), "its version must be 3, got 2: write the store again"),
         (lambda m: m.update(n_features=0), "invalid features: 0"),
         (lambda m: m.update(dtype="object"), "'object'"),
         (lambda m: m.update(feature_names=["x"]), "name each feature"),
@@ -244,12 +245,13 @@ def test_places_that_are_no_stores(stream, tmp_path):
         (lambda m: m.pop("segments"), "'segments' is missing"),
         (lambda m: m["segments"][0].pop("qids"), "'qids' is missing"),
         (lambda m: m["segments"][0].update(qids="|O"), r"type of query ids '\|O'"),
-        (lambda m: m["segments"][0].update(qids="<U99"), r"qids\.npy with <U99 of shape \(3,\) cannot have \d+ bytes"),
+        (lambda m: m["segments"][0].update(qids="<U99"), r"qid\.npy with <U99 of shape \(3,\) cannot have \d+ bytes"),
         (lambda m: m["segments"][0].update(qids=[]), "is damaged"),
         (lambda m: m["segments"][0].update(documents=10**12), "cannot have 616 bytes"),
         (lambda m: m["segments"][0]["files"]["X"].pop("sha256"), "'sha256' is missing"),
         (lambda m: m["segments"][0]["files"]["X"].update(sha256="x"), "invalid checksum"),
-        (lambda m: m["segments"][0]["files"].pop("comments"), "lengths without comments"),
+        (lambda m: m["segments"][0]["files"].pop("comment"), "unknown file, 'comment.starts'"),
+        (lambda m: m["segments"][0]["files"].pop("comment.starts"), "lacks files: comment.starts"),
         (lambda m: m["segments"][0]["files"].update({"/../x": {"bytes": 1, "sha256": ""}}), "unknown file"),
         (lambda m: m["segments"][0].update(name="../../etc"), "invalid segment name"),
         (lambda m: m["segments"][0].update(documents=-1), "whole number"),
@@ -275,7 +277,7 @@ def test_a_manifest_that_is_something_else(stream, tmp_path, content):
         pr.open_store(tmp_path / "s")
 
 
-@pytest.mark.parametrize("kind", ["X", "relevance", "offsets", "qids", "comments", "comment_lengths"])
+@pytest.mark.parametrize("kind", ["X", "relevance", "offsets", "qid", "comment", "comment.starts"])
 def test_every_byte_of_a_header_counts(stream, tmp_path, kind):
     """`fortran_order: True` would permute the features; other flips made NumPy's parser raise whatever it raises."""
     opened = pr.write_store(stream, tmp_path / "s")
@@ -291,17 +293,17 @@ def test_every_byte_of_a_header_counts(stream, tmp_path, kind):
             pr.open_store(tmp_path / "s", comments=True)
 
 
-@pytest.mark.parametrize(
-    ("kind", "content", "message"),
-    [("comments", b"\xff", "not UTF-8"), ("comment_lengths", (2**62).to_bytes(8, "little"), "do not add up")],
-)
-def test_damaged_comments(stream, tmp_path, kind, content, message):
-    pr.write_store(stream, tmp_path / "s")
+@pytest.mark.parametrize(("kind", "content"), [("comment", b"\xff"), ("comment.starts", (2**62).to_bytes(8, "little"))])
+def test_damaged_comments(stream, tmp_path, kind, content):
+    opened = pr.write_store(stream, tmp_path / "s")
     path = tmp_path / "s" / f"00000000.{kind}.npy"
     whole = path.read_bytes()
     path.write_bytes(whole[:256] + content + whole[256 + len(content) :])
-    with pytest.raises(pr.FormatError, match=message):
-        pr.open_store(tmp_path / "s", comments=True)
+    with pytest.raises(pr.FormatError, match="its checksum is not the one"):
+        opened.verify()
+    if kind == "comment.starts":
+        with pytest.raises(pr.FormatError, match="starts of comment must rise from 0"):
+            pr.open_store(tmp_path / "s", comments=True)
 
 
 def test_files_that_are_damaged(stream, tmp_path):
@@ -440,7 +442,7 @@ def test_a_damaged_store_can_be_overwritten(stream, tmp_path):
 
 def test_a_first_write_that_was_cut_off_can_be_repeated(stream, tmp_path):
     (tmp_path / "s").mkdir()
-    for name in (".perceptrank-abc", "00000000.X.npy", "00000000.comments.npy"):
+    for name in (".perceptrank-abc", "00000000.X.npy", "00000000.comment.npy"):
         (tmp_path / "s" / name).write_bytes(b"x")
     opened = pr.write_store(stream[:1], tmp_path / "s")
     opened.verify()

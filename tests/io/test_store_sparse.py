@@ -94,7 +94,7 @@ def test_a_dense_store_takes_no_sparse_queries(tmp_path):
     with pytest.raises(ValueError, match=r"cannot take sparse ones; `sparse=False` reads dense features, `stream"):
         opened.append(dense.to_sparse())
     assert_same(pr.open_store(tmp_path / "s"), dense)
-    assert json.loads((tmp_path / "s" / "manifest.json").read_text())["version"] == 1  # which older versions read
+    assert json.loads((tmp_path / "s" / "manifest.json").read_text())["sparse"] is False
 
 
 def test_features_that_are_all_zero(tmp_path):
@@ -108,10 +108,10 @@ def test_features_that_are_all_zero(tmp_path):
 
 def test_an_older_version_refuses(whole, tmp_path, monkeypatch):
     pr.write_store(whole, tmp_path / "s")
-    monkeypatch.setattr(store_manifest, "SPARSE_VERSION", 1)
+    monkeypatch.setattr(store_manifest, "VERSION", 1)
     with pytest.raises(
         pr.FormatError,
-        match=r"manifest.json has version 2, perceptrank .* reads versions up to 1: perceptrank .* wrote it; upgrade",
+        match=r"manifest.json has version 3, perceptrank .* reads versions up to 1: perceptrank .* wrote it; upgrade",
     ):
         pr.open_store(tmp_path / "s")
 

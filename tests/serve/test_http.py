@@ -24,9 +24,10 @@ from perceptrank.serve.errors import (
     UnknownError,
     UnknownRankingError,
 )
-from perceptrank.serve.http import app as http_app
+from perceptrank.serve.http import models
 from perceptrank.serve.http.access import SCOPES, Access
-from perceptrank.serve.replay import Columns
+from perceptrank.serve.http.app import make_app
+from perceptrank.serve.learning import Columns
 
 DOCUMENTS = {"d1": {"title": 1.0, "price": 0.5}, "d2": {"title": 0.0, "price": 2.0}, "d3": {"title": 0.5, "price": 1.0}}
 
@@ -98,9 +99,9 @@ def test_the_model_is_the_file_that_save_writes(own, tmp_path):
 
 def test_rankings_do_not_wait_while_a_large_model_is_written(tmp_path, monkeypatch):
     threads = []
-    monkeypatch.setattr(http_app, "model_text", lambda _: threads.append(threading.current_thread()) or "{}")
+    monkeypatch.setattr(models, "model_text", lambda _: threads.append(threading.current_thread()) or "{}")
     service = Service(tmp_path)
-    app = http_app.make_app(service, Access(tmp_path))
+    app = make_app(service, Access(tmp_path))
     scope = {"type": "http", "method": "GET", "path": "/v1/model", "headers": [], "query_string": b""}
     sent = []
 

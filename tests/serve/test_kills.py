@@ -18,8 +18,8 @@ from support.shadows import compare_offline
 
 import perceptrank as pr
 from perceptrank.serve import verify
+from perceptrank.serve.learning import Columns
 from perceptrank.serve.log.records import AnswerEntry, decode
-from perceptrank.serve.replay import Columns
 
 NAMES = ("title", "price")
 

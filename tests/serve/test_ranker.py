@@ -22,9 +22,10 @@ from perceptrank.serve.errors import (
     UnknownError,
     UnknownRankingError,
 )
+from perceptrank.serve.learning import Columns
 from perceptrank.serve.log.records import AnswerEntry, NamesEntry, as_bytes, decode, encode, link_after
-from perceptrank.serve.replay import Columns
 from perceptrank.serve.snapshots import Snapshots
+from perceptrank.serve.submissions import Acknowledgement
 
 
 @pytest.fixture
@@ -120,7 +121,9 @@ def test_an_event_counts_once(ranker):
     ranking = ranker.rank(documents).ranking_id
     first = ranker.feedback(ranking, grades, event_id="e1").result(10)
     assert not first.duplicate
-    assert ranker.feedback(ranking, grades, event_id="e1").result(10) == (first.event_id, first.sequence, True)
+    assert ranker.feedback(ranking, grades, event_id="e1").result(10) == Acknowledgement(
+        first.event_id, first.sequence, True
+    )
     with pytest.raises(EventConflictError, match="another answer, entry 3"):
         ranker.feedback(ranking, {"d0": 9.0}, event_id="e1").result(10)
     at_once = [ranker.learn(others, other_grades, event_id="e2") for _ in range(5)]

@@ -4,6 +4,7 @@ import json
 import math
 import time
 
+import msgspec
 import numpy as np
 import pytest
 from support.answers import NAMES, QUIET, abandon, answer, document, offline
@@ -13,7 +14,6 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.serve import ServedRanker, Service, Settings, verify
-from perceptrank.serve.columns import Columns
 from perceptrank.serve.documents import Document
 from perceptrank.serve.errors import (
     FeatureMismatchError,
@@ -23,9 +23,11 @@ from perceptrank.serve.errors import (
     UnknownError,
 )
 from perceptrank.serve.http.access import Access
+from perceptrank.serve.learning import Columns
 from perceptrank.serve.log.log import Addition
 from perceptrank.serve.log.records import PromotionEntry, encode
 from perceptrank.serve.log.sqlite import SqliteLog
+from perceptrank.serve.shadow.shadow import Promotion
 
 WEIGHTS = {"title": -1.0}  # poor, and of one feature only
 
@@ -208,7 +210,7 @@ def test_a_better_challenger_is_promoted_by_itself(tmp_path):
         n += 1
     found = compare_offline(rounds_of(made[:n]), pr.FixedRanker(WEIGHTS), pr.ListwisePerceptron(), fixed=True)
     before = compare_offline(rounds_of(made[: n - 1]), pr.FixedRanker(WEIGHTS), pr.ListwisePerceptron(), fixed=True)
-    version, name, error = ranker.current.shadow.promotion
+    version, name, error = msgspec.structs.astuple(ranker.current.shadow.promotion)
     assert 10 < n < 400
     assert (name, error) == ("new", 0.05)
     assert before.log_evidence < math.log(2 / 0.05) <= found.log_evidence  # right after the answer that showed it
@@ -233,7 +235,7 @@ def test_a_promotion_that_a_kill_has_prevented_is_made_at_the_start(tmp_path):
     abandon(ranker)
     again = shadowed(tmp_path / "r", {}, settings=Settings(snapshot_seconds=1e9, promote_at=0.05))
     again.flush()
-    assert again.current.shadow.promotion == (version + 1, "new", 0.05)
+    assert again.current.shadow.promotion == Promotion(version + 1, "new", 0.05)
     again.close()
     assert verify(tmp_path)[0].problems == ()
 

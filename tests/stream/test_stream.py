@@ -207,7 +207,7 @@ def test_feature_names_survive():
         ({"X": np.zeros(2)}, r"matrix.*X.reshape\(1, -1\)"),
         ({"X": np.zeros((0, 2)), "relevance": [], "qid": []}, "at least one document"),
         ({"X": [["a", "b"], ["c", "d"]]}, "X must hold numbers"),
-        ({"relevance": [1]}, r"one grade per document \(2\), got shape \(1,\)"),
+        ({"relevance": [1]}, r"one value per document \(2\), got shape \(1,\)"),
         ({"relevance": [1, -2]}, "not negative, got -2.0 at document 1"),
         ({"relevance": [np.nan, 1]}, "got nan at document 0"),
         ({"relevance": [np.inf, 1]}, "got inf at document 0"),

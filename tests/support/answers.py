@@ -7,7 +7,7 @@ import numpy as np
 import perceptrank as pr
 from perceptrank.serve import Settings
 from perceptrank.serve.documents import Document
-from perceptrank.serve.replay import Columns
+from perceptrank.serve.learning import Columns
 
 NAMES = ("title", "price", "clicks")
 QUIET = Settings(snapshot_seconds=1e9)  # snapshots when a test says so

@@ -11,8 +11,8 @@ def assert_same(stream, other):
     else:
         assert stream.X.tobytes() == other.X.tobytes()
     assert stream.relevance.tobytes() == other.relevance.tobytes()
-    for name in ("offsets", "qids", "comments"):
-        ours, theirs = getattr(stream, name), getattr(other, name)
-        assert (ours is None) == (theirs is None), name
-        assert ours is None or ours.tolist() == theirs.tolist(), name
+    assert stream.offsets.tolist() == other.offsets.tolist()
+    assert stream.columns.keys() == other.columns.keys()
+    for name, values in stream.columns.items():
+        assert values.tolist() == other.columns[name].tolist(), name
     assert stream.feature_names == other.feature_names

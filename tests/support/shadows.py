@@ -4,7 +4,7 @@ import math
 
 import perceptrank as pr
 from perceptrank.evaluation.running_difference import RunningDifference
-from perceptrank.serve.columns import Columns
+from perceptrank.serve.learning import Columns
 
 
 def compare_offline(rounds, incumbent, challenger, measure="ndcg@10", *, fixed):

@@ -12,15 +12,16 @@ from typing import Any
 from perceptrank.io.atomic import replaced_file
 from perceptrank.kernels.cache_folder import cache_folder, make_folder, read_trusted
 from perceptrank.learners.registry import Plugin, load_plugin, plugins
+from perceptrank.stream.columns import add_columns, added_columns
 
 _loading = Lock()
 
 
 def pack(thing: Any) -> bytes:
-    """Return an object as bytes; classes of the main program travel with it, others are imported by name."""
+    """Return an object as bytes; classes and columns of the main program go with it, others are imported by name."""
     from distributed.protocol.pickle import dumps
 
-    packed: bytes = dumps((plugins(), dumps(thing)))
+    packed: bytes = dumps((plugins(), dumps((added_columns(), thing))))
     return packed
 
 
@@ -33,12 +34,14 @@ def unpack(packed: bytes) -> Any:
         for plugin in found:
             _load(plugin)
     try:
-        return loads(inner)
+        columns, thing = loads(inner)
     except (ImportError, AttributeError) as error:
         raise type(error)(
             f"{error}: the worker must be able to import all classes of rankers, transforms and streams; install "
             "the package there, or define them in the main program"
         ) from None
+    add_columns(columns)
+    return thing
 
 
 def _load(plugin: Plugin) -> None:

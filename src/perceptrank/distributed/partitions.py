@@ -10,6 +10,7 @@ import numpy as np
 from perceptrank.distributed.dask_parts import Frames, check_columns, shuffled
 from perceptrank.learners.learner import Learner
 from perceptrank.measures import Measure, MeasureLike, parse_all
+from perceptrank.stream.columns import declared
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import as_identifiers
 
@@ -35,7 +36,7 @@ def predict(
         Column of the queries.
     features : sequence of str, optional
         Columns of the features; default those that the ranker has learned, or if it knows no names, all but `qid`,
-        "relevance", "docid", "query_weight" and "comment".
+        "relevance" and other declared columns, such as "docid".
     assume_grouped : bool
         No query is in two partitions. It must be so if the ranker transforms features within queries, as the default
         transforms do.
@@ -84,7 +85,7 @@ def rank(
         Column of the queries.
     features : sequence of str, optional
         Columns of the features; default those that the ranker has learned, or if it knows no names, all but `qid`,
-        "relevance", "docid", "query_weight" and "comment".
+        "relevance" and other declared columns, such as "docid".
     assume_grouped : bool
         No query is in two partitions; True must be said.
 
@@ -195,7 +196,7 @@ def _features_of(ranker: Learner, columns: list[str], qid: str) -> list[str]:
     learned = ranker.model.needed_names
     if learned is not None and set(learned) <= set(columns):
         return list(learned)
-    return [one for one in columns if one not in (qid, "relevance", "docid", "query_weight", "comment")]
+    return [one for one in columns if one not in (qid, *declared())]
 
 
 def _scored(frame: Any, ranker: Learner, qid: str, features: list[str], name: str, dtype: type) -> Any:

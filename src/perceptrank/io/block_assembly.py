@@ -1,17 +1,24 @@
 """Assemble blocks of whole queries from pieces that may split a query."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.arrays import Ints
+from perceptrank.stream.columns import (
+    WEIGHT,
+    Values,
+    concatenate_values,
+    differences,
+    join_columns,
+    split_columns,
+    take_rows,
+)
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, concatenate_features
-from perceptrank.stream.texts import Texts
-from perceptrank.stream.validation import as_query_weights
 
 _LONGEST_PADDED = 64
 
@@ -19,16 +26,13 @@ _LONGEST_PADDED = 64
 class Piece(NamedTuple):
     """Consecutive documents; ``starts`` and ``qids`` have the row and the id where each query begins.
 
-    ``weights`` are those of the documents' queries, one per document.
+    All columns have one value per document, also those of queries; None is no column.
     """
 
     X: AnyFeatures
-    relevance: Floats
-    comments: npt.NDArray[Any] | None
     starts: list[int]
     qids: list[Any]
-    docids: Texts | None = None
-    weights: Floats | None = None
+    columns: Mapping[str, Values | None]
 
 
 class RepeatedQueryError(ValueError):
@@ -46,32 +50,44 @@ class RepeatedQueryError(ValueError):
         self.start = start
 
 
-class TwoWeightsError(ValueError):
-    """A query whose documents do not agree on its weight; `row` is that of the current piece which differs."""
+class TwoValuesError(ValueError):
+    """A query whose documents do not agree on its value of a column; `row` of the current piece is the odd one."""
 
-    def __init__(self, qid: Any, row: int, one: float, other: float) -> None:
-        super().__init__(f"query {qid!r} has two weights, {one} and {other}")
+    def __init__(self, column: str, qid: Any, row: int, value: Any, other: Any) -> None:
+        noun = "weights" if column == WEIGHT else f"values of {column}"
+        super().__init__(f"query {qid!r} has two {noun}, {value} and {other}")
         self.row = row
 
 
-class WeightsOfQueries:
-    """The weights of the queries of all pieces so far, to compare those of the next with."""
+class ValuesOfQueries:
+    """The values of the queries of all pieces so far, to compare those of the next with.
 
-    def __init__(self) -> None:
-        self._of: dict[Any, float] = {}
+    Parameters
+    ----------
+    names : iterable of str
+        Columns per query.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._values: dict[str, dict[Any, Any]] = {name: {} for name in names}
 
     def check(self, piece: Piece) -> None:
-        """Raise `TwoWeightsError` unless a piece has one weight for each query, the one that it had before."""
+        """Raise `TwoValuesError` unless a piece has one value for each query, the one that it had before."""
         if not len(piece.X):
             return
-        weights = np.ones(len(piece.X)) if piece.weights is None else piece.weights
         starts: Ints = np.array(piece.starts, dtype=np.int64)
-        each = np.array([self._of.setdefault(*one) for one in zip(piece.qids, weights[starts].tolist(), strict=True)])
-        expected = np.repeat(each, np.diff(np.append(starts, len(weights))))
-        if (differs := weights != expected).any():
-            row = int(np.argmax(differs))
-            qid = piece.qids[int(np.searchsorted(starts, row, side="right")) - 1]
-            raise TwoWeightsError(qid, row, float(expected[row]), float(weights[row]))
+        sizes = np.diff(np.append(starts, len(piece.X)))
+        for name, known in self._values.items():
+            values = piece.columns.get(name)
+            if values is None:
+                continue
+            firsts = values[starts].tolist()
+            each = [known.setdefault(qid, first) for qid, first in zip(piece.qids, firsts, strict=True)]
+            expected = np.repeat(np.array(each, dtype=np.asarray(values[:0]).dtype), sizes)
+            if (differ := differences(values, expected)).any():
+                row = int(np.argmax(differ))
+                qid = piece.qids[int(np.searchsorted(starts, row, side="right")) - 1]
+                raise TwoValuesError(name, qid, row, expected[row], values[row])
 
 
 class BlockAssembler:
@@ -139,50 +155,18 @@ class BlockAssembler:
     def _take(self, n_rows: int) -> QueryStream:
         """Remove the first rows, which are whole queries, and return them as a stream."""
         X = concatenate_features([piece.X for piece in self._pieces])
-        relevance = np.concatenate([piece.relevance for piece in self._pieces])
-        texts = [piece.comments for piece in self._pieces if piece.comments is not None]
-        comments: npt.NDArray[Any] | None = np.concatenate(texts) if len(texts) == len(self._pieces) else None
-        docids = joined_docids(self._pieces)
-        weights = joined_weights(self._pieces)
+        columns = join_columns([(piece.columns, len(piece.X)) for piece in self._pieces])
         n_queries = len(self._starts) - (n_rows < self.n_rows)
         offsets: Ints = np.array([*self._starts[:n_queries], n_rows], dtype=np.int64)
-        stream = QueryStream._trusted(
-            X[:n_rows],
-            relevance[:n_rows],
-            offsets,
-            qids := as_id_array(self._qids[:n_queries]),
-            self.feature_names,
-            None if comments is None else comments[:n_rows],
-            None if docids is None else docids[:n_rows],
-            as_query_weights(None if weights is None else weights[:n_rows], offsets, qids),
-        )
-        left = Piece(
-            concatenate_features([X[n_rows:]]),
-            relevance[n_rows:].copy(),
-            None if comments is None else comments[n_rows:].copy(),
-            [],
-            [],
-            None if docids is None else Texts.concatenate([docids[n_rows:]]),
-            None if weights is None else weights[n_rows:].copy(),
-        )
+        qids = as_id_array(self._qids[:n_queries])
+        taken = split_columns(take_rows(columns, slice(n_rows)), offsets, qids)
+        stream = QueryStream._trusted(X[:n_rows], offsets, *taken, self.feature_names)
+        rest = {name: concatenate_values([values[n_rows:]]) for name, values in columns.items()}
+        left = Piece(concatenate_features([X[n_rows:]]), [], [], rest)
         self._pieces = [left]
         self.n_rows, self._n_bytes = len(left.X), left.X.nbytes
         self._starts, self._qids = [0] if len(left.X) else [], self._qids[n_queries:]
         return stream
-
-
-def joined_docids(pieces: Sequence[Piece]) -> Texts | None:
-    """Concatenate the ids of documents; those of pieces that have none are empty."""
-    if all(piece.docids is None for piece in pieces):
-        return None
-    return Texts.concatenate([Texts.empty(len(one.X)) if one.docids is None else one.docids for one in pieces])
-
-
-def joined_weights(pieces: Sequence[Piece]) -> Floats | None:
-    """Concatenate the weights of the documents' queries; those of pieces that have none are 1."""
-    if all(piece.weights is None for piece in pieces):
-        return None
-    return np.concatenate([np.ones(len(one.X)) if one.weights is None else one.weights for one in pieces])
 
 
 def as_id_array(qids: list[Any]) -> npt.NDArray[Any]:

@@ -13,24 +13,17 @@ from typing import Any, Literal
 import numpy as np
 
 from perceptrank.io.atomic import replaced_file
-from perceptrank.io.block_assembly import BlockAssembler, RepeatedQueryError, as_id_array, joined_docids, joined_weights
+from perceptrank.io.block_assembly import BlockAssembler, RepeatedQueryError, as_id_array
 from perceptrank.io.errors import FileFormatError, no_documents
-from perceptrank.io.parquet_columns import (
-    COMMENT,
-    DOCID,
-    INDICES,
-    METADATA,
-    VALUES,
-    WEIGHT,
-    import_pyarrow,
-    read_columns,
-)
+from perceptrank.io.parquet_columns import INDICES, METADATA, VALUES, import_pyarrow, read_columns
 from perceptrank.io.paths import PathLike
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks
+from perceptrank.stream.columns import QID, RELEVANCE, Values, join_columns, optional_columns
 from perceptrank.stream.frames import feature_columns
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.sparse import SparseFeatures, concatenate_features
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import check_choice, check_positive_whole
 
 _ROW_GROUP_BYTES = 64 * 2**20
@@ -45,8 +38,8 @@ def write_parquet(
 ) -> None:
     """Write a stream as a Parquet file, atomically.
 
-    The columns are `qid`, `relevance`, the features, and `docid`, `query_weight` and `comment` if the stream has ids of
-    documents, weights of queries and comments.
+    The columns are `qid`, `relevance`, the features, and those of `docid`, `query_weight`, `comment` and other declared
+    columns that the stream has.
 
     Parameters
     ----------
@@ -126,9 +119,7 @@ def _have_same_columns(one: QueryStream, other: QueryStream) -> bool:
             X.shape[1],
             stream.feature_names,
             stream.qids.dtype.kind,
-            stream.comments is None,
-            stream.docids is None,
-            stream.weights is None,
+            stream.columns.keys(),
         )
 
     return described(one) == described(other)
@@ -281,15 +272,13 @@ def read_parquet(
         raise no_documents(files)
     ids = as_id_array([one for piece in pieces for one in piece.qids])
     lengths = [np.diff([*piece.starts, len(piece.X)]) for piece in pieces]
-    texts = [piece.comments for piece in pieces if piece.comments is not None]
+    values = join_columns([(piece.columns, len(piece.X)) for piece in pieces])
     return QueryStream.from_arrays(
         concatenate_features([piece.X for piece in pieces]),
-        np.concatenate([piece.relevance for piece in pieces]),
+        values.pop(RELEVANCE),
         qid=np.repeat(ids, np.concatenate(lengths)),
         feature_names=columns.names,
-        comments=np.concatenate(texts) if texts else None,
-        docids=joined_docids(pieces),
-        weights=joined_weights(pieces),
+        columns=values,
         missing=missing,
     )
 
@@ -297,8 +286,8 @@ def read_parquet(
 def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     """Convert a block to a table; raise `ValueError` if it differs from the schema, if there is one."""
     columns: dict[str, Any] = {
-        "qid": pa.array(np.repeat(block.qids, np.diff(block.offsets)).tolist()),
-        "relevance": pa.array(block.relevance),
+        QID: pa.array(np.repeat(block.qids, np.diff(block.offsets)).tolist()),
+        RELEVANCE: pa.array(block.relevance),
     }
     described: dict[str, Any] = {"feature_names": None if block.feature_names is None else list(block.feature_names)}
     if layout == "sparse":
@@ -311,15 +300,11 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     else:
         names = feature_columns(block.feature_names, block.n_features)
         columns |= {name: pa.array(np.ascontiguousarray(X[:, j])) for j, name in enumerate(names)}
-    before = () if schema is None else schema.names  # none of these is a feature
-    if block.docids is not None or DOCID in before:
-        docids = [""] * block.n_documents if block.docids is None else block.docids.tolist()
-        columns[DOCID] = pa.array(docids, pa.string())
-    if block.weights is not None or WEIGHT in before:
-        weights = np.ones(len(block)) if block.weights is None else block.weights
-        columns[WEIGHT] = pa.array(np.repeat(weights, np.diff(block.offsets)))
-    if block.comments is not None:
-        columns[COMMENT] = pa.array(block.comments.tolist(), pa.string())
+    values = block.per_document()
+    written = () if schema is None else schema.names
+    for name, column in optional_columns().items():
+        if name in values or name in written:  # none of these is a feature
+            columns[name] = _array(pa, values[name] if name in values else column.filled(block.n_documents))
     table = pa.table(columns).replace_schema_metadata({METADATA: json.dumps(described)})
     if schema is not None and table.schema != schema:
         old, new = ([f"{field.name} ({field.type})" for field in one] for one in (schema, table.schema))
@@ -328,6 +313,10 @@ def _table(pa: Any, block: QueryStream, layout: str, schema: Any) -> Any:
     if schema is not None and table.schema.metadata != schema.metadata:
         raise ValueError("blocks must have the same features, got another number or other names")
     return table
+
+
+def _array(pa: Any, values: Values) -> Any:
+    return pa.array(values.tolist(), pa.string()) if isinstance(values, Texts) else pa.array(values)
 
 
 def _lists(pa: Any, X: Any) -> dict[str, Any]:

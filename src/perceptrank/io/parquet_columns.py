@@ -13,20 +13,18 @@ from perceptrank.io.errors import FileFormatError
 from perceptrank.io.parquet_footer import count_values
 from perceptrank.io.paths import PathLike, find_files
 from perceptrank.kernels.arrays import Features
+from perceptrank.stream.columns import COMMENT, DOCID, RELEVANCE, WEIGHT, Values, find_column, optional_columns
 from perceptrank.stream.query_stream import MISSING
 from perceptrank.stream.sparse import MOST_FEATURES, AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import (
-    as_document_ids,
     as_grades,
     as_identifiers,
-    as_numbers,
     check_choice,
     check_finite,
     without_missing,
 )
 
 METADATA = b"perceptrank"
-COMMENT, DOCID, WEIGHT = "comment", "docid", "query_weight"
 INDICES, VALUES = "indices", "values"
 _READ_ROWS = 2**14
 _LEAST_BATCH = 4 * 2**20
@@ -108,12 +106,12 @@ class Columns:
             index = index_columns(schema)
             written = _written_names(schema)
             self._sparse_width = _sparse_width(schema)
-        self._qid, self._relevance, self._comments = qid, relevance, comments and COMMENT in schema.names
+        self._qid, self._relevance = qid, relevance
         self._width, self.keep_missing, self.zero_missing = 0, False, False
         free = set(schema.names) - {qid, relevance, *(features or ())}
-        self._docid = docid or (DOCID if DOCID in free else None)
-        self._weight = weight or (WEIGHT if WEIGHT in free else None)
-        apart = (qid, relevance, COMMENT, self._docid, self._weight, *index)
+        self._columns = {name: name for name in optional_columns() if name in free and (comments or name != COMMENT)}
+        self._columns |= {name: chosen for name, chosen in ((DOCID, docid), (WEIGHT, weight)) if chosen}
+        apart = (qid, relevance, COMMENT, *self._columns.values(), *index)
         others = [name for name in schema.names if name not in apart]
         self.texts = [name for name in others if features is None and _is_text(pa, schema.field(name).type)]
         numbers = [name for name in others if name not in self.texts]
@@ -133,11 +131,12 @@ class Columns:
             raise FileFormatError(path, f" has no feature columns, only {', '.join(schema.names)}")
         if pa.types.is_nested(schema.field(qid).type):
             raise FileFormatError(path, f": column {qid!r} must hold numbers or text, got {schema.field(qid).type}")
-        kind = schema.field(self._docid).type if self._docid else pa.string()
-        if not _is_text(pa, kind) and not pa.types.is_integer(kind):
-            raise FileFormatError(path, f": column {self._docid!r} must hold text or whole numbers, got {kind}")
-        if self._comments and not _is_text(pa, schema.field(COMMENT).type):
-            raise FileFormatError(path, f": column {COMMENT!r} must hold text, got {schema.field(COMMENT).type}")
+        for name, column in self._columns.items():
+            kind, dtype = schema.field(column).type, find_column(name).dtype
+            if dtype == "id" and not _is_text(pa, kind) and not pa.types.is_integer(kind):
+                raise FileFormatError(path, f": column {column!r} must hold text or whole numbers, got {kind}")
+            if dtype == "text" and not _is_text(pa, kind):
+                raise FileFormatError(path, f": column {column!r} must hold text, got {kind}")
         types = [schema.field(name).type for name in self.features]
         if self._sparse_width and sorted(self.features) != [INDICES, VALUES]:
             self._sparse_width = 0  # the caller has chosen others
@@ -173,8 +172,7 @@ class Columns:
     @property
     def _needed(self) -> list[str]:
         """Names of the columns to read."""
-        optional = (self._docid, self._weight, COMMENT if self._comments else None)
-        return [self._qid, self._relevance, *self.features, *(name for name in optional if name is not None)]
+        return [self._qid, self._relevance, *self.features, *self._columns.values()]
 
     def check_like(self, other: "Columns", path: str) -> None:
         """Raise `ValueError` if the features differ from those of another file."""
@@ -182,13 +180,9 @@ class Columns:
             odd = set(self.features) ^ set(other.features)
             difference = f"{', '.join(sorted(odd)[:3])} in one only" if odd else "the same in a different order"
             raise FileFormatError(path, f" has different feature columns from the files before it: {difference}")
-        for mine, theirs, what in (
-            (self._docid, other._docid, "ids of documents"),
-            (self._weight, other._weight, "weights of queries"),
-        ):
-            if mine != theirs:
-                has, have = ("has no", "have one") if mine is None else ("has a", "have none")
-                raise FileFormatError(path, f" {has} column of {what}, the files before it {have}")
+        for name in self._columns.keys() ^ other._columns.keys():
+            has, have = ("has a", "have none") if name in self._columns else ("has no", "have one")
+            raise FileFormatError(path, f" {has} column {name!r}, the files before it {have}")
         if self._sparse_width != other._sparse_width:
             problem = f" has {self._sparse_width} sparse features, the files before it {other._sparse_width}"
             raise FileFormatError(path, problem)
@@ -202,7 +196,10 @@ class Columns:
         first_row = 0
         names = self._needed
         with content_of(path):
-            texts = [self._qid, *([COMMENT] if self._comments else [])]
+            texts = [
+                self._qid,
+                *(column for name, column in self._columns.items() if find_column(name).dtype == "text"),
+            ]
             file = open_parquet(path, read_dictionary=texts)  # a long text that repeats is kept once
             n_rows = self._rows_at_once(path, file, max_bytes)
             batches = file.iter_batches(batch_size=n_rows, columns=names)
@@ -213,6 +210,7 @@ class Columns:
                     return
                 columns = dict(zip(names, batch.select(names).columns, strict=True))
                 needed = set(names) - set(self.features if self.keep_missing and not self._is_list else ())
+                needed -= {column for name, column in self._columns.items() if find_column(name).may_be_missing}
                 for name, column in columns.items():
                     if column.null_count and name in needed:
                         row = first_row + column.is_null().to_pylist().index(True)
@@ -238,15 +236,12 @@ class Columns:
         grades = as_grades(columns[self._relevance].to_numpy(zero_copy_only=False), len(X))
         ids = as_identifiers(columns[self._qid].to_numpy(zero_copy_only=False))
         starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
-        comments = columns[COMMENT].to_numpy(zero_copy_only=False) if self._comments else None
-        docids = as_document_ids(columns[self._docid].to_pylist() if self._docid else None, len(X))
-        weights = None
-        if self._weight:
-            weights = as_numbers(self._weight, columns[self._weight].to_numpy(zero_copy_only=False)).astype(np.float64)
-            if not (np.isfinite(weights) & (weights >= 0)).all():
-                wrong = weights[~(np.isfinite(weights) & (weights >= 0))][0]
-                raise ValueError(f"weights of queries must be finite and not negative, got {wrong}")
-        return Piece(X, grades, comments, starts.tolist(), ids[starts].tolist(), docids, weights)
+        values: dict[str, Values] = {RELEVANCE: grades}
+        for name, chosen in self._columns.items():
+            column = find_column(name)
+            read = columns[chosen].to_pylist() if column.is_text else columns[chosen].to_numpy(zero_copy_only=False)
+            values[name] = column.convert(read, len(X), "document")
+        return Piece(X, starts.tolist(), ids[starts].tolist(), values)
 
     def n_bytes(self, path: str) -> int:
         """Return the size that the features of a file will have in memory, as far as its metadata tell."""

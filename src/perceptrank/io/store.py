@@ -7,7 +7,7 @@ atomically after the files of a new segment are on disk, so an interrupted write
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,11 +20,12 @@ from perceptrank.io.store_reading import OpenSegments
 from perceptrank.io.store_segments import add_segment, map_segment
 from perceptrank.kernels.arrays import Ints
 from perceptrank.stream.blocks import Blocks
+from perceptrank.stream.columns import Values, concatenate_values
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import read_only
 
-_ARRAYS = ("X", "relevance", "offsets", "qids", "comments", "docids", "weights")
+_ARRAYS = ("X", "offsets", "_documents", "_queries")
 
 
 def open_store(path: PathLike, *, comments: bool = False) -> Store:
@@ -35,7 +36,7 @@ def open_store(path: PathLike, *, comments: bool = False) -> Store:
     path : path
         Folder of the store.
     comments : bool
-        Load the comments, if there are any; unlike the other arrays they take memory.
+        Have the comments, if there are any.
 
     Returns
     -------
@@ -139,7 +140,7 @@ class Store(QueryStream):
     path : Path
         Absolute path of the folder.
     comments : bool
-        Load the comments, if there are any.
+        Have the comments, if there are any.
 
     Raises
     ------
@@ -177,20 +178,17 @@ class Store(QueryStream):
         if name not in _ARRAYS:
             raise AttributeError(f"'Store' object has no attribute {name!r}")
         if self.n_segments == 1:
-            whole = self._segments[0]
-            self._take_over(whole)
+            self._take_over(self._segments[0])
         elif name == "X":
             vars(self)["X"] = read_only(self._copy_features(0, self.n_queries))
         else:  # without copying the features
-            whole = _without_features(self._parts(0, self.n_queries))
-            self._take_over(whole)
+            self._take_over(_without_features(self._parts(0, self.n_queries)))
             del self.X
         return self.__dict__[name]
 
     def _take_over(self, whole: QueryStream) -> None:
         """Make the arrays of another stream those of this one."""
-        arrays = whole.X, whole.relevance, whole.offsets, whole.qids
-        self._set(*arrays, self.feature_names, whole.comments, whole.docids, whole.weights)
+        self._set(whole.X, whole.offsets, whole._documents, whole._queries, self.feature_names)
 
     def _parts(self, start: int, stop: int) -> Iterator[QueryStream]:
         """Yield the queries of a range segment by segment, without keeping them mapped."""
@@ -230,7 +228,7 @@ class Store(QueryStream):
     @property
     def is_sparse(self) -> bool:
         """True if the features are sparse."""
-        return bool(self._manifest.get("sparse"))
+        return bool(self._manifest["sparse"])
 
     @property
     def _n_nonzeros(self) -> int:
@@ -291,7 +289,7 @@ class Store(QueryStream):
                 return next(self._parts(start, stop))
             whole = _without_features(self._parts(start, stop))
             X = self._copy_features(start, stop)
-            return whole._replaced(X=X, feature_names=self.feature_names)
+            return whole._with_matrix(X, self.feature_names)
         return super().__getitem__(index)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -360,17 +358,17 @@ class Store(QueryStream):
 
 
 def _without_features(parts: Iterator[QueryStream]) -> QueryStream:
-    """Concatenate copies of everything but the features, which have no columns."""
+    """Concatenate copies of everything but the features, which have no columns; no part stays mapped meanwhile."""
+
+    def copied(columns: Mapping[str, Values]) -> dict[str, Values]:
+        return {name: concatenate_values([values]) for name, values in columns.items()}
+
     return QueryStream.concatenate(
         QueryStream._trusted(
             np.empty((part.n_documents, 0), np.float32),
-            np.array(part.relevance),
             np.array(part.offsets),
-            np.array(part.qids),
-            None,
-            part.comments,
-            part.docids,
-            None if part.weights is None else np.array(part.weights),
+            copied(part._documents),
+            copied(part._queries),
         )
         for part in parts
     )

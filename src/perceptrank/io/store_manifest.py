@@ -12,17 +12,15 @@ from perceptrank.io.errors import FileFormatError
 from perceptrank.io.model_file import WRITTEN_BY, newer_writer, too_new, whole_number
 from perceptrank.io.npy_file import HEADER_BYTES, checksum
 from perceptrank.io.store_locks import is_held
+from perceptrank.stream.columns import QID, RELEVANCE, declared, find_column
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import MOST_FEATURES
 
 FORMAT = "perceptrank store"
-VERSION, SPARSE_VERSION = 1, 2  # dense stores have the version that every reader knows
+VERSION = 3
 MANIFEST = "manifest.json"
-OWN_FILE = re.compile(r"(?:(\d{8})\.[a-z_A-Z]+\.npy|\.perceptrank-.*)")  # the latter: a manifest not yet complete
+OWN_FILE = re.compile(r"(?:(\d{8})\.[a-z_A-Z0-9.]+\.npy|\.perceptrank-.*)")  # the latter: a manifest not yet complete
 
-# Texts, and the file that says where each begins.
-PAIRED = {"comments": "comment_lengths", "docids": "docid_starts"}
-KINDS = ("X", "values", "indices", "starts", "relevance", "offsets", "qids", *PAIRED, *PAIRED.values(), "weights")
 FEATURES = ("X",)
 SPARSE_FEATURES = ("values", "indices", "starts")
 
@@ -44,7 +42,18 @@ def segment_file(folder: Path, segment: str, kind: str) -> Path:
 
 def feature_kinds(manifest: dict[str, Any]) -> tuple[str, ...]:
     """Return the kinds of files that hold the features; readers hold the first."""
-    return SPARSE_FEATURES if manifest.get("sparse") else FEATURES
+    return SPARSE_FEATURES if manifest["sparse"] else FEATURES
+
+
+def starts_of(column: str) -> str:
+    """Return the kind of file that says where each text of a column begins."""
+    return f"{column}.starts"
+
+
+def columns_of(segments: list[dict[str, Any]]) -> list[str]:
+    """Return the names of the columns that segments have."""
+    kinds = dict.fromkeys(kind for segment in segments for kind in segment["files"])
+    return [kind for kind in kinds if kind not in (*FEATURES, *SPARSE_FEATURES, "offsets") and "." not in kind]
 
 
 def new_manifest(stream: QueryStream) -> dict[str, Any]:
@@ -52,8 +61,9 @@ def new_manifest(stream: QueryStream) -> dict[str, Any]:
     names = stream.feature_names
     return {
         "format": FORMAT,
-        **({"version": SPARSE_VERSION, "sparse": True} if stream.is_sparse else {"version": VERSION}),
+        "version": VERSION,
         "written_by": WRITTEN_BY,
+        "sparse": stream.is_sparse,
         "n_features": stream.n_features,
         "dtype": str(stream.X.dtype),
         "feature_names": None if names is None else list(names),
@@ -72,11 +82,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_bytes())
         if manifest.get("format") != FORMAT:
             raise ValueError(f"its format must be {FORMAT!r}, got {manifest.get('format')!r}")
-        if whole_number("version", manifest["version"]) > SPARSE_VERSION:
-            raise FileFormatError(path, f" {too_new(manifest, SPARSE_VERSION)}")
-        if manifest.get("sparse", False) not in (False, True):
+        if whole_number("version", manifest["version"]) > VERSION:
+            raise FileFormatError(path, f" {too_new(manifest, VERSION)}")
+        if manifest["version"] < VERSION:
+            raise ValueError(f"its version must be {VERSION}, got {manifest['version']}: write the store again")
+        if not isinstance(manifest["sparse"], bool):
             raise ValueError(f"sparse must be true or false, got {manifest['sparse']!r}")
-        if manifest.get("sparse") and whole_number("n_features", manifest["n_features"]) > MOST_FEATURES:
+        if manifest["sparse"] and whole_number("n_features", manifest["n_features"]) > MOST_FEATURES:
             raise ValueError(f"it has {manifest['n_features']} features, more than {MOST_FEATURES}")
         if whole_number("n_features", manifest["n_features"]) < 1 or manifest["dtype"] not in ("float32", "float64"):
             raise ValueError(f"invalid features: {manifest['n_features']} of type {manifest['dtype']!r}")
@@ -104,15 +116,21 @@ def _check_segment(folder: Path, manifest: dict[str, Any], segment: dict[str, An
         raise ValueError(f"segment {segment['name']} has no documents")
     if not _ID_TYPE.fullmatch(segment["qids"]):
         raise ValueError(f"invalid type of query ids {segment['qids']!r}")
-    if not {*feature_kinds(manifest), "relevance", "offsets", "qids"} <= set(segment["files"]):
-        raise ValueError(f"segment {segment['name']} lacks files")
-    if manifest.get("sparse"):
+    if manifest["sparse"]:
         whole_number("nonzeros", segment["nonzeros"])
-    for kind, bounds in PAIRED.items():
-        if (kind in segment["files"]) != (bounds in segment["files"]):
-            raise ValueError(f"segment {segment['name']} has {kind} without {bounds}, or {bounds} without {kind}")
+    columns = columns_of([segment])
+    if unknown := [name for name in columns if name not in declared()]:
+        raise FileFormatError(
+            folder,
+            f" has a column {unknown[0]!r} that is not declared here: perceptrank.stream.columns.declare does that, "
+            "or a plugin",
+        )
+    texts = [starts_of(name) for name in columns if declared()[name].is_text]
+    needed = {*feature_kinds(manifest), "offsets", QID, RELEVANCE, *texts}
+    if not needed <= set(segment["files"]):
+        raise ValueError(f"segment {segment['name']} lacks files: {', '.join(sorted(needed - set(segment['files'])))}")
     for kind, expected in segment["files"].items():
-        if kind not in KINDS or (kind in FEATURES + SPARSE_FEATURES and kind not in feature_kinds(manifest)):
+        if kind not in needed and kind not in columns:
             raise ValueError(f"segment {segment['name']} has an unknown file, {kind!r}")
         if not _SHA256.fullmatch(expected["sha256"]):
             raise ValueError(f"invalid checksum {expected['sha256']!r}")
@@ -134,17 +152,19 @@ def array_of(manifest: dict[str, Any], segment: dict[str, Any], kind: str) -> tu
         return np.dtype(manifest["dtype"]), (n_documents, manifest["n_features"])
     if kind in ("values", "indices"):
         return np.dtype(manifest["dtype"] if kind == "values" else np.int32), (segment["nonzeros"],)
-    if kind in ("starts", "docid_starts"):
+    if kind == "starts":
         return np.dtype(np.int64), (n_documents + 1,)
-    if kind == "qids":
-        return np.dtype(segment["qids"]), (n_queries,)
     if kind == "offsets":
         return np.dtype(np.int64), (n_queries + 1,)
-    if kind == "weights":
-        return np.dtype(np.float64), (n_queries,)
-    if kind in PAIRED:
-        return np.dtype(np.uint8), (max(0, segment["files"][kind]["bytes"] - HEADER_BYTES),)
-    return np.dtype(np.int64 if kind == "comment_lengths" else np.float64), (n_documents,)
+    if kind == QID:
+        return np.dtype(segment["qids"]), (n_queries,)
+    column = find_column(kind.partition(".")[0])
+    n = n_documents if column.per == "document" else n_queries
+    if not column.is_text:
+        return np.dtype(column.dtype), (n,)
+    if kind == starts_of(column.name):
+        return np.dtype(np.int64), (n + 1,)
+    return np.dtype(np.uint8), (max(0, segment["files"][kind]["bytes"] - HEADER_BYTES),)
 
 
 def is_listed(folder: Path, name: str) -> bool:

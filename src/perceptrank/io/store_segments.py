@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,15 @@ from perceptrank.io.store_manifest import (
     OWN_FILE,
     SPARSE_FEATURES,
     array_of,
+    columns_of,
     is_listed,
     new_manifest,
     segment_file,
+    starts_of,
 )
 from perceptrank.kernels.arrays import Ints
 from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.columns import COMMENT, QID, Column, Values, declared, find_column
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, dense
 from perceptrank.stream.texts import Texts
@@ -75,13 +77,34 @@ def _write_segment(
         del head["segments"]
     files: dict[str, NpyFile] = {}
     qids: list[npt.NDArray[Any]] = []
+    n_bytes: dict[str, int] = {}  # of the texts of each column so far
     grades: dict[float, int] | None = {}
-    n_documents = n_nonzeros = n_docid_bytes = 0
+    n_documents = n_queries = n_nonzeros = 0
     with ExitStack() as stack:
 
         def opened(kind: str, dtype: npt.DTypeLike, *row_shape: int) -> NpyFile:
             files[kind] = stack.enter_context(NpyFile(segment_file(folder, name, kind), dtype, row_shape))
             return files[kind]
+
+        def append(column: Column, values: Values) -> None:
+            if isinstance(values, Texts):
+                first, last = int(values.starts[0]), int(values.starts[-1])
+                files[column.name].append(values.content[first:last])
+                files[starts_of(column.name)].append(values.starts[1:] + (n_bytes[column.name] - first))
+                n_bytes[column.name] += last - first
+            else:
+                files[column.name].append(values)
+
+        def open_column(column: Column) -> None:
+            n_before = n_documents if column.per == "document" else n_queries
+            if column.is_text:
+                opened(column.name, np.uint8)
+                opened(starts_of(column.name), np.int64).append(np.zeros(1, np.int64))
+                n_bytes[column.name] = 0
+            else:
+                opened(column.name, column.dtype)
+            if n_before:
+                append(column, column.filled(n_before))
 
         for whole in as_blocks(stream, required=True):
             for block in whole.blocks():
@@ -89,44 +112,38 @@ def _write_segment(
                     head = new_manifest(block)
                 _check_features(head, block)
                 if not files:
-                    if head.get("sparse"):
+                    if head["sparse"]:
                         opened("values", head["dtype"])
                         opened("indices", np.int32)
                         opened("starts", np.int64).append(np.zeros(1, np.int64))
                     else:
                         opened("X", head["dtype"], head["n_features"])
-                    opened("relevance", np.float64)
                     opened("offsets", np.int64).append(np.zeros(1, np.int64))
-                if block.comments is not None and "comments" not in files:
-                    opened("comments", np.uint8)
-                    opened("comment_lengths", np.int64).append(np.zeros(n_documents, np.int64))
-                if block.docids is not None and "docids" not in files:
-                    opened("docids", np.uint8)
-                    opened("docid_starts", np.int64).append(np.zeros(n_documents + 1, np.int64))
-                if block.weights is not None and "weights" not in files:
-                    opened("weights", np.float64).append(np.ones(sum(map(len, qids))))
                 n_nonzeros = _append_features(files, block.X, n_nonzeros)
-                files["relevance"].append(block.relevance)
                 files["offsets"].append(block.offsets[1:] + n_documents)
                 qids.append(block.qids)
+                columns = block.columns
+                for column in declared().values():
+                    if column.name == QID:
+                        continue
+                    if column.name in columns and column.name not in files:
+                        open_column(column)
+                    if column.name in files:
+                        n = block.n_documents if column.per == "document" else len(block)
+                        append(column, columns[column.name] if column.name in columns else column.filled(n))
                 grades = _count_grades(grades, block)
                 n_documents += block.n_documents
-                if "comments" in files:
-                    _append_comments(files, block)
-                if "docids" in files:
-                    n_docid_bytes = _append_docids(files, block, n_docid_bytes)
-                if "weights" in files:
-                    files["weights"].append(np.ones(len(block)) if block.weights is None else block.weights)
+                n_queries += len(block)
                 if progress is not None:
                     progress(n_documents)
         assert head is not None
         identities = _as_storable(qids)
-        opened("qids", identities.dtype).append(identities)
+        opened(QID, identities.dtype).append(identities)
     return head, {
         "name": name,
-        "queries": len(identities),
+        "queries": n_queries,
         "documents": n_documents,
-        **({"nonzeros": n_nonzeros} if head.get("sparse") else {}),
+        **({"nonzeros": n_nonzeros} if head["sparse"] else {}),
         "grades": None if grades is None else {_grade_name(grade): grades[grade] for grade in sorted(grades)},
         "qids": identities.dtype.str,
         "files": {kind: file.describe() for kind, file in files.items()},
@@ -154,7 +171,7 @@ def _check_features(head: dict[str, Any], stream: QueryStream) -> None:
             f"the features of a store must be the same throughout: {head['n_features']} "
             f"({_list_names(head['feature_names'])}), got {stream.n_features} ({_list_names(names)})"
         )
-    if stream.is_sparse and not head.get("sparse"):
+    if stream.is_sparse and not head["sparse"]:
         problem = "the store has dense features and cannot take sparse ones; "
         raise ValueError(f"{problem}`sparse=False` reads dense features, `stream.to_dense()` makes them")
     if not np.can_cast(stream.X.dtype, head["dtype"]):
@@ -176,21 +193,6 @@ def _count_grades(grades: dict[float, int] | None, block: QueryStream) -> dict[f
 
 def _grade_name(grade: float) -> str:
     return str(int(grade)) if grade.is_integer() else repr(grade)
-
-
-def _append_comments(files: dict[str, NpyFile], block: QueryStream) -> None:
-    texts = [text.encode() for text in (block.comments if block.comments is not None else [""] * block.n_documents)]
-    files["comments"].append(np.frombuffer(b"".join(texts), np.uint8))
-    files["comment_lengths"].append(np.array([len(text) for text in texts], dtype=np.int64))
-
-
-def _append_docids(files: dict[str, NpyFile], block: QueryStream, n_bytes: int) -> int:
-    """Append ids of documents, after so many bytes of them; return how many there are now."""
-    docids = Texts.empty(block.n_documents) if block.docids is None else block.docids
-    first, last = int(docids.starts[0]), int(docids.starts[-1])
-    files["docids"].append(docids.content[first:last])
-    files["docid_starts"].append(docids.starts[1:] + (n_bytes - first))
-    return n_bytes + last - first
 
 
 def _as_storable(qids: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -221,7 +223,7 @@ def map_segment(folder: Path, manifest: dict[str, Any], number: int, with_commen
         return map_array(segment_file(folder, segment["name"], kind), dtype, shape, always=is_feature)
 
     X: AnyFeatures
-    if manifest.get("sparse"):
+    if manifest["sparse"]:
         files = [segment_file(folder, segment["name"], kind) for kind in SPARSE_FEATURES]
         X = checked_rows(mapped("values"), mapped("indices"), mapped("starts"), manifest["n_features"], files)
     else:
@@ -230,53 +232,28 @@ def map_segment(folder: Path, manifest: dict[str, Any], number: int, with_commen
     if offsets[0] != 0 or offsets[-1] != n or not (offsets[1:] > offsets[:-1]).all():
         path = segment_file(folder, segment["name"], "offsets")
         raise FileFormatError(path, f" is damaged: offsets must rise from 0 to {n}")
-    comments = None
-    if with_comments and "comments" in segment["files"]:
-        comments = _split_comments(
-            segment_file(folder, segment["name"], "comments"), mapped("comments"), mapped("comment_lengths")
-        )
-    elif with_comments and any("comments" in other["files"] for other in manifest["segments"]):
-        comments = np.full(n, "", object)
-    docids = weights = None
-    if "docids" in segment["files"]:
-        path = segment_file(folder, segment["name"], "docid_starts")
-        docids = _checked_docids(path, mapped("docids"), mapped("docid_starts"))
-    elif any("docids" in other["files"] for other in manifest["segments"]):
-        docids = Texts.empty(n)
-    if "weights" in segment["files"]:
-        weights = mapped("weights")
-        if not (np.isfinite(weights) & (weights >= 0)).all():
-            path = segment_file(folder, segment["name"], "weights")
-            raise FileFormatError(path, " is damaged: weights must be finite and not negative")
-    elif any("weights" in other["files"] for other in manifest["segments"]):
-        weights = np.ones(segment["queries"])
+    documents: dict[str, Values] = {}
+    queries: dict[str, Values] = {QID: mapped(QID)}
+    for name in columns_of(manifest["segments"]):
+        if name == QID or (name == COMMENT and not with_comments):
+            continue
+        column = find_column(name)
+        of_kind, length = (documents, n) if column.per == "document" else (queries, segment["queries"])
+        if name not in segment["files"]:
+            of_kind[name] = column.filled(length)
+        elif column.is_text:
+            path = segment_file(folder, segment["name"], starts_of(name))
+            of_kind[name] = _checked_texts(path, name, mapped(name), mapped(starts_of(name)))
+        else:
+            of_kind[name] = values = mapped(name)
+            if column.per == "query" and column.check is not None and not column.check(values).all():
+                path = segment_file(folder, segment["name"], name)
+                raise FileFormatError(path, f" is damaged: {column.argument} {column.rule}")
     names = manifest["feature_names"]
-    return QueryStream._trusted(
-        X,
-        mapped("relevance"),
-        offsets,
-        mapped("qids"),
-        None if names is None else tuple(names),
-        comments,
-        docids,
-        weights,
-    )
+    return QueryStream._trusted(X, offsets, documents, queries, None if names is None else tuple(names))
 
 
-def _checked_docids(path: Path, content: npt.NDArray[Any], starts: Ints) -> Texts:
+def _checked_texts(path: Path, name: str, content: npt.NDArray[Any], starts: Ints) -> Texts:
     if starts[0] != 0 or starts[-1] != len(content) or (starts[1:] < starts[:-1]).any():
-        raise FileFormatError(path, f" is damaged: starts of ids must rise from 0 to {len(content)}")
+        raise FileFormatError(path, f" is damaged: starts of {name} must rise from 0 to {len(content)}")
     return Texts._trusted(content, starts)
-
-
-def _split_comments(path: Path, text: npt.NDArray[Any], lengths: Ints) -> npt.NDArray[Any]:
-    """Split concatenated comments; raise `FormatError` unless the lengths add up to them."""
-    n_bytes = len(text)
-    if (lengths < 0).any() or (lengths > n_bytes).any() or sum(lengths.tolist()) != n_bytes:
-        raise FileFormatError(path, f" is damaged: the lengths of comments do not add up to {n_bytes} bytes")
-    bounds = [0, *np.cumsum(lengths).tolist()]
-    raw = text.tobytes()
-    try:
-        return np.array([raw[start:end].decode() for start, end in pairwise(bounds)], dtype=object)
-    except UnicodeDecodeError as error:
-        raise FileFormatError(path, f" is damaged: a comment is not UTF-8: {error}") from None

@@ -27,6 +27,7 @@ from perceptrank.io import model_file
 from perceptrank.io.errors import FileFormatError
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.parameters import Parameter
+from perceptrank.stream.columns import add_columns, added_columns, withdraw
 from perceptrank.transforms import registry as transforms
 
 ENTRY_POINTS = "perceptrank.learners"
@@ -152,7 +153,7 @@ def unregister(name: str) -> None:
 
 
 def load_file(path: str | os.PathLike[str]) -> list[type[Learner]]:
-    """Run a Python file and register its learners and transforms; raise, and register none, if that fails.
+    """Run a Python file; register its learners, transforms and columns; raise, and register none, if that fails.
 
     Learners that the file imports are registered if it calls `register` with them.
     """
@@ -191,7 +192,7 @@ def _load(plugin: Plugin, path: Path, source: Path) -> list[type[Learner]]:
     if spec is None or spec.loader is None:
         raise ValueError(f"plugin {source} must be a Python file, *.py")
     module = importlib.util.module_from_spec(spec)
-    before, module_before = dict(_registered), sys.modules.get(name)
+    before, module_before, columns_before = dict(_registered), sys.modules.get(name), added_columns()
     sys.modules[name] = module
     try:
         _run(source, spec.loader, module)
@@ -200,16 +201,20 @@ def _load(plugin: Plugin, path: Path, source: Path) -> list[type[Learner]]:
                 register(kind)
         own_transforms = transforms.register_module(module)
         found = [kind for name, kind in _registered.items() if before.get(name) is not kind]
-        if not found and not own_transforms:
-            raise ValueError(
-                f"plugin {source} defines no learner: a subclass of Learner with an algorithm name; and no transform"
-            )
+        own_columns = [column for column in added_columns() if not any(column is old for old in columns_before)]
+        if not found and not own_transforms and not own_columns:
+            kinds = "a subclass of Learner with an algorithm name; and no transform or column"
+            raise ValueError(f"plugin {source} defines no learner: {kinds}")
     except BaseException:
         sys.modules.pop(name, None)
         if module_before is not None:
             sys.modules[name] = module_before
         _registered.clear()
         _registered.update(before)
+        for column in added_columns():
+            if column not in columns_before:
+                withdraw(column.name)
+        add_columns(columns_before)
         raise
     _plugins[name] = plugin
     return found

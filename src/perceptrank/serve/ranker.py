@@ -30,6 +30,7 @@ from perceptrank.serve.errors import (
     ServiceError,
     UnknownError,
 )
+from perceptrank.serve.learning import find_weights
 from perceptrank.serve.log.log import Addition, Row, damage
 from perceptrank.serve.log.opening import open_log
 from perceptrank.serve.log.records import (
@@ -45,16 +46,21 @@ from perceptrank.serve.log.records import (
 )
 from perceptrank.serve.rankings import Rankings
 from perceptrank.serve.replay import BLOCK, Current, nothing_before, replay
-from perceptrank.serve.scanning import Scanned, scan
 from perceptrank.serve.settings import Settings
-from perceptrank.serve.shadow.challengers import Shadowed, ShadowRequest, restoring
-from perceptrank.serve.shadow.shadow import unfit
+from perceptrank.serve.shadow.challengers import (
+    Standings,
+    check_addition,
+    due_promotion,
+    make_promotion,
+    make_removal,
+    restore_challengers,
+)
 from perceptrank.serve.snapshots import Snapshots
 from perceptrank.serve.submissions import (
     Acknowledgement,
     Answer,
+    EntryRequest,
     Mark,
-    ModelRequest,
     agree,
     in_order,
     other_features,
@@ -93,7 +99,7 @@ class Ranked(NamedTuple):
     model: Learner
 
 
-class ServedRanker(Shadowed):
+class ServedRanker:
     """One model behind a log, in a folder.
 
     `rank` never waits for learning: a model is replaced as a whole by the one that has learned more. `feedback` and
@@ -122,6 +128,8 @@ class ServedRanker(Shadowed):
     ----------
     messages : list of str
         What was found, and done about it, at the start.
+    snapshots : Snapshots
+        The versions that are kept as model files.
     problem : str
         Why nothing is learned now; empty if all is well.
     watch : callable or None
@@ -167,13 +175,13 @@ class ServedRanker(Shadowed):
         self.snapshot_problem = ""
         self.watch: Callable[[Current, Current, Sequence[tuple[Row, Entry]]], None] | None = None
         (folder / "versions").mkdir(parents=True, exist_ok=True)
-        self._snapshots = Snapshots(folder / "versions")
+        self.snapshots = Snapshots(folder / "versions")
         self._log = open_log(folder, database)
         self.messages += self._log.warnings
         try:
             self._current = self._recovered(check_all)
             if self._current is None:
-                self._replace(model or ListwisePerceptron(), "start", fixed=fixed)
+                self._log_entry(_model_entry(model or ListwisePerceptron(), "start", fixed=fixed))
             elif model is not None and (_text(model), fixed) != self._beginning():
                 raise InvalidRequestError(
                     f"{folder} has a log already, which began with another model",
@@ -190,13 +198,13 @@ class ServedRanker(Shadowed):
             self._log.close()
             raise
         self._lock = threading.Lock()
-        self._queue: SimpleQueue[Answer | ModelRequest | ShadowRequest | Mark] = SimpleQueue()
+        self._queue: SimpleQueue[Answer | EntryRequest | Mark] = SimpleQueue()
         self._closing = threading.Event()
         self._is_closed = False
         self._logged = self.current.version
         self._learner = ThreadPoolExecutor(1, f"learner of {folder.name}")
         self._learning: Future[None] | None = None
-        self._saved = max(self._snapshots.versions(), default=-1)
+        self._saved = max(self.snapshots.versions(), default=-1)
         self._writer = threading.Thread(target=self._write, name=f"log of {folder.name}", daemon=True)
         self._saver = threading.Thread(target=self._save_now_and_then, name=f"snapshots of {folder.name}", daemon=True)
         self._writer.start()
@@ -216,7 +224,7 @@ class ServedRanker(Shadowed):
         newest: Current | None = None
         ahead: Current | None = None
         end, _ = self._log.end()
-        for one in self._snapshots.valid():
+        for one in self.snapshots.valid():
             if one.version > end:
                 ahead = ahead or one
             elif self._log.link_of(one.version) == one.link:
@@ -240,16 +248,13 @@ class ServedRanker(Shadowed):
                 "from the model of that snapshot"
             )
             self._current = found
-            self._replace(
-                ahead.model,
-                f"snapshot of version {ahead.version}, which the log had lost",
-                fixed=ahead.shadow.is_fixed,
-            )
-            for entry in restoring(ahead.shadow, self.current.shadow):
+            reason = f"snapshot of version {ahead.version}, which the log had lost"
+            self._log_entry(_model_entry(ahead.model, reason, fixed=ahead.shadow.is_fixed))
+            for entry in restore_challengers(ahead.shadow, self.current.shadow):
                 self._log_entry(entry)
-            for version in self._snapshots.versions():
+            for version in self.snapshots.versions():
                 if version > end:
-                    self._snapshots.path(version).rename(self._snapshots.path(version).with_suffix(".lost"))
+                    self.snapshots.path(version).rename(self.snapshots.path(version).with_suffix(".lost"))
             return self._current
         return found
 
@@ -272,27 +277,12 @@ class ServedRanker(Shadowed):
         assert current is not None
         return current
 
-    def scan(self, body: bytes) -> Scanned | None:
-        """Read the documents of a request's body.
-
-        Parameters
-        ----------
-        body : bytes
-            JSON, as the service takes it.
-
-        Returns
-        -------
-        Scanned or None
-            None if it is not of the usual form, and must be decoded.
-        """
-        return scan(body, self.current)
-
-    def rank(self, documents: Sequence[Document] | Scanned) -> Ranked:
+    def rank(self, documents: Sequence[Document]) -> Ranked:
         """Rank documents, and remember them for the answer.
 
         Parameters
         ----------
-        documents : sequence of Document, or Scanned
+        documents : sequence of Document
 
         Returns
         -------
@@ -303,12 +293,8 @@ class ServedRanker(Shadowed):
         ServiceError
             If the documents break a rule, or have other features than the model.
         """
-        if isinstance(documents, Scanned):
-            return self._ranked(documents.current, documents.arranged)
         current = self.current
-        return self._ranked(current, arrange(documents, current))
-
-    def _ranked(self, current: Current, arranged: Arranged) -> Ranked:
+        arranged = arrange(documents, current)
         scores = self._scores(current, arranged)
         order = np.argsort(-scores, kind="stable")
         ids = arranged.ids
@@ -377,7 +363,7 @@ class ServedRanker(Shadowed):
 
     def learn(
         self,
-        documents: Sequence[Document] | Scanned,
+        documents: Sequence[Document],
         grades: Mapping[str, float],
         *,
         event_id: str,
@@ -389,7 +375,7 @@ class ServedRanker(Shadowed):
 
         Parameters
         ----------
-        documents : sequence of Document, or Scanned
+        documents : sequence of Document
         grades : mapping from ids of documents to grades
             The answer.
         event_id : str
@@ -411,7 +397,7 @@ class ServedRanker(Shadowed):
         ServiceError
             If the documents, a grade or the weight break a rule, or too many answers wait.
         """
-        arranged = documents.arranged if isinstance(documents, Scanned) else arrange(documents, self.current)
+        arranged = arrange(documents, self.current)
         return self._submitted(self._answer(arranged, grades, event_id, None, weight, omit), together)
 
     def submit(self, answers: list[Answer]) -> None:
@@ -460,7 +446,7 @@ class ServedRanker(Shadowed):
             )
         return Answer(entry, arranged.names, started())
 
-    def _put(self, item: Answer | ModelRequest | ShadowRequest | Mark) -> None:
+    def _put(self, item: Answer | EntryRequest | Mark) -> None:
         with self._lock:
             if self._is_closed:
                 raise _stopping()
@@ -477,7 +463,7 @@ class ServedRanker(Shadowed):
         list of int
             Newest first.
         """
-        return self._snapshots.versions()
+        return self.snapshots.versions()
 
     def roll_back(self, version: int) -> Future[int]:
         """Go on with the model of any earlier version.
@@ -492,7 +478,12 @@ class ServedRanker(Shadowed):
         Future of int
             Number of the version that this makes; it raises a `ServiceError` if there is no such version.
         """
-        return self._request(version, f"rollback to version {version}")
+
+        def make(_: Current) -> Entry:
+            restored = self._version(version)
+            return _model_entry(restored.model, f"rollback to version {version}", fixed=restored.shadow.is_fixed)
+
+        return self._request(make)
 
     def promote(self, model: Learner, reason: str = "promoted", *, fixed: bool = False) -> Future[int]:
         """Go on with another model.
@@ -512,44 +503,97 @@ class ServedRanker(Shadowed):
         Future of int
             Number of the version that this makes.
         """
-        return self._request(model, reason, fixed=fixed or not model.learns)
+        return self._request(lambda _: _model_entry(model, reason, fixed=fixed or not model.learns))
 
-    def _request(self, model: Learner | int, reason: str, *, fixed: bool = False) -> Future[int]:
+    def _request(self, make: Callable[[Current], Entry]) -> Future[int]:
         future: Future[int] = started()
-        self._put(ModelRequest(model, reason, future, fixed))
+        self._put(EntryRequest(make, future))
         return future
 
-    def model_of(self, version: int) -> Learner:
-        """Return the model of any version, learned again from the newest snapshot before it.
-
-        To be called in the log's thread.
-
-        Parameters
-        ----------
-        version : int
-            From 1 on.
-
-        Returns
-        -------
-        Learner
-
-        Raises
-        ------
-        ServiceError
-            If there is no such version.
-        """
-        return self._version(version).model
-
     def _version(self, version: int) -> Current:
+        """Return any version, learned again from the newest snapshot before it; called in the log's thread."""
         if not 1 <= version <= self.current.version:
             raise UnknownError(
                 f"there is no version {version}", f"versions are 1 to {self.current.version}; GET /v1/model/versions"
             )
-        known = (self._snapshots.read(one) for one in self._snapshots.versions() if one <= version)
+        known = (self.snapshots.read(one) for one in self.snapshots.versions() if one <= version)
         start = next((one for one in known if one is not None and self._log.link_of(one.version) == one.link), None)
         found = replay(self._log.rows(0 if start is None else start.version), start, version)
         assert found is not None
         return found
+
+    # Challengers
+
+    def add_challenger(self, name: str, model: Learner | int, measure: str = "ndcg@10") -> Future[int]:
+        """Let a model learn silently from the same answers, and compare it with the model that ranks.
+
+        Parameters
+        ----------
+        name : str
+            Name of the challenger.
+        model : Learner or int
+            What it starts from: a model, or any version of this ranker.
+        measure : str
+            Measure used to compare it with the model that ranks.
+
+        Returns
+        -------
+        Future of int
+            Number of the log's entry; it raises a `ServiceError` if the name is taken, there are too many, or the model
+            has other features.
+
+        Raises
+        ------
+        ServiceError
+            If the name or the measure breaks a rule.
+        """
+        make = check_addition(name, measure)
+        return self._request(
+            lambda current: make(current, self._version(model).model if isinstance(model, int) else model)
+        )
+
+    def remove_challenger(self, name: str) -> Future[int]:
+        """Remove a challenger.
+
+        Parameters
+        ----------
+        name : str
+            Name of the challenger.
+
+        Returns
+        -------
+        Future of int
+            Number of the log's entry; it raises a `ServiceError` if there is no such challenger.
+        """
+        return self._request(lambda current: make_removal(current, name))
+
+    def promote_challenger(self, name: str) -> Future[int]:
+        """Rank with a challenger from now on.
+
+        Parameters
+        ----------
+        name : str
+            Name of the challenger.
+
+        Returns
+        -------
+        Future of int
+            Number of the version that this makes; it raises a `ServiceError` if there is no such challenger.
+        """
+        return self._request(lambda current: make_promotion(current, name))
+
+    def standings(self) -> dict[str, Any]:
+        """Return the model that ranks, and how its challengers compare with it.
+
+        Intervals have the error rate `error` over all rounds, however often one looks; so has `better`, over all
+        challengers of the model that ranks now.
+
+        Returns
+        -------
+        dict
+            Plain values.
+        """
+        return Standings.of(self.current, self.settings).as_plain()
 
     # The log's thread
 
@@ -568,7 +612,7 @@ class ServedRanker(Shadowed):
                     continue
                 self._attempt(answers)
                 answers = []
-                if isinstance(item, ModelRequest | ShadowRequest):
+                if isinstance(item, EntryRequest):
                     self._carry_out(item)
                 else:
                     is_last = item.is_last
@@ -609,8 +653,8 @@ class ServedRanker(Shadowed):
                 outcomes.append((one, repeated(entry, digest, used)))
                 continue
             if n_features is None:
-                if wrong := unfit(current, width, one.names):
-                    outcomes.append((one, FeatureMismatchError(wrong, "send the features that it has weights of")))
+                if (wrong := _mismatch(current, width, one.names)) is not None:
+                    outcomes.append((one, wrong))
                     continue
                 names, n_features = one.names, width
                 first = NamesEntry(entry.time, width, None if names is None else list(names))
@@ -654,32 +698,22 @@ class ServedRanker(Shadowed):
 
     def _promote_if_due(self) -> None:
         """Log the promotion of a challenger that is shown to be better, before what comes next is logged."""
-        if self._due_promotion() is not None:
+        if due_promotion(self.current, self.settings) is not None:
             self._finish_learning()
-            if (entry := self._due_promotion()) is not None:
+            if (entry := due_promotion(self.current, self.settings)) is not None:
                 self._log_entry(entry)
 
-    def _carry_out(self, item: ModelRequest | ShadowRequest) -> None:
+    def _carry_out(self, item: EntryRequest) -> None:
         try:
             if self.problem:
                 self._catch_up()
             self._finish_learning()
-            if isinstance(item, ShadowRequest):
-                self._log_entry(item.make(self.current))
-            elif isinstance(item.model, int):
-                found = self._version(item.model)
-                self._replace(found.model, item.reason, fixed=found.shadow.is_fixed)
-            else:
-                self._replace(item.model, item.reason, fixed=item.fixed)
+            self._log_entry(item.make(self.current))
             item.future.set_result(self.current.version)
         except ServiceError as error:
             item.future.set_exception(error)
         except Exception as error:
             item.future.set_exception(self._fail(error))
-
-    def _replace(self, model: Learner, reason: str, *, fixed: bool) -> None:
-        kind = FixedEntry if fixed else ModelEntry
-        self._log_entry(kind(time.time_ns(), reason, _text(model).encode()))
 
     def _log_entry(self, entry: Entry) -> None:
         number, link = self._log.end()
@@ -743,7 +777,7 @@ class ServedRanker(Shadowed):
         """Write a snapshot of the model now; a failure is kept in `snapshot_problem`, and tried again later."""
         current = self.current
         try:
-            self._snapshots.write(current, self.settings.snapshots)
+            self.snapshots.write(current, self.settings.snapshots)
             self._saved, self.snapshot_problem = current.version, ""
         except Exception as error:  # whatever it is, the log has everything
             self.snapshot_problem = f"no snapshot can be written: {error}"
@@ -756,7 +790,6 @@ class ServedRanker(Shadowed):
         arranged = Arranged(["1", "2"], X, current.names)
         entry = AnswerEntry(0, "", None, arranged.ids, as_bytes(X), as_bytes([1, 0]), 1.0)
         with suppress(ValueError, ServiceError):
-            scan(b'{"documents":[]}', replace(current, n_features=current.n_features or 2))
             self._scores(current, arranged)
             learned = current.after(Row(0, b"", b""), entry)
             self._scores(learned, arranged)
@@ -807,6 +840,21 @@ class ServedRanker(Shadowed):
 
 def _stopping() -> OverloadedError:
     return OverloadedError("the service is stopping", "send it again once it has started")
+
+
+def _mismatch(current: Current, n_features: int, names: tuple[str, ...] | None) -> FeatureMismatchError | None:
+    """Return why a model that does not learn could never rank these features; None if it can, or will learn."""
+    try:
+        if current.shadow.is_fixed:
+            find_weights(current.model, n_features, names)
+    except ValueError as error:
+        return FeatureMismatchError(str(error), "send the features that it has weights of")
+    return None
+
+
+def _model_entry(model: Learner, reason: str, *, fixed: bool) -> ModelEntry | FixedEntry:
+    kind = FixedEntry if fixed else ModelEntry
+    return kind(time.time_ns(), reason, _text(model).encode())
 
 
 def _text(model: Learner) -> str:

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-import numpy as np
-
 from perceptrank.io.model_file import parse_model
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.registry import restore
-from perceptrank.serve.columns import Columns
+from perceptrank.measures import parse
+from perceptrank.serve.learning import Answers, find_weights, learn_answers
 from perceptrank.serve.log.log import Row
 from perceptrank.serve.log.records import (
     FIRST_LINK,
@@ -23,8 +22,7 @@ from perceptrank.serve.log.records import (
     RemovalEntry,
     decode,
 )
-from perceptrank.serve.shadow.shadow import Shadow, after_answers, begun, promoted
-from perceptrank.stream.query_stream import QueryStream
+from perceptrank.serve.shadow.shadow import Promotion, Shadow
 
 BLOCK = 64  # answers that are learned at once; rankings meanwhile are by the model before them
 
@@ -81,19 +79,13 @@ class Current:
             return self._with(entry, known)
         if isinstance(entry, NamesEntry):
             names = None if entry.names is None else tuple(entry.names)
-            model = begun(self.model, entry.n_features, names) if self.shadow.is_fixed else self.model
+            model = _with_weights(self.model, entry.n_features, names) if self.shadow.is_fixed else self.model
             return replace(self, model=model, n_features=entry.n_features, names=names, **known)
         if isinstance(entry, ChallengerEntry | RemovalEntry):
             return replace(self, shadow=self.shadow.after(row.sequence, entry), **known)
         if isinstance(entry, PromotionEntry):
-            return promoted(self, row, entry)
-        if self.shadow.is_active:
-            return after_answers(self, [(row, entry)])
-        known["answers"] = self.answers + 1
-        try:
-            return replace(self, model=self._learned(entry), **known)
-        except ValueError as error:  # which depends on the answer and the state alone, so that a replay has it too
-            return replace(self, refused=self.refused + 1, refusal=f"entry {row.sequence}: {error}", **known)
+            return self._promoted(row, entry)
+        return self._after_answers([(row, entry)])
 
     def _with(self, entry: ModelEntry | FixedEntry, known: dict[str, Any]) -> "Current":
         """Return what follows from an entry with a model."""
@@ -106,62 +98,69 @@ class Current:
             # It may know some features only, of those that challengers learn from.
             if self.n_features is None:
                 return Current(model, **known)
-            ready = begun(model, self.n_features, self.names)
+            ready = _with_weights(model, self.n_features, self.names)
             if ready.model.has_begun:
                 return Current(ready, n_features=self.n_features, names=self.names, **known)
         return Current.of(model, **known)
 
+    def _promoted(self, row: Row, entry: PromotionEntry) -> "Current":
+        """Return what follows once a challenger ranks instead."""
+        challenger = self.shadow.challengers.get(entry.name)
+        if challenger is None:
+            raise ValueError(f"entry {row.sequence} promotes {entry.name!r}, which is no challenger")
+        shadow = self.shadow.restarted(row.sequence, without=entry.name)
+        shadow = replace(shadow, promotion=Promotion(row.sequence, entry.name, entry.error))
+        state, names, n_features = challenger.model.model, self.names, self.n_features
+        if state.has_begun:
+            names = state.feature_names or (names if state.n_inputs == n_features else None)
+            n_features = state.n_inputs
+        known: dict[str, Any] = {"version": row.sequence, "link": row.link, "shadow": shadow}
+        return replace(self, model=challenger.model, names=names, n_features=n_features, **known)
+
+    def _after_answers(self, logged: "Sequence[tuple[Row, AnswerEntry]]") -> "Current":
+        """Return what follows from answers: each is ranked and measured by all models, then learned from."""
+        shadow = self.shadow
+        answers = Answers([entry for _, entry in logged], [row.sequence for row, _ in logged], self.names)
+        measures = {one.measure: parse(one.measure) for one in shadow.challengers.values()}
+        learned = learn_answers(self.model, answers, list(measures.values()), learns=not shadow.is_fixed)
+        challengers = {
+            name: one.after_answers(answers, measures[one.measure], learned.values[measures[one.measure]])
+            for name, one in shadow.challengers.items()
+        }
+        last, _ = logged[-1]
+        return replace(
+            self,
+            model=learned.model,
+            version=last.sequence,
+            link=last.link,
+            answers=self.answers + len(logged),
+            refused=self.refused + learned.refused,
+            refusal=learned.refusal or self.refusal,
+            shadow=replace(shadow, challengers=challengers),
+        )
+
     def after_all(self, entries: Sequence[tuple[Row, Entry]]) -> "Current":
         """Return the model after several entries, the same as after one after the other.
 
-        Runs of answers are learned as blocks, which is faster, and the same to the bit. If a block has an answer that
-        cannot be learned from, its answers are learned one by one.
+        Runs of answers are learned as blocks, which is faster, and the same to the bit.
         """
         current, place = self, 0
         while place < len(entries):
-            run: list[AnswerEntry] = []
-            is_shadowed = current.shadow.is_active
-            for _, entry in entries[place : place + BLOCK] if current.model.model.has_begun or is_shadowed else ():
+            run: list[tuple[Row, AnswerEntry]] = []
+            for row, entry in entries[place : place + BLOCK]:
                 if not isinstance(entry, AnswerEntry):
                     break
-                run.append(entry)
-            if is_shadowed and run:
-                rows = [row for row, _ in entries[place : place + len(run)]]
-                current = after_answers(current, list(zip(rows, run, strict=True)))
-                place += len(run)
-                continue
-            if len(run) > 1:
-                row = entries[place + len(run) - 1][0]
-                try:
-                    model, answers = current._learned_block(run), current.answers + len(run)
-                    current = replace(current, model=model, version=row.sequence, link=row.link, answers=answers)
-                    place += len(run)
-                    continue
-                except ValueError:
-                    pass
-            for row, entry in entries[place : place + max(len(run), 1)]:
-                current = current.after(row, entry)
+                run.append((row, entry))
+            current = current._after_answers(run) if run else current.after(*entries[place])
             place += max(len(run), 1)
         return current
 
-    def _learned_block(self, entries: list[AnswerEntry]) -> Learner:
-        weights = np.array([one.weight for one in entries])
-        stream = QueryStream.from_arrays(
-            np.concatenate([one.X for one in entries]),
-            np.concatenate([one.relevance for one in entries]),
-            group=[len(one.documents) for one in entries],
-            weights=None if (weights == 1.0).all() else weights,
-            missing="keep",
-        )
-        after, _ = self.model.learn_from(self.model.model, stream, [])
-        return self.model.with_model(after)
 
-    def _learned(self, entry: AnswerEntry) -> Learner:
-        model = self.model.with_model(self.model.model)
-        X: Any = entry.X
-        if self.names is not None and not model.model.has_begun:
-            X = Columns(X, self.names)
-        model.learn_one(X, entry.relevance, entry.weight)
+def _with_weights(model: Learner, n_features: int, names: tuple[str, ...] | None) -> Learner:
+    """Return a model that does not learn, with its weights of these features; as it is if it has none."""
+    try:
+        return find_weights(model, n_features, names)
+    except ValueError:
         return model
 
 

@@ -1,17 +1,18 @@
 """Items of the queue in front of the log, and what becomes of answers before they are logged."""
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from perceptrank.learners.learner import Learner
 from perceptrank.serve.errors import EventConflictError, FeatureMismatchError
-from perceptrank.serve.log.records import AnswerEntry, as_bytes
+from perceptrank.serve.log.records import AnswerEntry, Entry, as_bytes
+from perceptrank.serve.replay import Current
 
 
-class Acknowledgement(NamedTuple):
+class Acknowledgement(msgspec.Struct, frozen=True):
     """An answer is on disk.
 
     Attributes
@@ -39,16 +40,11 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class ModelRequest:
-    """A request to go on with another model: one that is given, or that of an earlier version.
+class EntryRequest:
+    """A request for an entry that is no answer; it is made once everything before it is learned."""
 
-    One that is given may be `fixed`: it stays as it is.
-    """
-
-    model: Learner | int
-    reason: str
+    make: Callable[[Current], Entry]
     future: "Future[int]"
-    fixed: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,24 +2,14 @@
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from perceptrank.stream.columns import QID, RELEVANCE, Column, Values, declared, optional_columns
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import check_choice
-
-
-class FrameColumns(NamedTuple):
-    """The parts of a data frame that make up a stream."""
-
-    X: npt.NDArray[Any]
-    relevance: npt.NDArray[Any]
-    qid: npt.NDArray[Any]
-    feature_names: list[str] | None
-    comments: list[str] | None
-    docids: list[Any] | None
-    weights: npt.NDArray[Any] | None
 
 
 def make_frame(columns: Mapping[str, Any], library: str) -> Any:
@@ -35,41 +25,43 @@ def make_frame(columns: Mapping[str, Any], library: str) -> Any:
 def feature_columns(feature_names: tuple[str, ...] | None, n_features: int) -> tuple[str, ...]:
     """Return the column names of features; raise `ValueError` if they clash."""
     names = feature_names or tuple(f"f{j + 1}" for j in range(n_features))
-    taken = {"qid", "relevance", "comment", "docid", "query_weight"} & set(names)
+    taken = declared().keys() & set(names)
     if taken or len(set(names)) < len(names):
         raise ValueError(f"feature names must be distinct, and not {sorted(taken)}, to be names of columns")
     return names
 
 
-def split_frame(frame: Any, qid: str, relevance: str, features: Sequence[str] | None) -> FrameColumns:
-    """Split a data frame into features, grades, identifiers and comments; see `QueryStream.from_frame`."""
+def as_listed(values: Values) -> Any:
+    """Return values as a data frame takes them."""
+    return values.tolist() if isinstance(values, Texts) else values
+
+
+def split_frame(
+    frame: Any, qid: str, relevance: str, features: Sequence[str] | None
+) -> tuple[npt.NDArray[Any], list[str] | None, dict[str, Any]]:
+    """Split a data frame into features, their names, and columns by name; see `QueryStream.from_frame`."""
     if not hasattr(frame, "columns") or not hasattr(frame, "to_numpy"):
         raise TypeError(f"frame must be a pandas or polars DataFrame, got {type(frame).__name__}")
     if isinstance(features, str):
         features = [features]
-    columns = list(frame.columns)
-    missing = [name for name in [qid, relevance, *(features or [])] if name not in columns]
+    names = list(frame.columns)
+    missing = [name for name in [qid, relevance, *(features or [])] if name not in names]
     if missing:
-        raise ValueError(f"the frame has no column {', '.join(map(repr, missing))}; it has {columns}")
-    free = [name for name in ("comment", "docid", "query_weight") if name not in (qid, relevance, *(features or ()))]
-    comments = _text_column(frame, "comment") if "comment" in free else None
-    docids = frame["docid"].to_list() if "docid" in free and "docid" in columns else None
-    weights = frame["query_weight"].to_numpy() if "query_weight" in free and "query_weight" in columns else None
-    taken = zip(("comment", "docid", "query_weight"), (comments, docids, weights), strict=True)
-    reserved = {qid, relevance, *(name for name, values in taken if values is not None)}
-    chosen = [name for name in columns if name not in reserved] if features is None else list(features)
+        raise ValueError(f"the frame has no column {', '.join(map(repr, missing))}; it has {names}")
+    columns = {QID: frame[qid].to_numpy(), RELEVANCE: frame[relevance].to_numpy()}
+    for name, column in optional_columns().items():
+        if name in names and name not in (qid, relevance, *(features or ())):
+            values = _column_values(column, frame[name])
+            if values is not None:
+                columns[name] = values
+    reserved = {qid, relevance, *(columns.keys() - {QID, RELEVANCE})}
+    chosen = [name for name in names if name not in reserved] if features is None else list(features)
     if not chosen:
-        raise ValueError(f"the frame has no feature columns, only {columns}")
+        raise ValueError(f"the frame has no feature columns, only {names}")
     lists = _list_column(frame, chosen[0]) if len(chosen) == 1 else None
-    return FrameColumns(
-        frame[chosen].to_numpy() if lists is None else lists,
-        frame[relevance].to_numpy(),
-        frame[qid].to_numpy(),
-        None if lists is not None else [str(name) for name in chosen],
-        comments,
-        docids,
-        weights,
-    )
+    if lists is not None:
+        return lists, None, columns
+    return frame[chosen].to_numpy(), [str(name) for name in chosen], columns
 
 
 def _list_column(frame: Any, name: str) -> npt.NDArray[Any] | None:
@@ -79,16 +71,22 @@ def _list_column(frame: Any, name: str) -> npt.NDArray[Any] | None:
         return cast(npt.NDArray[Any], values)
     if len(values) == 0 or not isinstance(values[0], (list, np.ndarray)):
         return None
-    lengths = {len(one) if isinstance(one, (list, np.ndarray)) else 0 for one in values}
+    lengths = {len(row) if isinstance(row, (list, np.ndarray)) else 0 for row in values}
     if len(lengths) > 1:
         raise ValueError(f"the lists of column {name!r} must have one length, got {sorted(lengths)}")
     return np.stack(list(values))
 
 
-def _text_column(frame: Any, name: str) -> list[str] | None:
-    """Return a column of text with missing values as "", or None if it is absent or not text."""
-    if name not in list(frame.columns):
-        return None
-    values = frame[name].to_list()
-    texts = ["" if one is None or one != one else one for one in values]  # noqa: PLR0124
-    return texts if any(isinstance(one, str) for one in values) and all(isinstance(one, str) for one in texts) else None
+def _column_values(column: Column, series: Any) -> Any:
+    """Return the values of a declared column; None if it is one of text, and the frame's is not: then it is a feature.
+
+    Texts that are missing are "".
+    """
+    if not column.is_text:
+        return series.to_numpy()
+    values = series.to_list()
+    if column.dtype == "id":
+        return values
+    texts = ["" if value is None or value != value else value for value in values]  # noqa: PLR0124
+    is_text = any(isinstance(value, str) for value in values) and all(isinstance(text, str) for text in texts)
+    return texts if is_text else None

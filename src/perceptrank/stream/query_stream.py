@@ -5,26 +5,38 @@ Input is validated once, when a stream is constructed.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.stream.frames import feature_columns, make_frame, split_frame
+from perceptrank.stream.columns import (
+    BUILT_IN,
+    COMMENT,
+    DOCID,
+    QID,
+    RELEVANCE,
+    WEIGHT,
+    Values,
+    convert_columns,
+    find_column,
+    join_columns,
+    optional_columns,
+    take_rows,
+)
+from perceptrank.stream.frames import as_listed, feature_columns, make_frame, split_frame
 from perceptrank.stream.grouping import as_sizes, group_rows
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, concatenate_features, dense
 from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import (
     as_any_features,
-    as_comments,
-    as_document_ids,
-    as_grades,
+    as_features,
     as_names,
     as_offsets,
-    as_query_weights,
     check_choice,
     check_finite,
     column_names,
@@ -34,7 +46,8 @@ from perceptrank.stream.validation import (
 
 BLOCK_BYTES = 16 * 2**20
 MISSING = ("error", "keep", "zero")
-_ARRAYS = frozenset(("X", "relevance", "offsets", "qids", "comments", "docids", "weights"))
+_FIXED = frozenset(("X", "offsets", "columns", "relevance", "qids", "comments", "docids", "weights"))
+_NO_COLUMNS: Mapping[str, Any] = {}
 
 
 class _JudgedDocuments(NamedTuple):
@@ -57,10 +70,13 @@ class Query(_JudgedDocuments):
         Identifiers of the documents.
     weight : float
         Weight of the query.
+    columns : mapping of str to array, `Texts` or scalar
+        Values of the other columns of the stream: several if the column is per document, one if it is per query.
     """
 
     docids: Texts | None
     weight: float
+    columns: Mapping[str, Any] = _NO_COLUMNS
 
     def __new__(
         cls, X: AnyFeatures, relevance: Floats, qid: Hashable, docids: Texts | None = None, weight: float = 1.0
@@ -98,6 +114,9 @@ class QueryStream:
     weights : array of shape (queries,), optional
         Weight of each query, finite and not negative: it scales the step of learners, and the query's share of means.
         May also be given for each document, the same for all documents of a query.
+    columns : mapping of str to array, optional
+        Values of other columns that are declared, see `perceptrank.stream.columns.declare`: one per document or per
+        query. Those per query may also be given for each document.
     missing : "error", "keep", or "zero"
         What to do with features that are NaN: refuse them, keep them for a learner whose first transform is `Missing`,
         or take them for 0.
@@ -114,12 +133,14 @@ class QueryStream:
         Identifiers of the queries.
     feature_names : tuple of str or None
         Names of the columns of `X`.
-    comments : array of str or None
+    comments : Texts or None
         A text for each document.
     docids : Texts or None
         Identifiers of the documents.
     weights : array of float of shape (queries,) or None
         Weights of the queries; None if all are 1.
+    columns : mapping of str to array or Texts
+        All columns by name, among them ``relevance``, ``qid``, ``docid``, ``query_weight`` and ``comment``.
 
     Raises
     ------
@@ -136,13 +157,10 @@ class QueryStream:
     """
 
     X: AnyFeatures
-    relevance: Floats
     offsets: Ints
-    qids: npt.NDArray[Any]
     feature_names: tuple[str, ...] | None
-    comments: npt.NDArray[Any] | None
-    docids: Texts | None
-    weights: Floats | None
+    _documents: dict[str, Any]  # columns per document
+    _queries: dict[str, Any]  # columns per query
 
     def __init__(
         self,
@@ -155,6 +173,7 @@ class QueryStream:
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
         docids: Sequence[str] | npt.NDArray[Any] | None = None,
         weights: npt.ArrayLike | None = None,
+        columns: Mapping[str, Any] | None = None,
         missing: Literal["error", "keep", "zero"] = "error",
     ) -> None:
         check_choice("missing", missing, MISSING)
@@ -165,48 +184,29 @@ class QueryStream:
         if missing == "zero":
             features = without_missing(features)
         check_finite(features, names, keep_missing=missing == "keep")
-        grades = as_grades(relevance, features.shape[0]).copy()
-        bounds = as_offsets(offsets, len(features)).copy()
-        n_queries = len(bounds) - 1
-        identifiers = np.arange(n_queries) if qids is None else np.asarray(qids)
-        if identifiers.shape != (n_queries,):
-            raise ValueError(f"qids must name each of the {n_queries} queries, got shape {identifiers.shape}")
-        self._set(
-            features,
-            grades,
-            bounds,
-            identifiers,
-            names,
-            as_comments(comments, len(features)),
-            as_document_ids(docids, len(features)),
-            as_query_weights(weights, bounds, identifiers),
-        )
+        bounds = as_offsets(offsets, features.shape[0]).copy()
+        values = _by_column(relevance, docids, weights, comments, columns)
+        self._set(features, bounds, *convert_columns({QID: qids, **values}, bounds), names)
 
     def _set(
         self,
         X: AnyFeatures,
-        relevance: Floats,
         offsets: Ints,
-        qids: npt.NDArray[Any],
+        documents: Mapping[str, Values | None],
+        queries: Mapping[str, Values | None],
         feature_names: tuple[str, ...] | None,
-        comments: npt.NDArray[Any] | None,
-        docids: Texts | None,
-        weights: Floats | None,
     ) -> None:
         vars(self).update(
             X=read_only(X),
-            relevance=read_only(relevance),
             offsets=read_only(offsets),
-            qids=read_only(qids),
             feature_names=feature_names,
-            comments=None if comments is None else read_only(comments),
-            docids=docids,
-            weights=None if weights is None else read_only(weights),
+            _documents={name: read_only(values) for name, values in documents.items() if values is not None},
+            _queries={name: read_only(values) for name, values in queries.items() if values is not None},
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Compiled code does not check again that the arrays fit together.
-        if name in _ARRAYS:
+        if name in _FIXED:
             raise AttributeError(f"{name} of a stream cannot be replaced: make a new stream, as with_features does")
         super().__setattr__(name, value)
 
@@ -214,18 +214,47 @@ class QueryStream:
     def _trusted(
         cls,
         X: AnyFeatures,
-        relevance: Floats,
         offsets: Ints,
-        qids: npt.NDArray[Any],
-        feature_names: tuple[str, ...] | None,
-        comments: npt.NDArray[Any] | None = None,
-        docids: Texts | None = None,
-        weights: Floats | None = None,
+        documents: Mapping[str, Values | None],
+        queries: Mapping[str, Values | None],
+        feature_names: tuple[str, ...] | None = None,
     ) -> QueryStream:
-        """Construct a stream from validated arrays."""
+        """Construct a stream from valid arrays, columns per document and columns per query; None is no column."""
         stream = cls.__new__(cls)
-        stream._set(X, relevance, offsets, qids, feature_names, comments, docids, weights)
+        stream._set(X, offsets, documents, queries, feature_names)
         return stream
+
+    @property
+    def columns(self) -> Mapping[str, Values]:
+        """All columns by name: values per document, or per query."""
+        return MappingProxyType({**self._documents, **self._queries})
+
+    @property
+    def relevance(self) -> Floats:
+        """Grades of the documents."""
+        grades: Floats = self._documents[RELEVANCE]
+        return grades
+
+    @property
+    def qids(self) -> npt.NDArray[Any]:
+        """Identifiers of the queries."""
+        qids: npt.NDArray[Any] = self._queries[QID]
+        return qids
+
+    @property
+    def docids(self) -> Texts | None:
+        """Identifiers of the documents."""
+        return self._documents.get(DOCID)
+
+    @property
+    def comments(self) -> Texts | None:
+        """A text for each document."""
+        return self._documents.get(COMMENT)
+
+    @property
+    def weights(self) -> Floats | None:
+        """Weights of the queries; None if all are 1."""
+        return self._queries.get(WEIGHT)
 
     @classmethod
     def from_arrays(
@@ -239,6 +268,7 @@ class QueryStream:
         comments: Sequence[str] | npt.NDArray[Any] | None = None,
         docids: Sequence[str] | npt.NDArray[Any] | None = None,
         weights: npt.ArrayLike | None = None,
+        columns: Mapping[str, Any] | None = None,
         missing: Literal["error", "keep", "zero"] = "error",
     ) -> QueryStream:
         """Build a stream from arrays with one row per document.
@@ -263,6 +293,9 @@ class QueryStream:
         weights : array of shape (queries,) or (documents,), optional
             Weight of each query, finite and not negative, in the order of their first rows; or of each document, the
             same for all documents of a query.
+        columns : mapping of str to array, optional
+            Values of other columns that are declared: one per document, or one per query in the order of their first
+            rows. Those per query may also be given for each document.
         missing : "error", "keep", or "zero"
             What to do with features that are NaN: refuse them, keep them, or take them for 0.
 
@@ -280,37 +313,24 @@ class QueryStream:
         if qid is not None and group is not None:
             raise ValueError("give qid or group, not both")
         features = as_any_features(X)
-        grades = as_grades(relevance, len(features))
+        n_documents = features.shape[0]
+        values = _by_column(relevance, docids, weights, comments, columns)
+        qids = None
         if qid is None:
-            sizes = np.array([len(features)]) if group is None else as_sizes(group, len(features))
+            sizes = np.array([n_documents]) if group is None else as_sizes(group, n_documents)
             offsets = np.concatenate([[0], np.cumsum(sizes)])
-            return QueryStream(
-                features,
-                grades,
-                offsets,
-                feature_names=feature_names,
-                comments=comments,
-                docids=docids,
-                weights=weights,
-                missing=missing,
-            )
-        rows, offsets, qids = group_rows(qid, len(features))
-        texts, names = as_comments(comments, len(features)), as_document_ids(docids, len(features))
-        if rows is not None:
-            features, grades = features[rows], grades[rows]
-            texts = None if texts is None else texts[rows]
-            names = None if names is None else names[rows]
-            if weights is not None and np.shape(weights) == (len(rows),) != (len(offsets) - 1,):
-                weights = np.asarray(weights)[rows]
+        else:
+            rows, offsets, qids = group_rows(qid, n_documents)
+            if rows is not None:
+                features = features[rows]
+                values = {name: _in_order(name, given, rows, len(qids)) for name, given in values.items()}
         return QueryStream(
             features,
-            grades,
+            values.pop(RELEVANCE),
             offsets,
             qids=qids,
             feature_names=feature_names,
-            comments=texts,
-            docids=names,
-            weights=weights,
+            columns=values,
             missing=missing,
         )
 
@@ -327,7 +347,8 @@ class QueryStream:
         """Build a stream from a pandas or polars data frame with one row per document.
 
         Columns called ``docid`` and ``query_weight`` become the documents' ids and the queries' weights, a column of
-        text called ``comment`` the comments, unless they are among `features`.
+        text called ``comment`` the comments, and so do other columns that are declared, unless they are among
+        `features`.
 
         Parameters
         ----------
@@ -348,23 +369,15 @@ class QueryStream:
         TypeError or ValueError
             If `frame` is not a data frame, a column is missing, or a column's values are invalid.
         """
-        columns = split_frame(frame, qid, relevance, features)
-        return QueryStream.from_arrays(
-            columns.X,
-            columns.relevance,
-            qid=columns.qid,
-            feature_names=columns.feature_names,
-            comments=columns.comments,
-            docids=columns.docids,
-            weights=columns.weights,
-            missing=missing,
-        )
+        X, names, columns = split_frame(frame, qid, relevance, features)
+        grades, queries = columns.pop(RELEVANCE), columns.pop(QID)
+        return QueryStream.from_arrays(X, grades, qid=queries, feature_names=names, columns=columns, missing=missing)
 
     def to_frame(self, library: str = "pandas") -> Any:
         """Convert to a data frame with one row per document.
 
-        The columns are `qid`, `relevance`, the features by name (``f1``, ``f2``, … without names), and `docid`,
-        `query_weight` and `comment` if the stream has them. Sparse features become dense.
+        The columns are `qid`, `relevance`, the features by name (``f1``, ``f2``, … without names), and those of
+        `docid`, `query_weight`, `comment` and other declared columns that the stream has. Sparse features become dense.
 
         Parameters
         ----------
@@ -382,17 +395,29 @@ class QueryStream:
         ValueError
             If the feature names are not distinct column names.
         """
-        columns: dict[str, Any] = {"qid": np.repeat(self.qids, np.diff(self.offsets)), "relevance": self.relevance}
+        sizes = np.diff(self.offsets)
+        columns: dict[str, Any] = {QID: np.repeat(self.qids, sizes), RELEVANCE: self.relevance}
         names = feature_columns(self.feature_names, self.n_features)
         X = dense(self.X)
         columns |= {name: X[:, j] for j, name in enumerate(names)}
-        if self.docids is not None:
-            columns["docid"] = self.docids.tolist()
-        if self.weights is not None:
-            columns["query_weight"] = np.repeat(self.weights, np.diff(self.offsets))
-        if self.comments is not None:
-            columns["comment"] = self.comments.tolist()
+        columns |= {name: as_listed(values) for name, values in self.per_document().items()}
         return make_frame(columns, library)
+
+    def per_document(self) -> dict[str, Values]:
+        """Return all columns but query ids and grades with one value per document.
+
+        Returns
+        -------
+        dict of str to array or Texts
+            Values per query are repeated for each document of the query.
+        """
+        found: dict[str, Values] = {}
+        for name in optional_columns():
+            if name in self._documents:
+                found[name] = self._documents[name]
+            elif name in self._queries:
+                found[name] = self._queries[name][np.repeat(np.arange(self.n_queries), np.diff(self.offsets))]
+        return found
 
     @classmethod
     def concatenate(cls, streams: Iterable[QueryStream]) -> QueryStream:
@@ -425,13 +450,10 @@ class QueryStream:
         offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
         return QueryStream._trusted(
             concatenate_features([part.X for part in parts]),
-            np.concatenate([part.relevance for part in parts]),
             np.concatenate([*offsets, starts[-1:]]),
-            np.concatenate([part.qids for part in parts]),
+            join_columns([(part._documents, part.n_documents) for part in parts]),
+            join_columns([(part._queries, part.n_queries) for part in parts]),
             first.feature_names,
-            _concatenate_comments(parts),
-            _concatenate_docids(parts),
-            _concatenate_weights(parts),
         )
 
     @property
@@ -492,29 +514,17 @@ class QueryStream:
             If `index` is none of these.
         """
         if isinstance(index, (int, np.integer)):
-            q = range(self.n_queries)[index]
-            rows = slice(self.offsets[q], self.offsets[q + 1])
-            qid = self.qids[q]
-            return Query(
-                self.X[rows],
-                self.relevance[rows],
-                qid.item() if isinstance(qid, np.generic) else qid,
-                None if self.docids is None else self.docids[rows],
-                1.0 if self.weights is None else float(self.weights[q]),
-            )
+            return self._query(range(self.n_queries)[index])
         if isinstance(index, slice) and index.step in (None, 1):
             start, stop, _ = index.indices(self.n_queries)
             stop = max(start, stop)
             rows = slice(self.offsets[start], self.offsets[stop])
             return QueryStream._trusted(
                 self.X[rows],
-                self.relevance[rows],
                 self.offsets[start : stop + 1] - self.offsets[start],
-                self.qids[start:stop],
+                take_rows(self._documents, rows),
+                take_rows(self._queries, slice(start, stop)),
                 self.feature_names,
-                None if self.comments is None else self.comments[rows],
-                None if self.docids is None else self.docids[rows],
-                None if self.weights is None else self.weights[start:stop],
             )
         chosen = np.asarray(index) if not isinstance(index, slice) else index
         if not isinstance(chosen, slice) and (chosen.ndim != 1 or chosen.dtype.kind not in "iub"):
@@ -531,14 +541,27 @@ class QueryStream:
             rows = rows[inside]
         return QueryStream._trusted(
             self.X[rows],
-            self.relevance[rows],
             offsets,
-            self.qids[queries],
+            take_rows(self._documents, rows),
+            take_rows(self._queries, queries),
             self.feature_names,
-            None if self.comments is None else self.comments[rows],
-            None if self.docids is None else self.docids[rows],
-            None if self.weights is None else self.weights[queries],
         )
+
+    def _query(self, q: int) -> Query:
+        documents, queries = self._documents, self._queries
+        rows = slice(self.offsets[q], self.offsets[q + 1])
+        qid, docids, weights = queries[QID][q], documents.get(DOCID), queries.get(WEIGHT)
+        query = Query(
+            self.X[rows],
+            documents[RELEVANCE][rows],
+            qid.item() if isinstance(qid, np.generic) else qid,
+            None if docids is None else docids[rows],
+            1.0 if weights is None else float(weights[q]),
+        )
+        if not (documents.keys() | queries.keys()) <= BUILT_IN:
+            added = {name: values[rows] for name, values in documents.items() if name not in BUILT_IN}
+            query.columns = added | {name: values[q] for name, values in queries.items() if name not in BUILT_IN}
+        return query
 
     def __add__(self, other: QueryStream) -> QueryStream:
         return self.concatenate([self, other])
@@ -673,7 +696,7 @@ class QueryStream:
         names = self.feature_names if X.shape[1] == self.n_features else None
         if feature_names is not None:
             names = as_names(feature_names, X.shape[1])
-        return self._replaced(X=X, feature_names=names)
+        return self._with_matrix(X, names)
 
     def select(self, names: Sequence[str]) -> QueryStream:
         """Select features by their names, in the order given.
@@ -708,8 +731,10 @@ class QueryStream:
             if name not in places:
                 raise ValueError(f"the stream has no feature {name!r}; it has {', '.join(self.feature_names)}")
         columns = np.array([places[name] for name in chosen])
-        X = self.X.select(columns) if isinstance(self.X, SparseFeatures) else self.X[:, columns]
-        return self._replaced(X=np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X, feature_names=chosen)
+        X = self.X
+        return self._with_matrix(
+            X.select(columns) if isinstance(X, SparseFeatures) else as_features(X[:, columns]), chosen
+        )
 
     def with_weights(self, weights: npt.ArrayLike | None) -> QueryStream:
         """Replace the weights of the queries.
@@ -734,39 +759,64 @@ class QueryStream:
         >>> stream.with_weights([0.5, 2.0])[1].weight
         2.0
         """
-        return self._replaced(weights=as_query_weights(weights, self.offsets, self.qids))
+        return self.with_columns({WEIGHT: weights})
 
-    def _replaced(self, **arrays: Any) -> QueryStream:
-        """Copy the stream with other arrays, which fit."""
-        kept = (
+    def with_columns(self, columns: Mapping[str, Any]) -> QueryStream:
+        """Add or replace columns.
+
+        Parameters
+        ----------
+        columns : mapping of str to array or None
+            Values of columns that are declared, one per document or per query; None for a stream without the column.
+
+        Returns
+        -------
+        QueryStream
+
+        Raises
+        ------
+        ValueError
+            If a column is not declared, cannot be left out, or its values are invalid.
+
+        Examples
+        --------
+        >>> stream = QueryStream.from_arrays(np.eye(4), [1, 0, 2, 0], group=[2, 2])
+        >>> stream.with_columns({"docid": ["a", "b", "c", "d"]})[1].docids.tolist()
+        ['c', 'd']
+        """
+        for name, values in columns.items():
+            if find_column(name).name in (QID, RELEVANCE) and values is None:
+                raise ValueError(f"a stream must have the column {name!r}, got None")
+        documents, queries = convert_columns({QID: self.qids, **columns}, self.offsets)
+        absent = dict.fromkeys(columns)
+        return QueryStream._trusted(
             self.X,
-            self.relevance,
             self.offsets,
-            self.qids,
+            {**self._documents, **absent, **documents},
+            {**self._queries, **absent, **queries},
             self.feature_names,
-            self.comments,
-            self.docids,
-            self.weights,
         )
-        names = ("X", "relevance", "offsets", "qids", "feature_names", "comments", "docids", "weights")
-        return QueryStream._trusted(**(dict(zip(names, kept, strict=True)) | arrays))
+
+    def _with_matrix(self, X: AnyFeatures, feature_names: tuple[str, ...] | None) -> QueryStream:
+        """Copy the stream with other features, which fit."""
+        return QueryStream._trusted(X, self.offsets, self._documents, self._queries, feature_names)
 
 
-def _concatenate_comments(parts: list[QueryStream]) -> npt.NDArray[Any] | None:
-    if all(part.comments is None for part in parts):
+def _by_column(
+    relevance: Any, docids: Any, weights: Any, comments: Any, others: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the values of columns that are given by arguments, and those of other columns, by name."""
+    given = {RELEVANCE: relevance, DOCID: docids, WEIGHT: weights, COMMENT: comments}
+    for name in others or ():
+        if given.get(name) is not None or name == QID:
+            raise ValueError(f"columns must not have {name!r}, which is an argument of its own")
+    return given | dict(others or {})
+
+
+def _in_order(name: str, values: Any, rows: Ints, n_queries: int) -> Any:
+    """Put the values of documents in the order of rows; values per query stay as they are."""
+    if values is None:
         return None
-    return np.concatenate(
-        [np.full(part.n_documents, "", object) if part.comments is None else part.comments for part in parts]
-    )
-
-
-def _concatenate_docids(parts: list[QueryStream]) -> Texts | None:
-    if all(part.docids is None for part in parts):
-        return None
-    return Texts.concatenate([Texts.empty(part.n_documents) if part.docids is None else part.docids for part in parts])
-
-
-def _concatenate_weights(parts: list[QueryStream]) -> Floats | None:
-    if all(part.weights is None for part in parts):
-        return None
-    return np.concatenate([np.ones(len(part)) if part.weights is None else part.weights for part in parts])
+    column = find_column(name)
+    is_per_document = column.per == "document" or (n_queries != len(rows) == len(values))
+    return column.convert(values, len(rows), "document")[rows] if is_per_document else values

@@ -54,7 +54,7 @@ def are_finite(X: AnyFeatures) -> bool:
 
 def read_only(array: Any) -> Any:
     """Return a read-only view."""
-    if isinstance(array, SparseFeatures):
+    if isinstance(array, (SparseFeatures, Texts)):
         return array
     view = array.view()
     view.flags.writeable = False
@@ -84,7 +84,7 @@ def as_features(X: Any) -> Features:
     if matrix.shape[1] == 0:
         raise ValueError(f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
     keep = np.dtype(np.float32 if np.can_cast(matrix.dtype, np.float32) else np.float64)
-    return cast(Features, _as_laid_out(matrix, keep))
+    return cast(Features, as_laid_out(matrix, keep))
 
 
 def as_any_features(X: Any) -> AnyFeatures:
@@ -105,7 +105,7 @@ def as_offsets(offsets: Any, n_documents: int) -> Ints:
     if not is_one_query and not (rises := bounds[1:] > bounds[:-1]).all():
         q = int(np.argmin(rises))
         raise ValueError(f"offsets must increase, every query having a document, but not after query number {q}")
-    return _as_laid_out(bounds, np.dtype(np.int64))
+    return as_laid_out(bounds, np.dtype(np.int64))
 
 
 def warn_renamed(old: str, new: str) -> None:
@@ -123,7 +123,7 @@ def as_grouped(X: Any, offsets: Any) -> tuple[Features, Ints]:
     return features, as_offsets(offsets, len(features))
 
 
-def _as_laid_out(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def as_laid_out(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Convert to a contiguous array in the byte order and at the addresses that machine code expects."""
     laid_out = np.ascontiguousarray(array, dtype=dtype)
     return laid_out if laid_out.flags.aligned else laid_out.copy()
@@ -174,7 +174,7 @@ def as_grades(relevance: Any, n_documents: int) -> Floats:
         grades = grades[:, 0]
     if grades.shape != (n_documents,):
         raise ValueError(f"relevance must have one grade per document ({n_documents}), got shape {grades.shape}")
-    grades = _as_laid_out(grades, np.dtype(np.float64))
+    grades = as_laid_out(grades, np.dtype(np.float64))
     if len(grades) and not (grades.min() >= 0 and grades.max() < np.inf):
         i = int(np.argmax(~((grades >= 0) & np.isfinite(grades))))
         raise ValueError(f"relevance must be finite and not negative, got {grades[i]} at document {i}")
@@ -251,67 +251,28 @@ def as_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | 
     return tuple(str(name) for name in names)
 
 
-def as_comments(comments: Any, n_documents: int) -> npt.NDArray[Any] | None:
-    """Convert comments to an object array of one text per document."""
-    if comments is None:
-        return None
-    texts = np.array(comments, dtype=object)
-    if texts.shape != (n_documents,):
-        raise ValueError(f"comments must have one text per document ({n_documents}), got shape {texts.shape}")
-    for i, one in enumerate(texts):
-        if not isinstance(one, str):
-            raise ValueError(f"comments must be text, got {one!r} at document {i}")
-    return texts
-
-
-def as_document_ids(docids: Any, n_documents: int) -> Texts | None:
-    """Convert identifiers of documents to texts; whole numbers become text."""
-    if docids is None:
-        return None
-    if isinstance(docids, Texts):
-        names = docids
+def as_texts(name: str, values: Any, n: int, *, whole_numbers: bool, per: str) -> Texts:
+    """Convert to n texts, one per document or query; if they are ids, whole numbers become text."""
+    noun = "id" if whole_numbers else "text"
+    rule = "text or whole numbers" if whole_numbers else "text"
+    if isinstance(values, Texts):
+        texts = values
     else:
-        if isinstance(docids, (str, bytes)) or not isinstance(docids, Iterable):
-            raise ValueError(f"docids must have one id per document ({n_documents}), got {docids!r}")
-        listed = docids.tolist() if hasattr(docids, "tolist") else list(docids)
-        for i, one in enumerate(listed):
-            if not isinstance(one, (str, int, np.integer)) or isinstance(one, bool):
-                raise ValueError(f"docids must be text or whole numbers, got {one!r} at document {i}")
-        texts = [str(one) for one in listed]
-        for i, one in enumerate(() if "".join(texts).isascii() else texts):
-            if one.encode(errors="replace").decode() != one:
-                raise ValueError(f"docids must be text that UTF-8 can hold, got {one!r} at document {i}")
-        names = Texts(texts)
-    if len(names) != n_documents:
-        raise ValueError(f"docids must have one id per document ({n_documents}), got {len(names)}")
-    return names
-
-
-def as_query_weights(weights: Any, offsets: Ints, qids: npt.NDArray[Any]) -> Floats | None:
-    """Convert weights of queries, or of documents that are the same within each query, to one per query."""
-    if weights is None:
-        return None
-    numbers: Floats = as_numbers("weights", weights).astype(np.float64)
-    n_queries, n_documents = len(offsets) - 1, int(offsets[-1])
-    if numbers.shape not in ((n_queries,), (n_documents,)):
-        shape = f"one number per query ({n_queries}) or per document ({n_documents})"
-        raise ValueError(f"weights must have {shape}, got shape {numbers.shape}")
-    valid = np.isfinite(numbers) & (numbers >= 0)
-    if not valid.all():
-        i = int(np.flatnonzero(~valid)[0])
-        what = "query" if len(numbers) == n_queries else "document"
-        raise ValueError(f"weights must be finite and not negative, got {numbers[i]} for {what} {i}")
-    if len(numbers) == n_queries:
-        return numbers
-    each = numbers[offsets[:-1]]
-    differs = numbers != np.repeat(each, np.diff(offsets))
-    if differs.any():
-        row = int(np.flatnonzero(differs)[0])
-        q = int(np.searchsorted(offsets, row, side="right")) - 1
-        name = qids[q].item() if isinstance(qids[q], np.generic) else qids[q]
-        pair = f"{each[q]} and {numbers[row]}"
-        raise ValueError(f"weights must be the same for all documents of a query, got {pair} in query {name!r}")
-    return each
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise ValueError(f"{name} must have one {noun} per {per} ({n}), got {values!r}")
+        listed = values.tolist() if hasattr(values, "tolist") else list(values)
+        for i, value in enumerate(listed):
+            is_id = whole_numbers and is_whole(value)
+            if not isinstance(value, str) and not is_id:
+                raise ValueError(f"{name} must be {rule}, got {value!r} at {per} {i}")
+        strings = [str(value) for value in listed]
+        for i, string in enumerate(() if "".join(strings).isascii() else strings):
+            if string.encode(errors="replace").decode() != string:
+                raise ValueError(f"{name} must be text that UTF-8 can hold, got {string!r} at {per} {i}")
+        texts = Texts(strings)
+    if len(texts) != n:
+        raise ValueError(f"{name} must have one {noun} per {per} ({n}), got {len(texts)}")
+    return texts
 
 
 def as_identifiers(qid: Any) -> npt.NDArray[Any]:
@@ -396,7 +357,7 @@ def as_number(value: Any) -> float:
 
 def as_scores(scores: Any) -> Floats:
     """Convert scores to a finite float64 vector."""
-    values = _as_laid_out(as_numbers("scores", scores), np.dtype(np.float64))
+    values = as_laid_out(as_numbers("scores", scores), np.dtype(np.float64))
     if values.ndim != 1:
         raise ValueError(f"scores must be a vector, one per document, got {values.ndim} dimensions")
     if not np.isfinite(values).all():

@@ -25,6 +25,7 @@ from perceptrank.io.letor.sparse_filling import SparseFiller
 from perceptrank.io.paths import PathLike, Source, display_name, find_files
 from perceptrank.io.text import Chunk, TextReader
 from perceptrank.kernels.arrays import Floats
+from perceptrank.stream.columns import COMMENT, DOCID, QID, RELEVANCE
 from perceptrank.stream.grouping import as_sizes, group_runs
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
@@ -165,7 +166,8 @@ def _regroup(stream: QueryStream, group: npt.ArrayLike | PathLike) -> QueryStrea
     """Split a stream of one query into queries of the given sizes."""
     sizes = _read_sizes(group) if isinstance(group, (str, os.PathLike)) else group
     bounds = np.concatenate([[0], np.cumsum(as_sizes(sizes, stream.n_documents))])
-    return stream._replaced(offsets=bounds, qids=np.arange(len(bounds) - 1))
+    queries = {QID: np.arange(len(bounds) - 1)}
+    return QueryStream._trusted(stream.X, bounds, stream._documents, queries, stream.feature_names)
 
 
 def _read_sizes(path: PathLike) -> list[int]:
@@ -192,4 +194,5 @@ def _group(X: AnyFeatures, relevance: Floats, runs: JoinedRuns, feature_names: t
                 X = X[rows]
             else:
                 permute_rows(X, rows, np.empty((1, X.shape[1]), X.dtype))
-    return QueryStream._trusted(X, relevance, bounds, qids, feature_names, comments, docids)
+    documents = {RELEVANCE: relevance, DOCID: docids, COMMENT: comments}
+    return QueryStream._trusted(X, bounds, documents, {QID: qids}, feature_names)

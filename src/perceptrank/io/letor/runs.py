@@ -46,7 +46,7 @@ class Runs:
     def finish(self, n_rows: int) -> "JoinedRuns":
         """Return the runs of all `n_rows` documents."""
         self._starts.extend(np.array([n_rows]))
-        comments = None if self._comments is None else np.array(self._comments, dtype=object)
+        comments = None if self._comments is None else Texts(self._comments)
         docids = Texts.concatenate(self._docids) if self._has_docids else None
         qids, texts = self._qids.finish(), self._texts
         if not texts:
@@ -64,7 +64,7 @@ class JoinedRuns(NamedTuple):
 
     qids: npt.NDArray[Any]
     bounds: Ints
-    comments: npt.NDArray[Any] | None
+    comments: Texts | None
     docids: Texts | None
     all_differ: bool
 

@@ -23,9 +23,11 @@ from perceptrank.io.paths import Source, display_name, find_files, is_rereadable
 from perceptrank.io.text import Chunk, TextReader
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.stream.blocks import Scan
+from perceptrank.stream.columns import COMMENT, DOCID, RELEVANCE
 from perceptrank.stream.memory import check_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.sparse import AnyFeatures
+from perceptrank.stream.texts import Texts
 from perceptrank.stream.validation import check_positive_whole
 
 _ROWS_BYTES = 4 * 2**20
@@ -171,9 +173,10 @@ def _blocks(
                 chunk = work.chunk
                 policy.add(parser.problems(chunk, parsed), len(parsed.bad))
                 queries.feature_names = parser.feature_names(width, sparse=sparse)
-                comments = None if parsed.comments is None else np.array(parsed.comments, dtype=object)
-                rows = work.rows(parsed.n_rows, width)
-                piece = Piece(*rows, comments, parsed.starts.tolist(), parsed.all_qids(), parsed.docids)
+                comments = None if parsed.comments is None else Texts(parsed.comments)
+                X, relevance = work.rows(parsed.n_rows, width)
+                columns = {RELEVANCE: relevance, DOCID: parsed.docids, COMMENT: comments}
+                piece = Piece(X, parsed.starts.tolist(), parsed.all_qids(), columns)
                 try:
                     for block in queries.add(piece):
                         yield block

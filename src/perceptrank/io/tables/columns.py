@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
 from perceptrank.io.errors import FileFormatError
-from perceptrank.io.parquet_columns import WEIGHT
+from perceptrank.stream.columns import COMMENT, DOCID, WEIGHT, Column, declared, find_column, optional_columns
 
 Role: TypeAlias = str
 Format = Literal["csv", "tsv", "jsonl", "qrels", "run"]
@@ -56,7 +58,7 @@ class TableColumns:
     format : "csv", "tsv", "jsonl", "qrels", or "run"
         Its format.
     roles : dict
-        The column of each role that the table has: "qid", "docid", "relevance", "weight".
+        The column of each role that the table has: "qid", "docid", "relevance", "weight", or a declared column's name.
     features : tuple of str
         Columns that are features, as far as they are known before all rows are read.
     ignored : tuple of str
@@ -74,7 +76,7 @@ class TableColumns:
 
     def __str__(self) -> str:
         taken = [
-            f"{_WORDS[role]} from {name!r}{' (guessed)' if role in self.guessed else ''}"
+            f"{_WORDS.get(role, role)} from {name!r}{' (guessed)' if role in self.guessed else ''}"
             for role, name in self.roles.items()
         ]
         parts = [", ".join(taken)]
@@ -88,6 +90,26 @@ class TableColumns:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(map(repr, names[:_SHOWN]))
     return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+
+
+def column_of(role: Role) -> Column:
+    """Return the column of a stream that a role is read to."""
+    return find_column(WEIGHT if role == "weight" else role)
+
+
+def holds_texts(role: Role) -> bool:
+    """Tell if the cells of a role are read as texts, not as numbers."""
+    return role == "qid" or column_of(role).is_text or np.dtype(column_of(role).dtype).kind in "mM"
+
+
+def describe_role(role: Role) -> str:
+    """Return what a cell of a role holds, for messages."""
+    return {"relevance": "a grade", "weight": "the weight of a query"}.get(role, role)
+
+
+def _all_roles() -> list[Role]:
+    """Return the roles with usual names, and the other columns that are declared, which go by their own names."""
+    return [*ROLES, *(name for name in optional_columns() if name not in (DOCID, WEIGHT, COMMENT))]
 
 
 def _normalize(name: str) -> str:
@@ -110,7 +132,7 @@ def find_roles(
     """
     roles: dict[Role, str] = {}
     guessed: list[Role] = []
-    for role in ROLES:
+    for role in _all_roles():
         name = _find_named(path, [*names, *others], role, wanted)
         if name is None:
             name = _guess(names, role, wanted)
@@ -145,6 +167,8 @@ def _guess(names: Sequence[str], role: Role, wanted: Wanted) -> str | None:
     left = [name for name in names if name not in taken]
     if role == "weight":
         return WEIGHT if WEIGHT in left and role not in wanted.roles else None
+    if role not in ROLES:
+        return role if role in left else None
     usual = {_normalize(name): name for name in reversed(left)}
     return next((usual[name] for name in _USUAL[role] if name in usual), None)
 
@@ -156,4 +180,4 @@ def missing_column(path: str, name: str, names: Sequence[str]) -> FileFormatErro
 
 def is_kept_apart(name: str) -> bool:
     """Tell if a column is not a feature unless the caller says so, by its name."""
-    return _normalize(name) in _NEVER_FEATURES or name == WEIGHT
+    return _normalize(name) in _NEVER_FEATURES or (name != COMMENT and name in declared())

@@ -22,7 +22,10 @@ from perceptrank.io.tables.columns import (
     Role,
     TableColumns,
     Wanted,
+    column_of,
+    describe_role,
     find_roles,
+    holds_texts,
     is_kept_apart,
     missing_column,
 )
@@ -131,7 +134,7 @@ class DelimitedTable:
     def _parse(self, chunk: Chunk) -> Rows:
         pl = import_polars()
         self._text.check_quotes(chunk)
-        texts = {role: name for role, name in self._roles.items() if role in ("qid", "docid")}
+        texts = {role: name for role, name in self._roles.items() if holds_texts(role)}
         numbers = {role: name for role, name in self._roles.items() if role not in texts}
         number = pl.Float32 if self._dtype == np.float32 else pl.Float64
         types = dict.fromkeys(texts.values(), pl.String) | dict.fromkeys(numbers.values(), pl.Float64)
@@ -145,8 +148,9 @@ class DelimitedTable:
             return self._text.place(chunk, row, column)
 
         qids = frame[texts.pop("qid")].to_numpy()
-        columns: dict[str, Any] = {role: _as_texts(frame[name]) for role, name in texts.items()}
-        columns |= {role: np.array(frame[name].to_numpy(), dtype=np.float64) for role, name in numbers.items()}
+        columns: dict[str, Any] = {column_of(role).name: _as_texts(frame[name]) for role, name in texts.items()}
+        for role, name in numbers.items():
+            columns[column_of(role).name] = np.array(frame[name].to_numpy(), dtype=np.float64)
         X = np.empty((len(qids), 0), self._dtype)
         if self.names:
             X = np.ascontiguousarray(frame[list(self.names)].to_numpy(order="c"), dtype=self._dtype)
@@ -183,7 +187,7 @@ class DelimitedTable:
             wrong = numbers.is_null() & words.is_not_null() & ~words.is_in(list(MISSING_WORDS))
             if wrong.any():
                 place = self._text.place(chunk, cast(int, wrong.arg_max()), name)
-                kinds = {self._roles.get("relevance"): "a grade", self._roles.get("weight"): "the weight of a query"}
+                kinds = {column: describe_role(role) for role, column in self._roles.items()}
                 rule = f"{kinds.get(name, 'a feature')} must be a number (column {name!r})"
                 raise FormatError(self.path, place.line, place.column, f"{rule}, got {place.text[:80]!r}")
             frame = frame.with_columns(numbers.alias(name))

@@ -11,7 +11,18 @@ import numpy.typing as npt
 
 from perceptrank.io.errors import FormatError
 from perceptrank.io.tables.chunks import Progress
-from perceptrank.io.tables.columns import Format, Role, TableColumns, Wanted, find_roles, is_kept_apart, missing_column
+from perceptrank.io.tables.columns import (
+    Format,
+    Role,
+    TableColumns,
+    Wanted,
+    column_of,
+    describe_role,
+    find_roles,
+    holds_texts,
+    is_kept_apart,
+    missing_column,
+)
 from perceptrank.io.tables.documents import Document, as_number
 from perceptrank.io.tables.rows import Place, Rows, is_number
 from perceptrank.kernels.arrays import Features, Floats
@@ -142,13 +153,13 @@ class DocumentTable:
         names: tuple[str, ...] = ()
         if self._with_features:
             X, names = self._vectors.take(self._dtype)
-        columns: dict[str, Any] = {
-            role: self._numbers(lines, documents, role, what)
-            for role, what in (("relevance", "a grade"), ("weight", "the weight of a query"))
-            if role in self._roles
-        }
-        if "docid" in self._roles:
-            columns["docid"] = Texts(text or "" for text in self._ids(lines, documents, "docid"))
+        columns: dict[str, Any] = {}
+        for role in self._roles.keys() - {"qid"}:
+            if holds_texts(role):
+                values: Any = Texts(text or "" for text in self._ids(lines, documents, role))
+            else:
+                values = self._numbers(lines, documents, role)
+            columns[column_of(role).name] = values
         return Rows(self.path, place, self._ids(lines, documents, "qid"), columns, X, names)
 
     def _ids(self, lines: list[int], documents: list[Document], role: Role) -> npt.NDArray[Any]:
@@ -168,7 +179,7 @@ class DocumentTable:
             ids[i] = text
         return ids
 
-    def _numbers(self, lines: list[int], documents: list[Document], role: Role, what: str) -> Floats:
+    def _numbers(self, lines: list[int], documents: list[Document], role: Role) -> Floats:
         name = self._roles[role]
         numbers = np.empty(len(documents))
         for i, document in enumerate(documents):
@@ -176,7 +187,7 @@ class DocumentTable:
             try:
                 numbers[i] = as_number("", value)
             except ValueError:
-                problem = f"{what} must be a number (column {name!r}), got {json.dumps(value)[:80]}"
+                problem = f"{describe_role(role)} must be a number (column {name!r}), got {json.dumps(value)[:80]}"
                 raise FormatError(self.path, lines[i], 1, problem) from None
         return numbers
 

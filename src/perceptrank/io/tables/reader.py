@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.io.block_assembly import (
-    BlockAssembler,
-    Piece,
-    RepeatedQueryError,
-    as_id_array,
-    joined_docids,
-    joined_weights,
-)
+from perceptrank.io.block_assembly import BlockAssembler, RepeatedQueryError, as_id_array
 from perceptrank.io.errors import FormatError
 from perceptrank.io.growing import GrowingArray
 from perceptrank.io.paths import PathLike
@@ -24,6 +17,7 @@ from perceptrank.io.tables.reading import Report, Tables, as_wanted
 from perceptrank.io.tables.rows import Rows
 from perceptrank.kernels.arrays import Features
 from perceptrank.stream.blocks import Scan
+from perceptrank.stream.columns import Values, join_columns, split_columns, take_rows
 from perceptrank.stream.grouping import group_runs
 from perceptrank.stream.memory import free_memory
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
@@ -235,7 +229,7 @@ class _Collected:
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._values = GrowingArray(dtype)
-        self._pieces: list[Piece] = []
+        self._columns: list[tuple[Mapping[str, Values | None], int]] = []
         self._starts: list[int] = []
         self._qids: list[str] = []
         self._n_rows = 0
@@ -250,7 +244,7 @@ class _Collected:
             )
         self._values.extend(X.ravel())
         piece = rows.piece()
-        self._pieces.append(piece._replace(X=np.empty((len(X), 0))))
+        self._columns.append((piece.columns, len(X)))
         continues = int(bool(self._qids) and piece.qids[0] == self._qids[-1])
         self._qids += piece.qids[continues:]
         self._starts += [self._n_rows + start for start in piece.starts[continues:]]
@@ -259,13 +253,9 @@ class _Collected:
     def as_stream(self, names: tuple[str, ...]) -> QueryStream:
         """Bring the documents of each query together."""
         X: Features = self._values.finish().reshape(self._n_rows, len(names))
-        grades = np.concatenate([piece.relevance for piece in self._pieces])
-        docids, weights = joined_docids(self._pieces), joined_weights(self._pieces)
+        columns = join_columns(self._columns)
         bounds = np.array([*self._starts, self._n_rows], dtype=np.int64)
         rows, offsets, qids = group_runs(as_id_array(self._qids), bounds)
         if rows is not None:
-            X, grades = X[rows], grades[rows]
-            docids = None if docids is None else docids[rows]
-            weights = None if weights is None else weights[rows]
-        query_weights = None if weights is None else weights[offsets[:-1]]  # which are the same in all rows
-        return QueryStream._trusted(X, grades, offsets, qids, names, docids=docids, weights=query_weights)
+            X, columns = X[rows], take_rows(columns, rows)
+        return QueryStream._trusted(X, offsets, *split_columns(columns, offsets, qids), names)

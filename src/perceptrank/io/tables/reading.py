@@ -10,16 +10,17 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.io.block_assembly import TwoWeightsError, WeightsOfQueries
+from perceptrank.io.block_assembly import TwoValuesError, ValuesOfQueries
 from perceptrank.io.errors import FileFormatError, FormatError, no_documents
 from perceptrank.io.paths import PathLike, find_files, is_rereadable
-from perceptrank.io.tables.columns import ROLES, Format, Role, TableColumns, Wanted, missing_column
+from perceptrank.io.tables.columns import ROLES, Format, Role, TableColumns, Wanted, column_of, missing_column
 from perceptrank.io.tables.delimited import DelimitedTable, open_delimited
 from perceptrank.io.tables.document_table import DocumentTable
 from perceptrank.io.tables.documents import read_json, read_trec
 from perceptrank.io.tables.formats import table_format
-from perceptrank.io.tables.rows import Rows, absent_feature, check_features, check_grades, check_weights
+from perceptrank.io.tables.rows import Rows, absent_feature, check_features, check_grades, check_weights, convert_column
 from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.stream.columns import find_column, join_columns, take_rows
 
 Report = Callable[[TableColumns], object]
 Table: TypeAlias = DelimitedTable | DocumentTable
@@ -111,7 +112,7 @@ class Tables:
             If no row has both.
         """
         self._n_read = self._n_ungraded = 0
-        self._weights = WeightsOfQueries()
+        self._of_queries = ValuesOfQueries(_columns_of_queries([*self._graded, *self._featured]))
         left_out: list[str] = []
         yield from self._join_rows(left_out) if self._featured else self._own_rows()
         left_out += [f"{self._n_ungraded:,} rows without a grade"] if self._n_ungraded else []
@@ -140,7 +141,7 @@ class Tables:
 
     def _graded_rows(self) -> Iterator[Rows]:
         """Read the rows that have a grade, and, to be joined, a document."""
-        is_weighted = any("weight" in table.columns.roles for table in self._graded)
+        names = _columns_of_queries(self._graded)
         for table in self._graded:
             for rows in self._read(table):
                 check_grades(rows, table.columns.roles["relevance"])
@@ -152,23 +153,28 @@ class Tables:
                     is_blank &= ~has_document
                 self._n_ungraded += int((~is_graded & ~is_blank).sum())
                 graded = rows.take(is_graded)
-                if is_weighted and "weight" not in graded.columns:
-                    graded = replace(graded, columns=graded.columns | {"weight": np.ones(len(graded))})
                 if len(graded):
-                    self._check_queries(table, graded)
-                    yield graded
+                    yield self._check_columns(table, graded, names)
 
-    def _check_queries(self, table: Table, rows: Rows) -> None:
-        """Raise unless every row names its query, and has the weight that the query has elsewhere."""
+    def _check_columns(self, table: Table, rows: Rows, names: set[str]) -> Rows:
+        """Return rows with valid columns; raise unless each names its query, with values that it has everywhere.
+
+        `names` are columns per query that are filled in if the table does not have them.
+        """
         no_query = _are_empty(rows.qids)
         if no_query.any():
             raise FormatError(rows.path, rows.line(int(np.argmax(no_query))), 1, "a row must name its query")
-        if "weight" in rows.columns:
-            check_weights(rows, table.columns.roles.get("weight", ""))
-            try:
-                self._weights.check(rows.piece())
-            except TwoWeightsError as error:
-                raise FormatError(rows.path, rows.line(error.row), 1, str(error)) from None
+        roles = table.columns.roles
+        if "weight" in roles:
+            check_weights(rows, roles["weight"])
+        added = {role: convert_column(rows, column_of(role), roles[role]) for role in roles if role not in ROLES}
+        filled = {name: find_column(name).filled(len(rows)) for name in names if name not in rows.columns}
+        rows = replace(rows, columns=rows.columns | filled | added)
+        try:
+            self._of_queries.check(rows.piece())
+        except TwoValuesError as error:
+            raise FormatError(rows.path, rows.line(error.row), 1, str(error)) from None
+        return rows
 
     def _join_rows(self, left_out: list[str]) -> Iterator[Rows]:
         """Read the rows whose documents are judged; enter what is left out at the end."""
@@ -177,7 +183,7 @@ class Tables:
             judgements.add(rows)
         columns = judgements.finish()
         used = np.zeros(len(judgements.numbers), dtype=bool)
-        is_weighted = "weight" not in columns and any("weight" in table.columns.roles for table in self._featured)
+        names = _columns_of_queries(self._featured) - columns.keys()
         n_unjudged, unjudged = 0, ""
         for table in self._featured:
             for rows in self._read(table):
@@ -190,11 +196,8 @@ class Tables:
                 _mark_used(chosen, numbers, used)
                 if not len(chosen):
                     continue
-                own = ({"weight": np.ones(len(chosen))} if is_weighted else {}) | chosen.columns
-                own["relevance"] = columns["relevance"][numbers]
-                self._check_queries(table, replace(chosen, columns=own))
-                judged = {name: values[numbers] for name, values in columns.items()}
-                yield check_features(replace(chosen, columns=own | judged), self._missing)
+                own = self._check_columns(table, chosen, names).columns
+                yield check_features(replace(chosen, columns=own | take_rows(columns, numbers)), self._missing)
         if not used.any():
             graded, featured = (", ".join(table.path for table in one) for one in (self._graded, self._featured))
             pairs = ", ".join(f"{qid!r}/{docid!r}" for qid, docid in list(judgements.numbers)[:2])
@@ -221,7 +224,7 @@ class _Judgements:
     def __init__(self) -> None:
         self.numbers: dict[tuple[str, str], int] = {}
         self._grades: list[float] = []
-        self._columns: list[dict[str, Any]] = []
+        self._columns: list[tuple[dict[str, Any], int]] = []
 
     def add(self, rows: Rows) -> None:
         """Add rows; raise if a document of a query is graded twice, and differently."""
@@ -234,7 +237,7 @@ class _Judgements:
             elif self._grades[number] != grade:
                 twice = f"is graded twice, {self._grades[number]:g} and {grade:g}"
                 raise FormatError(rows.path, rows.line(row), 1, f"document {key[1]!r} of query {key[0]!r} {twice}")
-        self._columns.append(rows.take(np.array(new, dtype=np.intp)).columns)
+        self._columns.append((rows.take(np.array(new, dtype=np.intp)).columns, len(new)))
 
     def find(self, rows: Rows) -> Ints:
         """Return the numbers of the rows' judgements, -1 where there is none."""
@@ -242,8 +245,13 @@ class _Judgements:
 
     def finish(self) -> dict[str, Any]:
         """Return the columns of all judgements."""
-        names = self._columns[0].keys() - {"docid"} if self._columns else set()
-        return {name: np.concatenate([columns[name] for columns in self._columns]) for name in names}
+        return {name: values for name, values in join_columns(self._columns).items() if name != "docid"}
+
+
+def _columns_of_queries(tables: Iterable[Table]) -> set[str]:
+    """Return the names of the columns per query, but their ids, that any table has."""
+    columns = {column_of(role) for table in tables for role in table.columns.roles if role != "qid"}
+    return {column.name for column in columns if column.per == "query"}
 
 
 def _keys(rows: Rows) -> Iterator[tuple[str, str]]:

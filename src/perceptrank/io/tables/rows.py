@@ -11,6 +11,7 @@ import numpy.typing as npt
 from perceptrank.io.block_assembly import Piece
 from perceptrank.io.errors import FormatError
 from perceptrank.kernels.arrays import Features
+from perceptrank.stream.columns import WEIGHT, Column, Values
 
 # What other programs write where a number is missing, without case.
 MISSING_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none", "nil", "-", "?"))
@@ -37,8 +38,8 @@ class Rows:
     qids : array of object
         Text, or None where there is none.
     columns : dict
-        Values of the other roles that the table has a column for: `Texts` with "" where there is none, or numbers with
-        NaN where there is none.
+        Values of the columns of a stream that the table has: `Texts` with "" where there is none, or numbers with NaN
+        where there is none.
     X : matrix
         Features, NaN where there is none; without columns if none are read.
     names : tuple of str
@@ -83,11 +84,8 @@ class Rows:
 
     def piece(self) -> Piece:
         """Return the rows as a piece of a stream."""
-        starts, columns = self.starts(), self.columns
-        qids = self.qids[starts].tolist()
-        return Piece(
-            self.X, columns["relevance"], None, starts.tolist(), qids, columns.get("docid"), columns.get("weight")
-        )
+        starts = self.starts()
+        return Piece(self.X, starts.tolist(), self.qids[starts].tolist(), self.columns)
 
 
 def parse_number(text: str) -> float:
@@ -128,11 +126,29 @@ def check_grades(rows: Rows, column: str) -> None:
 
 def check_weights(rows: Rows, column: str) -> None:
     """Raise unless every row has the weight of its query, finite and not negative."""
-    weights = rows.columns["weight"]
+    weights = rows.columns[WEIGHT]
     wrong = ~((weights >= 0) & (weights < np.inf))
     if wrong.any():
         rule = f"the weight of a query must be a finite number >= 0 (column {column!r})"
         raise rows.error(int(np.argmax(wrong)), column, rule)
+
+
+def convert_column(rows: Rows, column: Column, name: str) -> Values:
+    """Return the values of a declared column in its type; raise for the first that is invalid, with its place."""
+    values = rows.columns[column.name]
+    try:
+        return column.convert(values, len(rows), "document")
+    except ValueError as error:
+        for row in range(len(rows)):
+            try:
+                column.convert(values[row : row + 1], 1, "document")
+            except ValueError:
+                place = rows.place(row, name)
+                problem = str(error).rpartition(", got")[0] or str(error)
+                raise FormatError(
+                    rows.path, place.line, place.column, f"{problem} (column {name!r}), got {place.text[:80]!r}"
+                ) from None
+        raise
 
 
 def check_features(rows: Rows, missing: str) -> Rows:

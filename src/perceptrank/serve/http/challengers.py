@@ -1,97 +1,94 @@
-"""Paths of the HTTP interface that are about challengers."""
+"""GET /challengers, and adding and removing them."""
 
-import json
-from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import msgspec
-from fastapi import Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
-from perceptrank.io.model_file import parse_model
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.registry import algorithms, restore
+from perceptrank.learners.registry import algorithms
+from perceptrank.serve.documents import Id
 from perceptrank.serve.errors import InvalidRequestError, UnknownError
-from perceptrank.serve.http import messages
-from perceptrank.serve.ranker import ServedRanker
-from perceptrank.serve.service import Service
-
-Handler = Callable[[Request], Awaitable[Response]]
-Result = TypeVar("Result")
-
-_encode = msgspec.json.Encoder().encode
-_add_decoder = msgspec.json.Decoder(messages.AddChallengerRequest)
-_remove_decoder = msgspec.json.Decoder(messages.RemoveChallengerRequest)
+from perceptrank.serve.http.endpoint import Backend, Endpoint, respond
+from perceptrank.serve.http.models import Version, VersionResponse, restore_document
+from perceptrank.serve.shadow.challengers import Standings
 
 
-class Handling(Protocol):
-    """The part that handlers of all paths share."""
+class AddChallengerRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A model that learns silently from now on, and the measure used to compare it with the model that ranks.
 
-    @property
-    def _service(self) -> Service: ...
-    def _ranker(self, request: Request) -> ServedRanker: ...
-    async def _parsed(self, request: Request, decoder: "msgspec.json.Decoder[Result]") -> Result: ...
-    async def _in_thread(self, work: Callable[..., Result], *given: Any) -> Result: ...
-    async def _done(self, future: "Future[Result]") -> Result: ...
+    It starts from an algorithm's name, a model document, another ranker's model, or a version of this ranker. Exactly
+    one of them.
+    """
+
+    name: Id
+    algorithm: Id | None = None
+    model: dict[str, Any] | None = None
+    ranker: Id | None = None
+    version: Version | None = None
+    measure: Id = "ndcg@10"
 
 
-class ShadowPaths:
-    """The handlers of the paths of a ranker that are about its challengers."""
+class RemoveChallengerRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The challenger to remove."""
 
-    def __init__(self, paths: Handling) -> None:
-        self._paths = paths
+    name: Id
 
-    def all(self) -> list[tuple[str, str, str, Handler]]:
-        """Return path, method, scope and handler of each."""
-        return [
-            ("/challengers", "GET", "admin", self.standings),
-            ("/challengers/add", "POST", "admin", self.add),
-            ("/challengers/remove", "POST", "admin", self.remove),
-        ]
 
-    async def standings(self, request: Request) -> Response:
-        """GET /challengers."""
-        return _json(self._paths._ranker(request).standings())
+async def list_challengers(backend: Backend, request: Request) -> Response:
+    """Return the model that ranks, and how its challengers compare."""
+    return respond(backend.ranker(request).standings())
 
-    async def add(self, request: Request) -> Response:
-        """POST /challengers/add."""
-        given = await self._paths._parsed(request, _add_decoder)
-        sources = {"algorithm": given.algorithm, "model": given.model, "ranker": given.ranker, "version": given.version}
-        if sum(one is not None for one in sources.values()) != 1:
-            raise InvalidRequestError(
-                f"give exactly one of {', '.join(sources)}", "say what the challenger starts from"
+
+async def add_challenger(backend: Backend, request: Request) -> Response:
+    """Let a model learn silently."""
+    wanted = await backend.read(request, AddChallengerRequest)
+    sources = {name: getattr(wanted, name) for name in ("algorithm", "model", "ranker", "version")}
+    if list(sources.values()).count(None) != len(sources) - 1:
+        raise InvalidRequestError(f"give exactly one of {', '.join(sources)}", "say what the challenger starts from")
+    model: Learner | int
+    if wanted.algorithm is not None:
+        if (kind := algorithms().get(wanted.algorithm)) is None:
+            raise UnknownError(
+                f"there is no algorithm {wanted.algorithm[:100]!r}", f"there are {', '.join(sorted(algorithms()))}"
             )
-        ranker, model = self._paths._ranker(request), given.version
-        made: Learner | int
-        if given.algorithm is not None:
-            if (kind := algorithms().get(given.algorithm)) is None:
-                raise UnknownError(
-                    f"there is no algorithm {given.algorithm[:100]!r}", f"there are {', '.join(sorted(algorithms()))}"
-                )
-            made = kind()
-        elif given.ranker is not None:
-            made = self._paths._service.ranker(given.ranker).current.model
-        else:
-            made = await self._paths._in_thread(restored, given.model) if model is None else model
-        future = ranker.add_challenger(given.name, made, given.measure)
-        return _json(messages.VersionResponse(await self._paths._done(future)))
-
-    async def remove(self, request: Request) -> Response:
-        """POST /challengers/remove."""
-        given = await self._paths._parsed(request, _remove_decoder)
-        future = self._paths._ranker(request).remove_challenger(given.name)
-        return _json(messages.VersionResponse(await self._paths._done(future)))
+        model = kind()
+    elif wanted.ranker is not None:
+        model = backend.service.ranker(wanted.ranker).current.model
+    elif wanted.version is not None:
+        model = wanted.version
+    else:
+        model = await backend.in_thread(restore_document, wanted.model)
+    future = backend.ranker(request).add_challenger(wanted.name, model, wanted.measure)
+    return respond(VersionResponse(await backend.done(future)))
 
 
-def restored(document: dict[str, Any] | None) -> Learner:
-    """Return the model of a document that was sent."""
-    try:
-        return restore("the document", parse_model("the document", json.dumps(document)))
-    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, MemoryError) as error:
-        raise InvalidRequestError(
-            f"not a model: {error}", "send what GET /v1/model returns, or a saved model"
-        ) from None
+async def remove_challenger(backend: Backend, request: Request) -> Response:
+    """Remove a challenger."""
+    wanted = await backend.read(request, RemoveChallengerRequest)
+    future = backend.ranker(request).remove_challenger(wanted.name)
+    return respond(VersionResponse(await backend.done(future)))
 
 
-def _json(value: Any) -> Response:
-    return Response(_encode(value), media_type="application/json")
+ENDPOINTS = [
+    Endpoint("/challengers", "GET", "admin", list_challengers, "How the challengers compare", None, Standings),
+    Endpoint(
+        "/challengers/add",
+        "POST",
+        "admin",
+        add_challenger,
+        "Let a model learn silently",
+        AddChallengerRequest,
+        VersionResponse,
+    ),
+    Endpoint(
+        "/challengers/remove",
+        "POST",
+        "admin",
+        remove_challenger,
+        "Remove a challenger",
+        RemoveChallengerRequest,
+        VersionResponse,
+    ),
+]

@@ -13,8 +13,7 @@ from perceptrank.serve.replay import Current
 TOP = 10
 _MOST_FEATURES = 20_000  # that are explained while the service works
 _DAY = 86_400.0
-# Models of other kinds, such as sums of learners, lack some of what is asked for here.
-_LACKING = (ValueError, AttributeError, TypeError, ArithmeticError, LookupError)
+_LACKING = (ValueError, AttributeError)  # models of other kinds, such as sums of learners, lack some of this
 
 
 def learning(current: Current) -> dict[str, Any]:
@@ -84,10 +83,10 @@ class Findings:
         midnight = now - now % _DAY
         for version in self._ranker.versions():
             try:
-                written = self._ranker._snapshots.path(version).stat().st_mtime
+                written = self._ranker.snapshots.path(version).stat().st_mtime
             except OSError:  # it was just removed
                 continue
-            if written < midnight and (found := self._ranker._snapshots.read(version)) is not None:
+            if written < midnight and (found := self._ranker.snapshots.read(version)) is not None:
                 return midnight, found
         return now, self._ranker.current
 

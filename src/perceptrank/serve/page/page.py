@@ -1,7 +1,9 @@
 """The live page: its files, and the stream of events behind it."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
@@ -10,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from perceptrank.serve.page.live import Live, Watcher
+from perceptrank.serve.service import Service
 
 # Nothing but our own files: no script or style in the page itself, no other site, no frame around it.
 POLICY = (
@@ -33,8 +36,8 @@ _KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 class Page:
     """The files of the page, which hold no data and are for everyone, and the events, which are for those who may."""
 
-    def __init__(self, live: Live) -> None:
-        self._live = live
+    def __init__(self, live: Live, service: Service) -> None:
+        self._live, self._service = live, service
         own = files("perceptrank.serve.page")
         look = files("perceptrank.evaluation").joinpath("page.css").read_text(encoding="utf-8")
         self._files = {
@@ -44,23 +47,22 @@ class Page:
         }
         self._tags = {name: f'"{sha256(text.encode()).hexdigest()[:32]}"' for name, text in self._files.items()}
 
-    async def html(self, request: Request) -> Response:
-        """GET /."""
-        return self._file("html", request)
+    def paths(self) -> list[tuple[str, str, Callable[[Request], Awaitable[Response]]]]:
+        """Return path, scope and handler of everything that belongs to the page."""
+        return [
+            ("/", "", partial(self.file, "html")),
+            ("/page.js", "", partial(self.file, "js")),
+            ("/page.css", "", partial(self.file, "css")),
+            ("/live", "watch", self.events),
+            ("/live/{name}", "watch", self.events),
+        ]
 
-    async def script(self, request: Request) -> Response:
-        """GET /page.js."""
-        return self._file("js", request)
+    async def events(self, request: Request) -> Response:
+        """Return server-sent events, a frame each second."""
+        return EventStream(self._live, self._live.add(request.path_params.get("name", self._service.first)))
 
-    async def style(self, request: Request) -> Response:
-        """GET /page.css."""
-        return self._file("css", request)
-
-    async def events(self, request: Request, name: str) -> Response:
-        """GET /live and /live/{name}: server-sent events, a frame each second."""
-        return EventStream(self._live, self._live.add(name))
-
-    def _file(self, name: str, request: Request) -> Response:
+    async def file(self, name: str, request: Request) -> Response:
+        """Return a file of the page."""
         headers = HEADERS | {"ETag": self._tags[name]}
         if request.headers.get("if-none-match") == self._tags[name]:
             return Response(None, 304, headers)

@@ -118,7 +118,7 @@ class Progress:
                 self._size -= block.size
             try:
                 self._add(block)
-            except (ValueError, AttributeError):  # of what the measure or the model cannot take
+            except ValueError:  # of what the measure or the model cannot take
                 self.skipped += len(block.answers)
 
     def _add(self, block: _Block) -> None:

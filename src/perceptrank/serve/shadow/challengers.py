@@ -1,14 +1,11 @@
-"""The challengers of a ranker: adding, removing, comparing and promoting them, by entries of its log."""
-
-from __future__ import annotations
+"""The challengers of a ranker: entries of the log that add, remove and promote them, and how they compare."""
 
 import math
 import time
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from perceptrank.io.model_file import model_text
 from perceptrank.learners.learner import Learner
@@ -17,207 +14,151 @@ from perceptrank.serve.log.opening import NAME
 from perceptrank.serve.log.records import ChallengerEntry, Entry, PromotionEntry, RemovalEntry
 from perceptrank.serve.replay import Current
 from perceptrank.serve.settings import Settings
-from perceptrank.serve.shadow.shadow import Challenger, Shadow, check_measure
-from perceptrank.serve.submissions import agree, started
+from perceptrank.serve.shadow.shadow import Challenger, Promotion, Shadow, check_measure
+from perceptrank.serve.submissions import agree
 
 MOST_CHALLENGERS = 16
 _LARGEST = 1e300  # evidence that is shown
 
 
-@dataclass(frozen=True)
-class ShadowRequest:
-    """A request for an entry about challengers, which is made once everything before it is learned."""
+class ChallengerStanding(msgspec.Struct):
+    """Comparison of a challenger with the model that ranks, since that began to rank.
 
-    make: Callable[[Current], Entry]
-    future: Future[int]
-
-
-class Shadowed:
-    """The part of a ranker that is about its challengers.
-
-    They learn silently from the same answers as the model that ranks, and are compared with it round by round.
+    Means are of the measure of rankings before their answers were known. The interval is of the mean expected
+    difference. It is better once its evidence is as large as needed.
     """
 
-    settings: Settings
+    name: str
+    algorithm: str
+    measure: str
+    since_version: int
+    answers: int
+    incumbent_mean: float | None
+    mean: float | None
+    difference: float | None
+    interval: tuple[float, float]
+    evidence: float
+    needed_evidence: float
+    better: bool
+    refused_answers: int
+    last_refusal: str
 
-    @property
-    @abstractmethod
-    def current(self) -> Current:
-        """The model now, and its version."""
-
-    @abstractmethod
-    def _put(self, item: Any) -> None: ...
-
-    @abstractmethod
-    def model_of(self, version: int) -> Learner:
-        """Return the model of any version.
-
-        To be called in the log's thread.
-
-        Parameters
-        ----------
-        version : int
-            From 1 on.
-
-        Returns
-        -------
-        Learner
-        """
-
-    def add_challenger(self, name: str, model: Learner | int, measure: str = "ndcg@10") -> Future[int]:
-        """Let a model learn silently, under a name; the future has the number of the entry.
-
-        Parameters
-        ----------
-        name : str
-            Name of the challenger.
-        model : Learner or int
-            What it starts from: a model, or the one of any version of this ranker.
-        measure : str
-            What it is compared by.
-
-        Returns
-        -------
-        Future of int
-            Number of the log's entry; it raises a `ServiceError` if the name is taken, there are too many, or the model
-            has other features.
-
-        Raises
-        ------
-        ServiceError
-            If it is no name, or no measure to compare by.
-        """
-        if not NAME.fullmatch(name):
-            raise InvalidRequestError(
-                f"the name of a challenger must be up to 64 letters, digits, _ and -, got {name[:100]!r}",
-                "choose another",
-            )
-        try:
-            checked = check_measure(measure)
-        except (ValueError, TypeError) as error:
-            raise InvalidRequestError(str(error), "compare by ndcg@10, for example") from None
-
-        def make(current: Current) -> Entry:
-            if name in current.shadow.challengers:
-                raise InvalidRequestError(
-                    f"there is a challenger {name!r} already", "remove it, or choose another name"
-                )
-            if len(current.shadow.challengers) >= MOST_CHALLENGERS:
-                raise TooLargeError(f"a ranker may have {MOST_CHALLENGERS} challengers", "remove one first")
-            made = self.model_of(model) if isinstance(model, int) else model
-            _check_features(name, made, current)
-            return ChallengerEntry(time.time_ns(), name, checked, model_text(made.as_document()).encode())
-
-        return self._ask_for(make)
-
-    def remove_challenger(self, name: str) -> Future[int]:
-        """Let a challenger go.
-
-        Parameters
-        ----------
-        name : str
-            Name of the challenger.
-
-        Returns
-        -------
-        Future of int
-            Number of the log's entry; it raises a `ServiceError` if there is no such challenger.
-        """
-
-        def make(current: Current) -> Entry:
-            _challenger(current, name)
-            return RemovalEntry(time.time_ns(), name)
-
-        return self._ask_for(make)
-
-    def promote_challenger(self, name: str) -> Future[int]:
-        """Let a challenger rank from now on.
-
-        Parameters
-        ----------
-        name : str
-            Name of the challenger.
-
-        Returns
-        -------
-        Future of int
-            Number of the version that this makes; it raises a `ServiceError` if there is no such challenger.
-        """
-
-        def make(current: Current) -> Entry:
-            _challenger(current, name)
-            return PromotionEntry(time.time_ns(), name, None)
-
-        return self._ask_for(make)
-
-    def _ask_for(self, make: Callable[[Current], Entry]) -> Future[int]:
-        future: Future[int] = started()
-        self._put(ShadowRequest(make, future))
-        return future
-
-    def _due_promotion(self) -> PromotionEntry | None:
-        """Return the promotion that is due, if promotions are automatic and a challenger is shown to be better."""
-        error = self.settings.promote_at
-        name = None if error is None else self.current.shadow.better(error)
-        return None if name is None else PromotionEntry(time.time_ns(), name, error)
-
-    def standings(self) -> dict[str, Any]:
-        """Return who ranks, and how the challengers are doing, as plain values.
-
-        Intervals have the error rate `error` over all rounds, however often one looks; so has `better`, over all
-        challengers of the model that ranks now.
-
-        Returns
-        -------
-        dict
-            Plain values.
-        """
-        current, promote_at = self.current, self.settings.promote_at
-        error, shadow = promote_at or self.settings.shadow_error, current.shadow
-        last = shadow.promotion
-        return {
-            "model_version": current.version,
-            "incumbent": {"algorithm": current.model.name, "learns": current.model.learns and not shadow.is_fixed},
-            "error": error,
-            "automatic": promote_at is not None,
-            "last_promotion": last and {"model_version": last.version, "name": last.name, "error": last.error},
-            "challengers": [_standing(name, one, error) for name, one in shadow.challengers.items()],
-        }
+    @classmethod
+    def of(cls, name: str, challenger: Challenger, error: float) -> "ChallengerStanding":
+        """Return the standing of a challenger, at an error rate."""
+        compared, is_known = challenger.compared, challenger.compared.n_rounds > 0
+        return cls(
+            name=name,
+            algorithm=challenger.model.name,
+            measure=challenger.measure,
+            since_version=challenger.since,
+            answers=compared.n_rounds,
+            incumbent_mean=compared.first_mean if is_known else None,
+            mean=compared.second_mean if is_known else None,
+            difference=compared.difference if is_known else None,
+            interval=compared.interval(error),
+            evidence=min(math.exp(min(compared.log_evidence, 690.0)), _LARGEST),
+            needed_evidence=challenger.needed(error),
+            better=challenger.is_better(error),
+            refused_answers=challenger.refused,
+            last_refusal=challenger.refusal,
+        )
 
 
-def restoring(wanted: Shadow, there: Shadow) -> Iterator[Entry]:
-    """Iterate over the entries that make challengers, which have learned less, those that are wanted."""
+class Incumbent(msgspec.Struct):
+    """The model that ranks."""
+
+    algorithm: str
+    learns: bool
+
+
+class Standings(msgspec.Struct):
+    """The model that ranks, and its challengers; `automatic` if a better one is promoted without asking."""
+
+    model_version: int
+    incumbent: Incumbent
+    error: float
+    automatic: bool
+    last_promotion: Promotion | None
+    challengers: list[ChallengerStanding]
+
+    @classmethod
+    def of(cls, current: Current, settings: Settings) -> "Standings":
+        """Return how the challengers of a model compare with it."""
+        error, shadow = settings.promote_at or settings.shadow_error, current.shadow
+        return cls(
+            current.version,
+            Incumbent(current.model.name, current.model.learns and not shadow.is_fixed),
+            error,
+            settings.promote_at is not None,
+            shadow.promotion,
+            [ChallengerStanding.of(name, one, error) for name, one in shadow.challengers.items()],
+        )
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return plain
+
+
+def check_addition(name: str, measure: str) -> Callable[[Current, Learner], Entry]:
+    """Check the name and the measure of a challenger; return what makes the entry that adds it."""
+    if not NAME.fullmatch(name):
+        raise InvalidRequestError(
+            f"the name of a challenger must be up to 64 letters, digits, _ and -, got {name[:100]!r}",
+            "choose another",
+        )
+    try:
+        checked = check_measure(measure)
+    except ValueError as error:
+        raise InvalidRequestError(str(error), "compare by ndcg@10, for example") from None
+
+    def make(current: Current, model: Learner) -> Entry:
+        if name in current.shadow.challengers:
+            raise InvalidRequestError(f"there is a challenger {name!r} already", "remove it, or choose another name")
+        if len(current.shadow.challengers) >= MOST_CHALLENGERS:
+            raise TooLargeError(f"a ranker may have {MOST_CHALLENGERS} challengers", "remove one first")
+        _check_features(name, model, current)
+        return _addition(name, measure=checked, model=model)
+
+    return make
+
+
+def make_removal(current: Current, name: str) -> Entry:
+    """Return the entry that removes a challenger."""
+    _check_known(current, name)
+    return RemovalEntry(time.time_ns(), name)
+
+
+def make_promotion(current: Current, name: str) -> Entry:
+    """Return the entry by which someone promotes a challenger."""
+    _check_known(current, name)
+    return PromotionEntry(time.time_ns(), name, None)
+
+
+def due_promotion(current: Current, settings: Settings) -> PromotionEntry | None:
+    """Return the promotion that is due, if promotions are automatic and a challenger is shown to be better."""
+    error = settings.promote_at
+    name = None if error is None else current.shadow.better(error)
+    return None if name is None else PromotionEntry(time.time_ns(), name, error)
+
+
+def restore_challengers(wanted: Shadow, there: Shadow) -> Iterator[Entry]:
+    """Iterate over the entries that replace challengers, which have learned less, by those that are wanted."""
     for name in there.challengers:
         yield RemovalEntry(time.time_ns(), name)
-    for name, one in wanted.challengers.items():
-        yield ChallengerEntry(time.time_ns(), name, one.measure, model_text(one.model.as_document()).encode())
+    for name, challenger in wanted.challengers.items():
+        yield _addition(name, challenger.measure, challenger.model)
 
 
-def _standing(name: str, one: Challenger, error: float) -> dict[str, Any]:
-    compared, is_known = one.compared, one.compared.n_rounds > 0
-    return {
-        "name": name,
-        "algorithm": one.model.name,
-        "measure": one.measure,
-        "since_version": one.since,
-        "answers": compared.n_rounds,
-        "incumbent_mean": compared.first_mean if is_known else None,
-        "mean": compared.second_mean if is_known else None,
-        "difference": compared.difference if is_known else None,
-        "interval": list(compared.interval(error)),
-        "evidence": min(math.exp(min(compared.log_evidence, 690.0)), _LARGEST),
-        "needed_evidence": one.needed(error),
-        "better": one.is_better(error),
-        "refused_answers": one.refused,
-        "last_refusal": one.refusal,
-    }
+def _addition(name: str, measure: str, model: Learner) -> ChallengerEntry:
+    return ChallengerEntry(time.time_ns(), name, measure, model_text(model.as_document()).encode())
 
 
-def _challenger(current: Current, name: str) -> Challenger:
-    if (found := current.shadow.challengers.get(name)) is None:
+def _check_known(current: Current, name: str) -> None:
+    if name not in current.shadow.challengers:
         there = ", ".join(map(repr, current.shadow.challengers)) or "none"
         raise UnknownError(f"there is no challenger {name[:100]!r}", f"there are {there}")
-    return found
 
 
 def _check_features(name: str, model: Learner, current: Current) -> None:

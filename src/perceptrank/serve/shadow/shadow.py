@@ -1,33 +1,23 @@
 """Shadow mode: one model ranks, others learn silently from the same answers and are compared with it.
 
 Everything here is a function of the log's entries alone, so that a replay has the same challengers, the same bits and
-the same comparisons. What further watches the rounds, such as an alert, belongs beside the comparison of a challenger:
-`after_answers` has each round's values, before and in the order of learning.
+the same comparisons.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-import numpy as np
+import msgspec
 
 from perceptrank.evaluation.running_difference import RunningDifference
 from perceptrank.io.model_file import model_text, parse_model
-from perceptrank.kernels.arrays import Floats
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.registry import restore
 from perceptrank.measures import ERR, Measure, parse
-from perceptrank.serve.columns import Columns
-from perceptrank.serve.log.log import Row
-from perceptrank.serve.log.records import AnswerEntry, ChallengerEntry, PromotionEntry, RemovalEntry
-from perceptrank.stream.query_stream import QueryStream
-
-if TYPE_CHECKING:
-    from perceptrank.serve.replay import Current
-
-# What a learner may make of an answer it cannot learn from: errors that depend on the answer and the state alone.
-_REFUSALS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
+from perceptrank.serve.learning import Answers, learn_answers
+from perceptrank.serve.log.records import ChallengerEntry, RemovalEntry
 
 
 @dataclass(frozen=True)
@@ -71,11 +61,21 @@ class Challenger:
         """Tell whether it is shown to be better."""
         return self.compared.log_evidence >= math.log(self.needed(error))
 
+    def after_answers(self, answers: Answers, measure: Measure, incumbent: list[float]) -> "Challenger":
+        """Return it after answers, given the values of the incumbent's rankings of them."""
+        learned = learn_answers(self.model, answers, [measure])
+        compared = self.compared
+        for first, second, counts in zip(incumbent, learned.values[measure], answers.counted(measure), strict=True):
+            if counts:
+                compared = compared.after(_as_value(first), _as_value(second))
+        refused, refusal = self.refused + learned.refused, learned.refusal or self.refusal
+        return replace(self, model=learned.model, compared=compared, refused=refused, refusal=refusal)
 
-class Promotion(NamedTuple):
+
+class Promotion(msgspec.Struct, frozen=True):
     """The last promotion: the version it made, the challenger's name, and the error rate, None if done by hand."""
 
-    version: int
+    model_version: int
     name: str
     error: float | None
 
@@ -138,7 +138,7 @@ class Shadow:
             "is_fixed": self.is_fixed,
             "known": list(self.known),
             "begun": self.begun,
-            "promotion": None if self.promotion is None else list(self.promotion),
+            "promotion": msgspec.to_builtins(self.promotion),
             "challengers": [
                 {
                     "name": name,
@@ -170,7 +170,7 @@ class Shadow:
             for one in plain["challengers"]
         }
         last = plain["promotion"]
-        return cls(found, plain["is_fixed"], tuple(plain["known"]), plain["begun"], last and Promotion(*last))
+        return cls(found, plain["is_fixed"], tuple(plain["known"]), plain["begun"], last and Promotion(**last))
 
 
 def check_measure(name: str) -> str:
@@ -183,184 +183,6 @@ def check_measure(name: str) -> str:
     return str(measure)
 
 
-def promoted(current: "Current", row: Row, entry: PromotionEntry) -> "Current":
-    """Return the model after a challenger has taken the place of the one that ranks."""
-    one = current.shadow.challengers.get(entry.name)
-    if one is None:
-        raise ValueError(f"entry {row.sequence} promotes {entry.name!r}, which is no challenger")
-    shadow = current.shadow.restarted(row.sequence, without=entry.name)
-    shadow = replace(shadow, promotion=Promotion(row.sequence, entry.name, entry.error))
-    state, names, n_features = one.model.model, current.names, current.n_features
-    if state.has_begun:
-        names = state.feature_names or (names if state.n_inputs == n_features else None)
-        n_features = state.n_inputs
-    changed: dict[str, Any] = {"version": row.sequence, "link": row.link, "shadow": shadow}
-    return replace(current, model=one.model, names=names, n_features=n_features, **changed)
-
-
-def unfit(current: "Current", n_features: int, names: tuple[str, ...] | None) -> str:
-    """Return why a model that stays as it is could never rank these features; empty if it can, or will learn."""
-    if current.shadow.is_fixed:
-        try:
-            current.model.ready_model(n_features, names)
-        except ValueError as error:
-            return str(error)
-    return ""
-
-
-def begun(model: Learner, n_features: int, names: tuple[str, ...] | None) -> Learner:
-    """Return a model that stays as it is, with the weights of these features found; as it is if they do not fit."""
-    try:
-        ready = model.ready_model(n_features, names)
-    except ValueError:
-        return model
-    return model.with_model(ready)
-
-
-def after_answers(current: "Current", logged: Sequence[tuple[Row, AnswerEntry]]) -> "Current":
-    """Return what follows from answers: each is ranked and measured by all models, then learned from.
-
-    Answers are learned as blocks, which is faster, and the same to the bit as one after the other.
-    """
-    shadow, entries = current.shadow, [entry for _, entry in logged]
-    measures = {one.measure: parse(one.measure) for one in shadow.challengers.values()}
-    given = _Answers(entries, [row.sequence for row, _ in logged], current.names)
-    counted = {one: given.counted(one) for one in measures.values()}
-    mine = _round(current.model, given, list(measures.values()), learns=not shadow.is_fixed)
-    challengers = {}
-    for name, one in shadow.challengers.items():
-        measure = measures[one.measure]
-        its = _round(one.model, given, [measure], learns=True)
-        compared = one.compared
-        for first, second, counts in zip(mine.values[measure], its.values[measure], counted[measure], strict=True):
-            if counts:
-                compared = compared.after(_as_value(first), _as_value(second))
-        challengers[name] = replace(
-            one,
-            model=its.model,
-            compared=compared,
-            refused=one.refused + its.refused,
-            refusal=its.refusal or one.refusal,
-        )
-    last, _ = logged[-1]
-    return replace(
-        current,
-        model=mine.model,
-        version=last.sequence,
-        link=last.link,
-        answers=current.answers + len(logged),
-        refused=current.refused + mine.refused,
-        refusal=mine.refusal or current.refusal,
-        shadow=replace(shadow, challengers=challengers),
-    )
-
-
-class _Answers(NamedTuple):
-    """Answers, the numbers of their entries, and the names of their features."""
-
-    entries: list[AnswerEntry]
-    numbers: list[int]
-    names: tuple[str, ...] | None
-
-    def one(self, i: int) -> "_Answers":
-        return _Answers([self.entries[i]], [self.numbers[i]], self.names)
-
-    def features(self, model: Learner) -> tuple[Floats, tuple[str, ...] | None]:
-        """Return all features as a model takes them, and their names if it does not know them."""
-        X = np.concatenate([one.X for one in self.entries])
-        state, names = model.model, self.names
-        if not state.has_begun:
-            return X, names
-        known = state.feature_names
-        if names is not None and known is not None and known != names:
-            if set(known) != set(names):
-                raise ValueError("it has other features")
-            X = X[:, [names.index(name) for name in known]]
-        return X, None
-
-    def stream(self, model: Learner) -> QueryStream:
-        """Return them as a model takes them."""
-        X, names = self.features(model)
-        weights = np.array([one.weight for one in self.entries])
-        return QueryStream.from_arrays(
-            X,
-            np.concatenate([one.relevance for one in self.entries]),
-            group=[len(one.documents) for one in self.entries],
-            weights=None if (weights == 1.0).all() else weights,
-            feature_names=names,
-            missing="keep",
-        )
-
-    def counted(self, measure: Measure) -> list[bool]:
-        """Tell for which answers a measure is defined, by their grades alone; others it leaves out."""
-        relevance = np.concatenate([one.relevance for one in self.entries])
-        offsets = np.cumsum([0, *(len(one.documents) for one in self.entries)])
-        return [not math.isnan(value) for value in measure.per_query(relevance, relevance, offsets).tolist()]
-
-
-class _Round(NamedTuple):
-    """A model after answers, the values of its rankings before them, and what it could not learn from."""
-
-    model: Learner
-    values: dict[Measure, list[float]]
-    refused: int = 0
-    refusal: str = ""
-
-
-def _round(model: Learner, answers: _Answers, measures: list[Measure], *, learns: bool) -> _Round:
-    if not learns and not measures:
-        return _Round(model, {})
-    if model.model.has_begun and len(answers.entries) > 1:
-        try:
-            return _block(model, answers, measures, learns=learns)
-        except _REFUSALS:
-            pass
-    values: dict[Measure, list[float]] = {one: [] for one in measures}
-    refused, refusal = 0, ""
-    for i, number in enumerate(answers.numbers):
-        answer = answers.one(i)
-        try:
-            if model.model.has_begun:
-                model, found, *_ = _block(model, answer, measures, learns=learns)
-            else:
-                found = _as_ranked(model, answer, measures)
-                model = _first(model, answer) if learns else model
-        except _REFUSALS as error:
-            refused, refusal = refused + learns, f"entry {number}: {error}" if learns else refusal
-            found = _as_ranked(model, answer, measures)
-        for one in measures:
-            values[one] += found[one]
-    return _Round(model, values, refused, refusal)
-
-
-def _block(model: Learner, answers: _Answers, measures: list[Measure], *, learns: bool) -> _Round:
-    stream = answers.stream(model)
-    if not learns:
-        return _Round(model, _measured(model.scores(stream), stream, measures))
-    after, trace = model.learn_from(model.model, stream, measures)
-    return _Round(model.with_model(after), {one: trace.values(one).tolist() for one in measures})
-
-
-def _as_ranked(model: Learner, answer: _Answers, measures: list[Measure]) -> dict[Measure, list[float]]:
-    """Return the values of a model as it is; 0 if it cannot rank the documents, as it would be of no use then."""
-    try:
-        stream = answer.stream(model)
-        return _measured(model.scores(stream), stream, measures)
-    except _REFUSALS:
-        return {one: [0.0] for one in measures}
-
-
 def _as_value(value: float) -> float:
     """Return a value to compare: 0 for a ranking by scores that are not numbers."""
     return 0.0 if math.isnan(value) else value
-
-
-def _measured(scores: Floats, stream: QueryStream, measures: list[Measure]) -> dict[Measure, list[float]]:
-    return {one: one.per_query(scores, stream.relevance, stream.offsets).tolist() for one in measures}
-
-
-def _first(model: Learner, answer: _Answers) -> Learner:
-    """Return a model after the first answer of all, which tells it the features."""
-    made, (entry,), (X, names) = model.with_model(model.model), answer.entries, answer.features(model)
-    made.learn_one(X if names is None else Columns(X, names), entry.relevance, entry.weight)
-    return made

@@ -1,0 +1,164 @@
+"""POST /feedback and POST /learn: answers to rankings, and queries with their answers."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from perceptrank.serve.documents import MOST_DOCUMENTS, Documents, Id, decode_query
+from perceptrank.serve.errors import InvalidRequestError, ServiceError, TooLargeError
+from perceptrank.serve.http.endpoint import Backend, Endpoint, decode, respond
+from perceptrank.serve.ranker import ServedRanker
+from perceptrank.serve.submissions import Acknowledgement, Answer
+
+MOST_ANSWERS = 10_000
+_TURN_SECONDS = 0.0002  # for one of several answers after the other, before others are ranked
+
+Grades = Annotated[dict[str, Annotated[float, Meta(ge=0)]], Meta(min_length=1, max_length=MOST_DOCUMENTS)]
+Weight = Annotated[float, Meta(ge=0)]
+Item = TypeVar("Item")
+
+
+class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The answer to a ranking: grades of documents by id.
+
+    Documents without a grade have 0, or are left out with `omit_ungraded`.
+    """
+
+    ranking_id: Id
+    grades: Grades
+    event_id: Id | None = None
+    weight: Weight = 1.0
+    omit_ungraded: bool = False
+
+
+class LearnRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A query and its answer at once."""
+
+    documents: Documents
+    grades: Grades
+    event_id: Id | None = None
+    weight: Weight = 1.0
+    omit_ungraded: bool = False
+
+
+class SeveralResponse(msgspec.Struct):
+    """For each answer, in their order, what one alone would have got; the status is 207 if some were not taken."""
+
+    results: list[dict[str, Any]]
+
+
+FeedbackBody = FeedbackRequest | Annotated[list[FeedbackRequest], Meta(min_length=1, max_length=MOST_ANSWERS)]
+
+
+async def feedback(backend: Backend, request: Request) -> Response:
+    """Take the answer to a ranking, or several."""
+    answers: FeedbackRequest | list[FeedbackRequest] = await backend.read(request, FeedbackBody)  # type: ignore[arg-type]
+    ranker = backend.ranker(request)
+
+    def take(answer: FeedbackRequest, together: list[Answer] | None = None) -> "Future[Acknowledgement]":
+        return ranker.feedback(
+            answer.ranking_id,
+            answer.grades,
+            event_id=answer.event_id,
+            weight=answer.weight,
+            omit=answer.omit_ungraded,
+            together=together,
+        )
+
+    if isinstance(answers, FeedbackRequest):
+        return respond(await backend.done(take(answers)))
+    return await _take_several(backend, ranker, take, answers)
+
+
+async def learn(backend: Backend, request: Request) -> Response:
+    """Take a query with its answer, or JSON lines of them."""
+    body, ranker = await backend.body(request), backend.ranker(request)
+
+    def take(content: bytes, together: list[Answer] | None = None) -> "Future[Acknowledgement]":
+        query = decode_query(LearnRequest, content, ranker.current) or decode(LearnRequest, content)
+        return ranker.learn(
+            query.documents,
+            query.grades,
+            event_id=query.event_id or uuid.uuid4().hex,
+            weight=query.weight,
+            omit=query.omit_ungraded,
+            together=together,
+        )
+
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in ("application/x-ndjson", "application/jsonl"):
+        return respond(await backend.done(take(body)))
+    lines = [line for line in body.splitlines() if line.strip()]
+    if not lines:
+        raise InvalidRequestError("there must be a line, got none", "send a JSON object per line")
+    if len(lines) > MOST_ANSWERS:
+        raise TooLargeError(f"a request may have 1 to {MOST_ANSWERS} lines, got {len(lines)}", "send it in parts")
+    return await _take_several(backend, ranker, take, lines)
+
+
+async def _take_several(
+    backend: Backend,
+    ranker: ServedRanker,
+    take: "Callable[[Item, list[Answer]], Future[Acknowledgement]]",
+    items: Sequence[Item],
+) -> Response:
+    """Submit all, as many together as are logged together, then wait for all; each has its own result."""
+    waiting: list[Future[Acknowledgement] | ServiceError] = []
+    together: list[Answer] = []
+    start = time.perf_counter()
+    for item in items:
+        try:
+            waiting.append(take(item, together))
+        except ServiceError as error:
+            waiting.append(error)
+        if len(together) >= ranker.settings.group_answers:
+            ranker.submit(together)
+            together = []
+        if time.perf_counter() - start > _TURN_SECONDS:
+            await asyncio.sleep(0)
+            start = time.perf_counter()
+    ranker.submit(together)
+    results: list[Any] = []
+    status, deadline = 200, backend.deadline()
+    for outcome in waiting:
+        try:
+            if isinstance(outcome, ServiceError):
+                raise outcome
+            results.append(await backend.done(outcome, deadline))
+        except ServiceError as error:
+            results.append(error.as_plain())
+            status = 207
+    return respond({"results": results}, status)
+
+
+ENDPOINTS = [
+    Endpoint(
+        "/feedback",
+        "POST",
+        "feedback",
+        feedback,
+        "Answer one ranking or several",
+        FeedbackBody,
+        Acknowledgement,
+        takes_several=True,
+    ),
+    Endpoint(
+        "/learn",
+        "POST",
+        "feedback",
+        learn,
+        "Learn from a query and its answer",
+        LearnRequest,
+        Acknowledgement,
+        takes_several=True,
+        takes_lines=True,
+    ),
+]

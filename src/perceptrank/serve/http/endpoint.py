@@ -1,0 +1,160 @@
+"""Endpoints as values, and what their handlers share: bodies, deadlines and responses."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from perceptrank.serve.errors import (
+    InvalidRequestError,
+    RateLimitedError,
+    ServiceError,
+    TooLargeError,
+    TooSlowError,
+)
+from perceptrank.serve.http.access import Access
+from perceptrank.serve.http.log_lines import AccessLog
+from perceptrank.serve.http.metrics import Metrics
+from perceptrank.serve.ranker import ServedRanker
+from perceptrank.serve.service import Service
+from perceptrank.serve.settings import Limits
+
+Result = TypeVar("Result")
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Service, limits and logs that handlers work with."""
+
+    service: Service
+    access: Access
+    metrics: Metrics
+    limits: Limits
+    log: AccessLog | None = None
+
+    def ranker(self, request: Request) -> ServedRanker:
+        """Return the ranker that a path names, or the service's first."""
+        return self.service.ranker(request.path_params.get("name", self.service.first))
+
+    async def body(self, request: Request) -> bytes:
+        """Return the body of a request, within the limits of size and time."""
+        most, parts, size = self.limits.body_bytes, [], 0
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > most:
+                        raise TooLargeError(f"a request may have {most} bytes, got more", "send it in parts")
+                    parts.append(part)
+        except ClientDisconnect:
+            raise TooSlowError("the connection closed before the whole request arrived", "send it again") from None
+        except TimeoutError:
+            raise TooSlowError(
+                f"the request did not arrive within {self.limits.body_seconds:g} seconds", "send it again"
+            ) from None
+        body = b"".join(parts)
+        if self.log is not None:
+            self.log.keep(request, body)
+        return body
+
+    async def read(self, request: Request, kind: type[Result]) -> Result:
+        """Return the body of a request as a message."""
+        return decode(kind, await self.body(request))
+
+    async def in_thread(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """Do what takes longer in another thread."""
+        try:
+            async with asyncio.timeout(self.limits.work_seconds):
+                return await asyncio.to_thread(work, *arguments)
+        except TimeoutError:
+            raise TooSlowError(f"it takes more than {self.limits.work_seconds:g} seconds", "ask for less") from None
+
+    def deadline(self) -> float:
+        """Return when the answers of a request that comes now must be logged."""
+        return asyncio.get_running_loop().time() + self.limits.answer_seconds
+
+    async def done(self, future: "Future[Result]", deadline: float | None = None) -> Result:
+        """Return the result of a future once it is there."""
+        if future.done():  # also after the deadline
+            return future.result()
+        try:
+            async with asyncio.timeout_at(self.deadline() if deadline is None else deadline):
+                return await asyncio.wrap_future(future)
+        except TimeoutError:
+            raise TooSlowError(
+                f"not logged within {self.limits.answer_seconds:g} seconds, perhaps later",
+                "send it again with the same event_id",
+            ) from None
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A path and method, who may use it, what answers it, and how it is described.
+
+    Attributes
+    ----------
+    path, method : str
+        That of a ranker's endpoint comes after /v1 or /v1/rankers/NAME.
+    scope : str
+        Scope that a token needs; empty for everyone.
+    handle : callable
+        Answers a request.
+    summary : str
+        What it does.
+    request, response : type or None
+        Messages of the bodies; None for a request without a body, and for a response that is not JSON.
+    takes_several, takes_lines : bool
+        True if a request may have several messages, also as JSON lines.
+    of_ranker : bool
+        True if each ranker has it.
+    """
+
+    path: str
+    method: str
+    scope: str
+    handle: Callable[[Backend, Request], Awaitable[Response]]
+    summary: str
+    request: Any = None
+    response: Any = None
+    takes_several: bool = False
+    takes_lines: bool = False
+    of_ranker: bool = True
+
+    @property
+    def paths(self) -> list[str]:
+        """All paths that lead to it."""
+        return ["/v1" + self.path, "/v1/rankers/{name}" + self.path] if self.of_ranker else [self.path]
+
+
+@lru_cache(maxsize=256)
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+def decode(kind: type[Result], body: bytes) -> Result:
+    """Return a body as a message; raise if it is none."""
+    try:
+        decoder: msgspec.json.Decoder[Result] = _decoder(kind)  # type: ignore[arg-type]
+        return decoder.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InvalidRequestError(f"the body is not as described: {error}", "see /openapi.json") from None
+
+
+def respond(value: Any, status: int = 200) -> Response:
+    """Return a response with a value as JSON."""
+    return Response(_encode(value), status, media_type="application/json")
+
+
+def respond_error(error: ServiceError, headers: dict[str, str] | None = None) -> Response:
+    """Return the response for a request that was not carried out."""
+    if isinstance(error, RateLimitedError):
+        headers = {"Retry-After": str(math.ceil(error.retry_after))}
+    return Response(_encode(error.as_plain()), error.status, headers, media_type="application/json")

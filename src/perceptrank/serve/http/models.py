@@ -1,0 +1,121 @@
+"""GET /model, its versions, rollback and promotion, and exports to engines."""
+
+import json
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from perceptrank.deploy.exports import export, targets
+from perceptrank.io.model_file import model_text, parse_model
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.registry import restore
+from perceptrank.serve.documents import Id
+from perceptrank.serve.errors import InvalidRequestError, UnknownError
+from perceptrank.serve.http.endpoint import Backend, Endpoint, respond
+
+Version = Annotated[int, Meta(ge=1)]
+
+
+class VersionResponse(msgspec.Struct):
+    """The version that ranks now."""
+
+    model_version: int
+
+
+class VersionsResponse(msgspec.Struct):
+    """The version that ranks now, and those that have a snapshot, newest first; any from 1 on can be restored."""
+
+    model_version: int
+    snapshots: list[int]
+
+
+class RollbackRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The version to go back to."""
+
+    version: Version
+
+
+class PromoteRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The model that ranks from now on: a challenger, that of another ranker, or a model document. Exactly one.
+
+    With `fixed`, that of another ranker or a document does not learn.
+    """
+
+    ranker: Id | None = None
+    model: dict[str, Any] | None = None
+    challenger: Id | None = None
+    fixed: bool = False
+
+
+async def get_model(backend: Backend, request: Request) -> Response:
+    """Return the model as a model file."""
+    current = backend.ranker(request).current
+    text = await backend.in_thread(lambda: model_text(current.model.as_document()))  # large ones take a while
+    return Response(text, media_type="application/json", headers={"X-Model-Version": str(current.version)})
+
+
+async def list_versions(backend: Backend, request: Request) -> Response:
+    """List the versions that have a snapshot."""
+    ranker = backend.ranker(request)
+    return respond(VersionsResponse(ranker.current.version, ranker.versions()))
+
+
+async def roll_back(backend: Backend, request: Request) -> Response:
+    """Go back to a version."""
+    wanted = await backend.read(request, RollbackRequest)
+    return respond(VersionResponse(await backend.done(backend.ranker(request).roll_back(wanted.version))))
+
+
+async def promote(backend: Backend, request: Request) -> Response:
+    """Rank with another model from now on."""
+    wanted = await backend.read(request, PromoteRequest)
+    if [wanted.ranker, wanted.model, wanted.challenger].count(None) != 2:
+        raise InvalidRequestError(
+            "give exactly one of challenger, ranker and model", "name a challenger or a ranker, or send a document"
+        )
+    ranker = backend.ranker(request)
+    if wanted.challenger is not None:
+        future = ranker.promote_challenger(wanted.challenger)
+    elif wanted.ranker is not None:
+        model, reason = backend.service.ranker(wanted.ranker).current.model, f"promoted from {wanted.ranker}"
+        future = ranker.promote(model, reason, fixed=wanted.fixed)
+    else:
+        model = await backend.in_thread(restore_document, wanted.model)
+        future = ranker.promote(model, "promoted from a document", fixed=wanted.fixed)
+    return respond(VersionResponse(await backend.done(future)))
+
+
+async def export_model(backend: Backend, request: Request) -> Response:
+    """Return the model as the file of another engine."""
+    target = request.path_params["target"]
+    if target not in targets():
+        raise UnknownError(f"there is no target {target[:100]!r}", f"there are {', '.join(targets())}")
+    try:
+        exported = await backend.in_thread(export, backend.ranker(request).current.model, target)
+    except (ValueError, AttributeError, ImportError) as error:  # AttributeError: it does not rank by weights
+        raise InvalidRequestError(f"the model cannot be exported to {target}: {error}", "see docs/deploy.md") from None
+    headers = {"X-Notes": json.dumps(exported.notes)}
+    kind = "text/plain; charset=utf-8" if exported.is_text else "application/octet-stream"
+    return Response(exported.content, media_type=kind, headers=headers)
+
+
+def restore_document(document: dict[str, Any] | None) -> Learner:
+    """Return the model of a document that was sent."""
+    try:
+        return restore("the document", parse_model("the document", json.dumps(document)))
+    except (ValueError, MemoryError) as error:
+        raise InvalidRequestError(
+            f"not a model: {error}", "send what GET /v1/model returns, or a saved model"
+        ) from None
+
+
+ENDPOINTS = [
+    Endpoint("/model", "GET", "admin", get_model, "The model, as a model file", None, dict[str, Any]),
+    Endpoint("/model/versions", "GET", "admin", list_versions, "Versions of the model", None, VersionsResponse),
+    Endpoint("/model/rollback", "POST", "admin", roll_back, "Go back to a version", RollbackRequest, VersionResponse),
+    Endpoint("/model/promote", "POST", "admin", promote, "Rank with another model", PromoteRequest, VersionResponse),
+    Endpoint("/export/{target}", "GET", "admin", export_model, "The model as the file of another engine"),
+]

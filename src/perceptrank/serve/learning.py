@@ -1,0 +1,139 @@
+"""Ranking and learning answers of the log: as blocks if it can, one by one if it must, the same to the bit."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perceptrank.kernels.arrays import Floats
+from perceptrank.learners.learner import Learner
+from perceptrank.measures import Measure
+from perceptrank.serve.log.records import AnswerEntry
+from perceptrank.stream.query_stream import QueryStream
+
+
+class Columns:
+    """Features with the names of their columns, as data frames have them."""
+
+    def __init__(self, X: Floats, names: tuple[str, ...]) -> None:
+        self.columns, self._X = names, X
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Floats:
+        return self._X
+
+
+class Answers(NamedTuple):
+    """Answers, the numbers of their entries, and the names of their features."""
+
+    entries: list[AnswerEntry]
+    numbers: list[int]
+    names: tuple[str, ...] | None
+
+    def only(self, i: int) -> "Answers":
+        """Return one of them."""
+        return Answers([self.entries[i]], [self.numbers[i]], self.names)
+
+    def features(self, model: Learner) -> tuple[Floats, tuple[str, ...] | None]:
+        """Return all features as a model takes them, and their names if it does not know them."""
+        X = np.concatenate([entry.X for entry in self.entries]) if len(self.entries) > 1 else self.entries[0].X
+        state, names = model.model, self.names
+        if not state.has_begun:
+            return X, names
+        known = state.feature_names
+        if names is not None and known is not None and known != names:
+            if set(known) != set(names):
+                raise ValueError("it has other features")
+            X = X[:, [names.index(name) for name in known]]
+        return X, None
+
+    def stream(self, model: Learner) -> QueryStream:
+        """Return them as a model takes them."""
+        X, names = self.features(model)
+        weights = np.array([entry.weight for entry in self.entries])
+        return QueryStream.from_arrays(
+            X,
+            np.concatenate([entry.relevance for entry in self.entries]),
+            group=[len(entry.documents) for entry in self.entries],
+            weights=None if (weights == 1.0).all() else weights,
+            feature_names=names,
+            missing="keep",
+        )
+
+    def counted(self, measure: Measure) -> list[bool]:
+        """Tell for which answers a measure is defined, by their grades alone; others it leaves out."""
+        relevance = np.concatenate([entry.relevance for entry in self.entries])
+        offsets = np.cumsum([0, *(len(entry.documents) for entry in self.entries)])
+        return [not math.isnan(value) for value in measure.per_query(relevance, relevance, offsets).tolist()]
+
+
+class Learned(NamedTuple):
+    """A model after answers, the values of its rankings before them, and what it could not learn from."""
+
+    model: Learner
+    values: dict[Measure, list[float]]
+    refused: int = 0
+    refusal: str = ""
+
+
+def learn_answers(model: Learner, answers: Answers, measures: list[Measure], *, learns: bool = True) -> Learned:
+    """Rank and measure each answer, then learn from it; an answer that a learner refuses leaves it as it was.
+
+    A refusal is a `ValueError`. It depends on the answer and the model alone, so that a replay has it too.
+    """
+    if not learns and not measures:
+        return Learned(model, {})
+    if model.model.has_begun and len(answers.entries) > 1:
+        try:
+            return _learn_block(model, answers, measures, learns=learns)
+        except ValueError:
+            pass  # one by one, to find the answer that is refused
+    values: dict[Measure, list[float]] = {measure: [] for measure in measures}
+    refused, refusal = 0, ""
+    for i, number in enumerate(answers.numbers):
+        answer = answers.only(i)
+        try:
+            if measures and model.model.has_begun:
+                model, measured, *_ = _learn_block(model, answer, measures, learns=learns)
+            else:
+                measured = _rank(model, answer, measures)
+                model = _learn_one(model, answer) if learns else model
+        except ValueError as error:
+            refused, refusal = refused + learns, f"entry {number}: {error}" if learns else refusal
+            measured = _rank(model, answer, measures)
+        for measure in measures:
+            values[measure] += measured[measure]
+    return Learned(model, values, refused, refusal)
+
+
+def _learn_block(model: Learner, answers: Answers, measures: list[Measure], *, learns: bool) -> Learned:
+    stream = answers.stream(model)
+    if not learns:
+        return Learned(model, _measure(model.scores(stream), stream, measures))
+    after, trace = model.learn_from(model.model, stream, measures)
+    return Learned(model.with_model(after), {measure: trace.values(measure).tolist() for measure in measures})
+
+
+def _learn_one(model: Learner, answer: Answers) -> Learner:
+    after, (entry,), (X, names) = model.with_model(model.model), answer.entries, answer.features(model)
+    after.learn_one(X if names is None else Columns(X, names), entry.relevance, entry.weight)
+    return after
+
+
+def _rank(model: Learner, answer: Answers, measures: list[Measure]) -> dict[Measure, list[float]]:
+    """Return the values of a model as it is; 0 if it cannot rank the documents, as it would be of no use then."""
+    if not measures:
+        return {}
+    try:
+        stream = answer.stream(model)
+        return _measure(model.scores(stream), stream, measures)
+    except ValueError:
+        return {measure: [0.0] for measure in measures}
+
+
+def _measure(scores: Floats, stream: QueryStream, measures: list[Measure]) -> dict[Measure, list[float]]:
+    return {measure: measure.per_query(scores, stream.relevance, stream.offsets).tolist() for measure in measures}
+
+
+def find_weights(model: Learner, n_features: int, names: tuple[str, ...] | None) -> Learner:
+    """Return a model that does not learn, with its weights of these features; raise `ValueError` if it has none."""
+    return model.with_model(model.ready_model(n_features, names))

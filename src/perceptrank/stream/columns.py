@@ -1,0 +1,380 @@
+"""Columns of a stream: what is known about each document, or each query, apart from the features.
+
+A column is a declaration. Streams slice, shuffle and join whatever columns they have, and frames, stores, Parquet files
+and tables read and write those that are declared: a new column needs `declare`, and no other change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.kernels.arrays import Bools, Ints
+from perceptrank.stream.texts import Texts
+from perceptrank.stream.validation import as_laid_out, as_numbers, as_texts, check_choice
+
+Values: TypeAlias = npt.NDArray[Any] | Texts
+Check: TypeAlias = Callable[[npt.NDArray[Any]], Bools]
+
+QID, RELEVANCE, DOCID, WEIGHT, COMMENT = "qid", "relevance", "docid", "query_weight", "comment"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_RESERVED = {"features", "indices", "offsets", "starts", "values"}  # names of features in files
+_TEXTS = ("text", "id")
+
+
+@dataclass(frozen=True)
+class Column:
+    """Declaration of a column.
+
+    Attributes
+    ----------
+    name : str
+        Its name in `QueryStream.columns`, in frames and in files.
+    per : "document" or "query"
+        What has one value each. Frames, tables and Parquet files repeat a query's value for each of its documents.
+    dtype : numpy.dtype, "text", or "id"
+        Type of the values; an id is a text or a whole number, which becomes text.
+    fill : any
+        Value of documents or queries that come from a source without this column, when they are joined with others. If
+        it is None, such sources cannot be joined. If it is NaN or NaT, single values may be missing as well.
+    check : callable, optional
+        Takes an array of values and returns a boolean for each: whether it is valid.
+    rule : str
+        What `check` demands, as messages put it: "must be finite".
+    argument : str
+        Name of the column in messages.
+    """
+
+    name: str
+    per: Literal["document", "query"]
+    dtype: Any
+    fill: Any = None
+    check: Check | None = None
+    rule: str = "must be valid"
+    argument: str = ""
+
+    @property
+    def is_text(self) -> bool:
+        """True if the values are `Texts`."""
+        return isinstance(self.dtype, str) and self.dtype in _TEXTS
+
+    @property
+    def may_be_missing(self) -> bool:
+        """True if single values may be missing, as NaN or NaT."""
+        return bool(self.fill is not None and self.fill != self.fill)
+
+    def convert(self, values: Any, n: int, per: Literal["document", "query"] | None = None) -> Values:
+        """Return n values in the type of the column; raise if their number or one of them is wrong.
+
+        Values of a column per query may be given `per` document.
+        """
+        per = per or self.per
+        if self.is_text:
+            return as_texts(self.argument, values, n, whole_numbers=self.dtype == "id", per=per)
+        array = self._as_type(values, per)
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.shape != (n,):
+            raise ValueError(f"{self.argument} must have one value per {per} ({n}), got shape {array.shape}")
+        if self.check is not None and not (valid := np.asarray(self.check(array))).all():
+            i = int(np.argmin(valid))
+            raise ValueError(f"{self.argument} {self.rule}, got {array[i]} at {per} {i}")
+        if not self.may_be_missing and (missing := _are_missing(array)).any():
+            i = int(np.argmax(missing))
+            raise ValueError(f"{self.argument} must not be missing, got {array[i]} at {per} {i}")
+        return array
+
+    def _as_type(self, values: Any, per: str) -> npt.NDArray[Any]:
+        """Convert to the type of the column; raise if that changes a value."""
+        dtype = np.dtype(self.dtype)
+        if dtype.kind in "mM":
+            try:
+                return np.asarray(values).astype(dtype)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{self.argument} must be {dtype}: {error}") from None
+        numbers = as_numbers(self.argument, values)
+        if self.may_be_missing or dtype.kind == "f":
+            return as_laid_out(numbers, dtype)
+        with np.errstate(invalid="ignore"):
+            array = as_laid_out(numbers, dtype)
+        if (changed := np.asarray(array != numbers)).any():
+            i = int(np.argmax(changed))
+            raise ValueError(f"{self.argument} must be {dtype}, got {numbers.flat[i]} at {per} {i}")
+        return array
+
+    def filled(self, n: int) -> Values:
+        """Return n values for a source that has no such column; raise `ValueError` if there are none."""
+        if self.fill is None:
+            raise ValueError(f"all sources must have the column {self.name!r}, or none of them: it cannot be filled in")
+        if self.is_text:
+            return Texts.empty(n) if self.fill == "" else Texts([self.fill] * n)
+        return np.full(n, self.fill, self.dtype)
+
+
+def _are_missing(values: npt.NDArray[Any]) -> Bools:
+    """Tell which values are NaN or NaT."""
+    if values.dtype.kind not in "fmM":
+        return np.zeros(len(values), dtype=bool)
+    return np.asarray(np.isnan(values))
+
+
+def _are_weights(values: npt.NDArray[Any]) -> Bools:
+    return np.asarray(np.isfinite(values) & (values >= 0))
+
+
+_NOT_NEGATIVE = "must be finite and not negative"
+_declared: dict[str, Column] = {
+    column.name: column
+    for column in (
+        Column(QID, "query", object, argument="qids"),
+        Column(RELEVANCE, "document", np.dtype(np.float64), None, _are_weights, _NOT_NEGATIVE, RELEVANCE),
+        Column(DOCID, "document", "id", "", argument="docids"),
+        Column(WEIGHT, "query", np.dtype(np.float64), 1.0, _are_weights, _NOT_NEGATIVE, "weights"),
+        Column(COMMENT, "document", "text", "", argument="comments"),
+    )
+}
+BUILT_IN = frozenset(_declared)
+
+
+def declare(
+    name: str,
+    *,
+    per: Literal["document", "query"],
+    dtype: Any = np.float64,
+    fill: Any = None,
+    check: Check | None = None,
+    rule: str = "must be valid",
+) -> Column:
+    """Declare a column, so that streams, frames, stores, Parquet files, tables and workers carry it.
+
+    Parameters
+    ----------
+    name : str
+        Lower-case letters, digits and underscores. Frames and files that have a column of this name are read with it;
+        there it is no feature, unless it is named as one.
+    per : "document" or "query"
+        What has one value each.
+    dtype : dtype, "text", or "id"
+        Numbers, booleans or dates of this type; text; or ids, which are text or whole numbers.
+    fill : any
+        Value for documents or queries of a source without this column that are joined with others; without one, such
+        sources cannot be joined. NaN and NaT also stand for single values that are missing; others must be there.
+    check : callable, optional
+        Takes an array of values and returns a boolean for each: whether it is valid.
+    rule : str
+        What `check` demands, for the message: "must be between 0 and 1".
+
+    Returns
+    -------
+    Column
+
+    Raises
+    ------
+    ValueError
+        If `name` is no such name, or is taken by another column, or `dtype` or `fill` do not suit a column.
+
+    Examples
+    --------
+    >>> import perceptrank as pr
+    >>> _ = declare("clicked", per="document", dtype=bool, fill=False)
+    >>> stream = pr.QueryStream.from_arrays([[1.0], [2.0]], [0, 1], columns={"clicked": [1, 0]})
+    >>> stream.columns["clicked"].tolist(), list(stream.to_frame().columns)
+    ([True, False], ['qid', 'relevance', 'f1', 'clicked'])
+    >>> withdraw("clicked")
+    """
+    check_choice("per", per, ("document", "query"))
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
+        raise ValueError(
+            f"name must be lower-case letters, digits and underscores, and none of {', '.join(sorted(_RESERVED))}, "
+            f"got {name!r}"
+        )
+    if dtype is str:
+        dtype = "text"
+    if not (isinstance(dtype, str) and dtype in _TEXTS):
+        dtype = np.dtype(dtype)
+        if dtype.kind not in "biufmM":
+            raise ValueError(f"dtype must be numbers, booleans, dates, 'text' or 'id', got {dtype}")
+    column = Column(name, per, dtype, fill, check, rule, name)
+    if fill is not None:
+        column.convert(np.asarray([fill]) if not column.is_text else [fill], 1)
+    known = _declared.get(name)
+    if known is not None and not _are_alike(known, column):
+        raise ValueError(f"the column {name!r} is declared already, as {known.dtype} per {known.per}")
+    _declared[name] = column
+    return column
+
+
+def _are_alike(one: Column, other: Column) -> bool:
+    """Compare two declarations, except their functions: a plugin that is loaded again has new ones."""
+    if one.name in BUILT_IN:
+        return False
+    return repr(replace(one, check=None)) == repr(replace(other, check=None))
+
+
+def withdraw(name: str) -> None:
+    """Forget a column that was declared.
+
+    Parameters
+    ----------
+    name : str
+
+    Raises
+    ------
+    ValueError
+        If no such column was declared.
+
+    Examples
+    --------
+    >>> withdraw("nothing")
+    Traceback (most recent call last):
+        ...
+    ValueError: no column of the name 'nothing' was declared
+    """
+    if name in BUILT_IN or name not in _declared:
+        raise ValueError(f"no column of the name {name!r} was declared")
+    del _declared[name]
+
+
+def declared() -> dict[str, Column]:
+    """Return all columns by name: those of this package, then others in the order of their declaration.
+
+    Returns
+    -------
+    dict of str to Column
+
+    Examples
+    --------
+    >>> list(declared())
+    ['qid', 'relevance', 'docid', 'query_weight', 'comment']
+    """
+    return dict(_declared)
+
+
+def optional_columns() -> dict[str, Column]:
+    """Return all columns but the query ids and the grades, whose names in files the caller may choose."""
+    return {name: column for name, column in _declared.items() if name not in (QID, RELEVANCE)}
+
+
+def find_column(name: str) -> Column:
+    """Return a column by name; raise `ValueError` if it is not declared."""
+    if name not in _declared:
+        raise ValueError(f"the column {name!r} is not declared: perceptrank.stream.columns.declare does that")
+    return _declared[name]
+
+
+def added_columns() -> list[Column]:
+    """Return the columns that are not of this package, for another process."""
+    return [column for name, column in _declared.items() if name not in BUILT_IN]
+
+
+def add_columns(columns: Iterable[Column]) -> None:
+    """Declare the columns of another process here."""
+    _declared.update({column.name: column for column in columns})
+
+
+def convert_columns(given: Mapping[str, Any], offsets: Ints) -> tuple[dict[str, Values], dict[str, Values]]:
+    """Return copies of columns per document, and of columns per query, in their types; those that are None are absent.
+
+    Columns per query may have a value for each document, the same for all documents of a query.
+    """
+    n_queries, n_documents = len(offsets) - 1, int(offsets[-1])
+    qids = np.arange(n_queries) if given.get(QID) is None else np.asarray(given[QID])
+    if qids.shape != (n_queries,):
+        raise ValueError(f"qids must name each of the {n_queries} queries, got shape {qids.shape}")
+    documents: dict[str, Values] = {}
+    queries: dict[str, Values] = {QID: qids}
+    for name, values in given.items():
+        if values is None or name == QID:
+            continue
+        column = find_column(name)
+        if column.per == "document":
+            documents[name] = _copied(column.convert(values, n_documents))
+        else:
+            queries[name] = _copied(_convert_per_query(column, values, offsets, qids))
+    return documents, queries
+
+
+def _copied(values: Values) -> Values:
+    return values if isinstance(values, Texts) else values.copy()
+
+
+def _convert_per_query(column: Column, values: Any, offsets: Ints, qids: npt.NDArray[Any]) -> Values:
+    n_queries, n_documents = len(offsets) - 1, int(offsets[-1])
+    shape = (len(values),) if isinstance(values, Texts) else np.shape(values)
+    if shape not in ((n_queries,), (n_documents,)):
+        per = f"one value per query ({n_queries}) or per document ({n_documents})"
+        raise ValueError(f"{column.argument} must have {per}, got shape {shape}")
+    if shape == (n_queries,):
+        return column.convert(values, n_queries)
+    return first_of_queries(column, column.convert(values, n_documents, "document"), offsets, qids)
+
+
+def first_of_queries(column: Column, values: Values, offsets: Ints, qids: npt.NDArray[Any]) -> Values:
+    """Return each query's value of a column that has one per document; raise if documents of a query differ."""
+    first = values[offsets[:-1]]
+    expected = first[np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))]
+    if (differ := differences(values, expected)).any():
+        row = int(np.argmax(differ))
+        q = int(np.searchsorted(offsets, row, side="right")) - 1
+        qid = qids[q].item() if isinstance(qids[q], np.generic) else qids[q]
+        raise ValueError(
+            f"{column.argument} must be the same for all documents of a query, got {_shown(expected[row])} and "
+            f"{_shown(values[row])} in query {qid!r}"
+        )
+    return first
+
+
+def split_columns(
+    columns: Mapping[str, Values], offsets: Ints, qids: npt.NDArray[Any]
+) -> tuple[dict[str, Values], dict[str, Values]]:
+    """Split columns that have a value for each document into those per document, and those per query."""
+    documents: dict[str, Values] = {}
+    queries: dict[str, Values] = {QID: qids}
+    for name, values in columns.items():
+        column = find_column(name)
+        if column.per == "document":
+            documents[name] = values
+        else:
+            queries[name] = first_of_queries(column, values, offsets, qids)
+    return documents, queries
+
+
+def differences(values: Values, others: Values) -> Bools:
+    """Tell which values of a column differ from others; missing ones are alike."""
+    unequal = np.asarray(values) != np.asarray(others)
+    if isinstance(values, Texts) or isinstance(others, Texts):
+        return np.asarray(unequal, dtype=bool)
+    return np.asarray(unequal & ~(_are_missing(values) & _are_missing(others)), dtype=bool)
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else str(value)
+
+
+def join_columns(parts: Sequence[tuple[Mapping[str, Values | None], int]]) -> dict[str, Values]:
+    """Join columns of several sources, each with the number of its rows; fill in those that a source lacks."""
+    joined: dict[str, Values] = {}
+    for name in dict.fromkeys(name for columns, _ in parts for name, values in columns.items() if values is not None):
+        every = [(columns.get(name), n) for columns, n in parts]
+        joined[name] = concatenate_values(
+            [find_column(name).filled(n) if values is None else values for values, n in every]
+        )
+    return joined
+
+
+def concatenate_values(parts: Sequence[Values]) -> Values:
+    """Concatenate values of one column, as a copy."""
+    if isinstance(parts[0], Texts):
+        return Texts.concatenate([part for part in parts if isinstance(part, Texts)])
+    return np.concatenate([np.asarray(part) for part in parts])
+
+
+def take_rows(columns: Mapping[str, Values], rows: slice | Ints) -> dict[str, Values]:
+    """Select rows of columns: views for a slice, else copies."""
+    return {name: values[rows] for name, values in columns.items()}

@@ -1,0 +1,171 @@
+"""Documents of requests: decoded by the names of a model's features, they are what a plain decoder makes of them."""
+
+import json
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.strategies import examples
+
+import perceptrank as pr
+from perceptrank.serve.documents import arrange, decode_query
+from perceptrank.serve.errors import FeatureMismatchError, ServiceError
+from perceptrank.serve.http.ranking import RankRequest
+from perceptrank.serve.replay import Current
+
+NAMES = ("title", "price", "a name longer than a word", "größe")
+
+
+def current(names=NAMES, *, takes_missing=False):
+    model = pr.ListwisePerceptron(transforms=["missing"] if takes_missing else None)
+    return replace(Current.of(model), names=names, n_features=len(names))
+
+
+def plain(body, model):
+    """The twin: decode to dicts, then arrange; None if it breaks a rule."""
+    try:
+        request = msgspec.json.decode(body, type=RankRequest)
+        return arrange(request.documents, model), request.contributions
+    except (msgspec.DecodeError, UnicodeDecodeError, ServiceError):
+        return None
+
+
+def by_name(body, model):
+    request = decode_query(RankRequest, body, model)
+    if request is None:
+        return None
+    try:
+        return arrange(request.documents, model), request.contributions
+    except ServiceError:
+        return None
+
+
+def same(decoded, expected):
+    (arranged, wanted), (other, also_wanted) = decoded, expected
+    return (
+        arranged.ids == other.ids
+        and arranged.names == other.names
+        and arranged.X.tobytes() == other.X.tobytes()
+        and (arranged.X.shape == other.X.shape and wanted == also_wanted and not arranged.X.flags.writeable)
+    )
+
+
+def body_of(*rows, **others):
+    documents = [{"id": f"d{i}", "features": row} for i, row in enumerate(rows)]
+    return json.dumps({"documents": documents, **others}, ensure_ascii=False).encode()
+
+
+ROW = {"title": 1, "price": -2.5, "a name longer than a word": 1e-3, "größe": 0.1}
+BACKWARDS = dict(reversed(ROW.items()))
+
+
+@pytest.mark.parametrize(
+    ("body", "model"),
+    [
+        (body_of(ROW), current()),
+        (body_of(ROW, BACKWARDS, ROW, [1, 2, 3, 4]), current()),
+        (body_of(ROW, contributions=True), current()),
+        (b' {\n"contributions":true, "documents" :[ {\t"features":[ 1 ] , "id": "a"}\r]}\n', current(("f",))),
+        (body_of({"title": None}, [None, 1, 2, 3], {}), current(takes_missing=True)),
+        (body_of(ROW).replace(b'"price": -2.5', b'"price": 3, "price": -2.5'), current()),
+        (body_of({"title": -0.0, "price": 5e-324}), current(("title", "price"))),
+        (
+            b'{"documents":[{"id":"a","features":{"f":-0}},{"id":"b","features":{"f":9007199254740993}}]}',
+            current(("f",)),
+        ),
+    ],
+)
+def test_usual_bodies(body, model):
+    assert decode_query(RankRequest, body, model) is not None
+    assert same(by_name(body, model), plain(body, model))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        body_of(),
+        body_of(ROW)[:-1],
+        body_of(ROW) + b"}",
+        body_of(ROW).replace(b'"d0"', b'""'),
+        body_of(ROW).replace(b'"d0"', b'"' + b"d" * 201 + b'"'),
+        body_of(ROW).replace(b'"id": "d0", ', b""),
+        body_of(ROW, ROW).replace(b'"d1"', b'"d0"'),
+        body_of({**ROW, "other": 1.0}),
+        body_of({"title": 1.0}),
+        body_of({}),
+        body_of([1.0, 2.0]),
+        body_of([]),
+        body_of(ROW, other=1),
+        body_of(ROW, contributions=1),
+        body_of({**ROW, "title": None}),
+    ],
+)
+def test_wrong_bodies(body):
+    assert by_name(body, current()) is None
+    assert plain(body, current()) is None
+
+
+def test_names_that_need_escapes_and_many_names_are_left_to_the_plain_decoder():
+    for name in ('say "x"', "back\\slash", "line\n", "\0"):
+        assert decode_query(RankRequest, body_of({name: 1.0}), current((name,))) is None
+    many = tuple(f"f{j}" for j in range(257))
+    assert decode_query(RankRequest, body_of(dict.fromkeys(many, 1.0)), current(many)) is None
+    assert decode_query(RankRequest, body_of([1.0]), replace(current(("f",)), names=None)) is None
+
+
+def test_documents_outlive_the_model_they_were_decoded_for():
+    documents = decode_query(RankRequest, body_of(ROW), current()).documents
+    turned = arrange(documents, current(NAMES[::-1]))
+    np.testing.assert_array_equal(turned.X, [[0.1, 1e-3, -2.5, 1.0]])
+    with pytest.raises(FeatureMismatchError, match="has a feature 'größe' that the ranker does not know"):
+        arrange(documents, current(NAMES[:3]))
+
+
+VALUES = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(-(10**20), 10**20),
+    st.decimals(-1000, 1000, places=4).map(float),
+    st.none(),
+)
+
+
+@st.composite
+def bodies(draw):
+    """Bodies of requests, usual and not, some of them damaged."""
+    rows = draw(
+        st.lists(
+            st.one_of(
+                st.permutations(NAMES[:3]).flatmap(lambda names: st.fixed_dictionaries(dict.fromkeys(names, VALUES))),
+                st.dictionaries(st.sampled_from(NAMES), VALUES),
+                st.lists(VALUES, min_size=3, max_size=3),
+            ),
+            min_size=1,
+            max_size=4,
+        )
+    )
+    ids = draw(st.lists(st.text(min_size=1, max_size=4), min_size=len(rows), max_size=len(rows), unique=True))
+    documents = [{"id": name, "features": row} for name, row in zip(ids, rows, strict=True)]
+    request = {"documents": documents, **draw(st.sampled_from([{}, {"contributions": True}, {"other": 1}]))}
+    indent, as_ascii = draw(st.sampled_from([None, 1])), draw(st.booleans())
+    body = bytearray(json.dumps(request, indent=indent, ensure_ascii=as_ascii).encode("utf-8", "surrogatepass"))
+    for _ in range(draw(st.integers(0, 2))):
+        place = draw(st.integers(0, len(body) - 1))
+        body[place : place + draw(st.integers(0, 1))] = draw(
+            st.sampled_from([b"", *(bytes([b]) for b in b' ,:{}[]"\\01-.eEn\n\0\xff')])
+        )
+    return bytes(body)
+
+
+@pytest.mark.parametrize("takes_missing", [False, True])
+@examples(5, suite=4)
+@given(body=bodies())
+def test_whatever_is_decoded_by_name_is_what_is_decoded(takes_missing, body):
+    model = current(NAMES[:3], takes_missing=takes_missing)
+    decoded, expected = by_name(body, model), plain(body, model)
+    assert decoded is None or (expected is not None and same(decoded, expected))
