@@ -37,14 +37,14 @@ def bound(
     learning_rate: Annotated[
         str | None, typer.Option(help="Rates for slam: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number).")
     ] = None,
-    measure: Annotated[str, typer.Option(help="What is learned; what is lost is 1 minus it.")] = "ndcg@10",
+    measure: Annotated[str, typer.Option(help="Measure to learn; the loss is 1 minus it.")] = "ndcg@10",
     transforms: Transforms = None,
-    tolerance: Annotated[float, typer.Option(help="How exactly the margin is to be known, as a part of it.")] = 1e-3,
-    plot: Annotated[Path | None, typer.Option(help="Image file to draw losses and bounds into."), Writes()] = None,
+    tolerance: Annotated[float, typer.Option(help="Relative precision of the margin.")] = 1e-3,
+    plot: Annotated[Path | None, typer.Option(help="Image file for a plot of losses and bounds."), Writes()] = None,
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
-    """Find the best margin of a stream, and print what theory promises each learner beside what it lost.
+    """Find the best margin of a stream, and print the loss of each learner beside its bound.
 
     Where no linear ranker gets everything right, bounds compare with the best fixed ranker.
 
