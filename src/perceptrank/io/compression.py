@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, Protocol, cast
 
-from perceptrank.io.decompressors import GzipMember, ZstdMember, starts_zstd_frame
 from perceptrank.io.errors import FormatError
+from perceptrank.io.zstd_frames import ZstdMember, starts_zstd_frame
 
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 _PIECE_BYTES = 2**17
@@ -71,6 +71,7 @@ class DecompressedFile:
         self._pending = start if self._kind else b""  # data still to be decompressed
         self._ready = memoryview(b"" if self._kind else start)
         self._member = self._new_member() if self._kind else None
+        self._is_drained = True  # a member of gzip has no more text from what it was given
 
     def readinto(self, view: memoryview, line: int) -> int:
         """Read into a view and return the number of bytes, 0 at the end of the file; `line` is for error messages."""
@@ -112,19 +113,19 @@ class DecompressedFile:
                     self._pending = more
                     continue
                 member = self._member = self._new_member()
-            if member.needs_input and not self._pending:
+                self._is_drained = True
+            if not self._pending and getattr(member, "needs_input", self._is_drained):
                 self._pending = self._file.read(_PIECE_BYTES)
                 if not self._pending:
                     raise EOFError("it is truncated")
-            data, self._pending = self._pending, b""
-            self._ready = memoryview(member.decompress(data, _PIECE_BYTES))
-            if member.eof:
-                self._pending = member.unused_data
+            self._ready = memoryview(member.decompress(self._pending, _PIECE_BYTES))
+            self._is_drained = len(self._ready) < _PIECE_BYTES
+            self._pending = member.unused_data if member.eof else getattr(member, "unconsumed_tail", b"")
 
     def _new_member(self) -> Any:
-        """Return a decompressor in the manner of `bz2.BZ2Decompressor`."""
+        """Return a decompressor in the manner of `bz2.BZ2Decompressor`, or that of zlib, which keeps no input."""
         if self._kind == "gzip":
-            return GzipMember()
+            return zlib.decompressobj(wbits=31)
         if self._kind == "bzip2":
             return bz2.BZ2Decompressor()
         if self._kind == "xz":

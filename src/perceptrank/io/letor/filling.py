@@ -7,7 +7,7 @@ from perceptrank.io.errors import FormatError
 from perceptrank.io.letor.density import DensityLimit
 from perceptrank.io.letor.error_policy import ErrorPolicy
 from perceptrank.io.letor.jobs import MOST_PENDING_BYTES, Job, Pool
-from perceptrank.io.letor.lines import LineParser, Widest
+from perceptrank.io.letor.lines import LineParser, Parsed, Widest
 from perceptrank.io.letor.matrix import Matrix
 from perceptrank.io.letor.runs import Runs
 from perceptrank.io.text import Chunk, TextReader
@@ -95,10 +95,14 @@ class Filler:
         self._todo.popleft()
         if rest is not None:
             self._todo.appendleft(rest)
-        self._jobs.append(Job(self._pool, self._parser, part, matrix.take(part.n_documents)))
+        first = matrix.take(part.n_documents)
+        self._jobs.append(Job(part, first, self._pool.submit(self._parse, part, first)))
         self._n_pending_bytes += part.n_bytes
         while self._jobs and (len(self._jobs) > self._pool.depth or self._n_pending_bytes > MOST_PENDING_BYTES):
             self._finish_oldest()
+
+    def _parse(self, chunk: Chunk, first: int) -> Parsed:
+        return self._parser.parse(chunk, *self._matrix.arrays(), first)
 
     def _finish_all(self) -> None:
         while self._jobs:
@@ -106,7 +110,8 @@ class Filler:
 
     def _finish_oldest(self) -> None:
         """Collect the oldest part; if it is too wide for the matrix, widen that and do all pending parts again."""
-        chunk, first, parsed = self._jobs[0].chunk, self._jobs[0].rows.first, self._jobs[0].result()
+        chunk, first, future = self._jobs[0]
+        parsed = future.result()
         if parsed.widest.width > self._matrix.width:
             self._widen(parsed.widest, chunk.n_bytes)
             return
@@ -122,7 +127,7 @@ class Filler:
 
     def _widen(self, widest: Widest, n_text_bytes: int) -> None:
         for job in self._jobs:
-            job.result()  # no thread may write
+            job.parsed.result()  # no thread may write
         self._density.see(widest)
         self._density.check(self._matrix.n_filled + 1, self.width, self._n_text_bytes + n_text_bytes)
         self._todo.extendleft(job.chunk for job in reversed(self._jobs))

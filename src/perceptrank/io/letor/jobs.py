@@ -3,11 +3,10 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from perceptrank.io.errors import FormatError
-from perceptrank.io.letor.lines import LineParser, Parsed
-from perceptrank.io.letor.matrix import Rows
+from perceptrank.io.letor.lines import Parsed
 from perceptrank.io.text import Chunk
 from perceptrank.kernels.processors import n_processors
 from perceptrank.stream.validation import check_positive_whole
@@ -48,20 +47,12 @@ class Pool:
             self._executor.shutdown(cancel_futures=True)
 
 
-class Job:
-    """A chunk that is being parsed into rows of a matrix."""
+class Job(NamedTuple):
+    """A chunk that is being parsed into rows of a matrix, from `first` on."""
 
-    def __init__(self, pool: Pool, parser: LineParser, chunk: Chunk, rows: Rows) -> None:
-        self.chunk, self.rows = chunk, rows
-        self._parser = parser
-        self._future = pool.submit(self._run)
-
-    def _run(self) -> Parsed:
-        return self._parser.parse(self.chunk, *self.rows.arrays(), self.rows.first)
-
-    def result(self) -> Parsed:
-        """Wait for the parsed chunk."""
-        return self._future.result()
+    chunk: Chunk
+    first: int
+    parsed: "Future[Parsed]"
 
 
 def in_order(

@@ -1,8 +1,5 @@
 """A growable matrix that several threads fill."""
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
@@ -15,13 +12,6 @@ _FIRST_BYTES = 16 * 2**20
 _PART_BYTES = 32 * 2**20
 _FEWEST_DOCUMENTS = 8
 _GAP_BYTES = 4 * 2**20
-
-
-class Rows(NamedTuple):
-    """Rows of a matrix, from `first` on; `arrays` returns the features and the grades of all rows."""
-
-    arrays: Callable[[], tuple[Features, Floats]]
-    first: int
 
 
 class Matrix:
@@ -47,19 +37,20 @@ class Matrix:
         """Number of documents for which rows may be taken at once."""
         return max(_FEWEST_DOCUMENTS, _PART_BYTES // max(1, self.row_bytes))
 
-    def take(self, n_rows: int) -> Rows:
-        """Allot the next `n_rows` rows."""
+    def take(self, n_rows: int) -> int:
+        """Allot the next `n_rows` rows, and return the first of them."""
         self._n_taken += n_rows
-        return Rows(self._arrays, self._n_taken - n_rows)
+        return self._n_taken - n_rows
 
-    def _arrays(self) -> tuple[Features, Floats]:
+    def arrays(self) -> tuple[Features, Floats]:
+        """Return the features and the grades of all rows."""
         flat = self._flat.view()
         return flat[: self._capacity * self.width].reshape(self._capacity, self.width), self._relevance.view()
 
     def fill(self, first: int, n_rows: int) -> bool:
         """Fill the next rows with `n_rows` rows from `first` on; return True if the gap left behind them is large."""
         if first != self.n_filled:
-            for array in self._arrays():
+            for array in self.arrays():
                 array[self.n_filled : self.n_filled + n_rows] = array[first : first + n_rows]
         self.n_filled += n_rows
         gap = first + n_rows - self.n_filled

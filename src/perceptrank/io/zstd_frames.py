@@ -1,6 +1,5 @@
-"""Decompressors for gzip and zstd in the manner of `bz2.BZ2Decompressor`: in pieces of bounded size."""
+"""Decompress zstd in the manner of `bz2.BZ2Decompressor`: in pieces of bounded size."""
 
-import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -19,35 +18,12 @@ def _is_skipped(data: bytes, at: int = 0) -> bool:
     return data[at + 1 : at + 4] == _SKIPPED_MAGIC and data[at] >> 4 == 5
 
 
-class GzipMember:
-    """A member of a gzip file."""
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(wbits=31)
-        self.needs_input = True
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        """Decompress at most `max_length` bytes; what is left of the data is kept."""
-        text = self._member.decompress(self._member.unconsumed_tail + data, max_length)
-        self.needs_input = not self._member.unconsumed_tail and len(text) < max_length
-        return text
-
-    @property
-    def eof(self) -> bool:
-        """True at the end of the member."""
-        return self._member.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        """The data after the end of the member."""
-        return self._member.unused_data
-
-
 class ZstdMember:
     """A frame of a zstd file, or several that are skipped.
 
-    The package decompresses all that it is given, and a block of four bytes can be 128 KiB of text. So the frame is
-    followed from block to block (RFC 8878, section 3.1), and as many are given as are sure to be short enough.
+    The package decompresses all that it is given, and a block of four bytes can be 128 KiB of text; its stream reader
+    does not notice that a file is truncated. So the frame is followed from block to block (RFC 8878, section 3.1), and
+    as many are given as are sure to be short enough. Giving it 512 bytes at a time instead takes 1.4 times as long.
 
     Parameters
     ----------
