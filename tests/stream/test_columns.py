@@ -200,6 +200,13 @@ def test_wrong_cells_of_tables_are_named(tmp_path):
             pr.read_table(tmp_path / "a.csv")
 
 
+def test_letor_text_has_no_place_for_them(stream, tmp_path):
+    with pytest.raises(ValueError, match="LETOR text has no place for the column 'clicked'"):
+        pr.write_letor(stream, tmp_path / "a.txt")
+    pr.write_letor(plain(stream), tmp_path / "a.txt")
+    assert len(pr.read_letor(tmp_path / "a.txt")) == 5
+
+
 def test_values_are_checked(stream):
     with pytest.raises(ValueError, match=r"propensity must be a probability > 0, got 1.5 at document 1"):
         stream.with_columns({"propensity": [1, 1.5] + [1] * 13})

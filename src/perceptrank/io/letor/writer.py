@@ -17,6 +17,7 @@ from perceptrank.io.letor.formatting import LINE_BYTES, PAIR_BYTES, format_rows,
 from perceptrank.io.paths import PathLike
 from perceptrank.kernels.arrays import Bytes, Ints
 from perceptrank.stream.blocks import Blocks, as_blocks
+from perceptrank.stream.columns import BUILT_IN
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 
@@ -83,6 +84,11 @@ def write_letor(stream: Blocks, path: PathLike | IO[bytes], *, sparse: bool = Fa
                 raise ValueError(
                     "LETOR text has no place for the weights of queries: write a store or Parquet, "
                     "or stream.with_weights(None)"
+                )
+            if added := block.columns.keys() - BUILT_IN:
+                raise ValueError(
+                    f"LETOR text has no place for the column {min(added)!r}: write a store or Parquet, "
+                    f"or stream.with_columns({{{min(added)!r}: None}})"
                 )
             for qid in block.qids.tolist():
                 if qid in seen:
