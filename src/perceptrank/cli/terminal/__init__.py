@@ -1,1 +1,1 @@
-"""What users see: standard streams, tables, progress, errors."""
+"""Standard streams, tables, progress and errors, as users see them."""
