@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.deploy import fold, parity
-from perceptrank.deploy.engines.elasticsearch_server import field_feature
+from perceptrank.deploy.engines.elasticsearch import field_feature
 from perceptrank.deploy.engines.engine_server import EngineError
 from perceptrank.deploy.exports import make_target
 from perceptrank.deploy.ranking_function import RankingFunction

@@ -46,6 +46,34 @@ def test_a_loaded_kernel_can_be_compiled_into_another(place):
     assert first["started"] == result["started"] == [], "no other process is needed to compile or load"
 
 
+SPECIALISED = """
+    from inner import inner
+    from perceptrank.kernels.compiled import compiled, specialise
+
+    @compiled
+    def double(x):
+        return 2.0 * x
+
+    def twice(x):
+        return step(step(x))
+
+    add = compiled(specialise(twice, "add", __name__, step=inner))
+    multiply = compiled(specialise(twice, "multiply", __name__, step=double))
+"""
+
+
+def test_specialised_kernels_are_cached_and_told_apart(place):
+    write(place, "outer", SPECIALISED)
+    calls = "add(3.0)", "multiply(3.0)"
+    first, second = run(place, *calls), run(place, *calls)
+    assert first["values"] == second["values"] == [5.0, 12.0]
+    assert {"outer.add", "outer.multiply"} < set(first["compiled"])
+    assert (second["hits"], second["compiled"]) == ({"add": 1, "multiply": 1}, [])
+    write(place, "inner", INNER.replace("STEP = 1.0", "STEP = 3.0"))
+    changed = run(place, *calls)
+    assert (changed["values"], changed["hits"]) == ([9.0, 12.0], {"add": 0, "multiply": 1})
+
+
 def test_an_edited_kernel_is_never_run_from_an_old_cache(place):
     """Not even when the edit is in a constant or a kernel of another module, which Numba does not notice."""
     run(place, "outer(2.0)")

@@ -331,7 +331,7 @@ def test_assignments(n, cut, seed, tied):
     discount, places = 1 / np.log2(2 + np.arange(n)), np.empty(n, dtype=np.int64)
     values = discount * (scores[:, None] - np.where(np.arange(n) < cut, gains[:, None], 0.0))
     floats, ints = np.empty((3, n + 2)), np.zeros((3, n + 2), dtype=np.int64)
-    total = find_worst_ranking(n, cut, scores, gains, discount, places, *floats, *ints)
+    total = find_worst_ranking(n, cut, scores, gains, discount, places, floats, ints)
     rows, columns = linear_sum_assignment(values, maximize=True)
     assert total == pytest.approx(values[rows, columns].sum())
     assert sorted(places) == list(range(n))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perceptrank.deploy.engines.java_harness import build_classpath
+from perceptrank.deploy.engines.programs import build_classpath
 
 ENGINES = Path(__file__).parents[1] / "engines"
 

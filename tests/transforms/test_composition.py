@@ -153,52 +153,6 @@ def test_plain_values_come_back():
     assert make_transforms("auto+clip") == [pr.Join("query-zscore", "query-normal", "clip")]
 
 
-def test_former_names():
-    stream = pr.separable(10, n_features=3).stream
-    expected = pr.SlamPerceptron(transforms="running")
-    expected.learn(stream)
-    with pytest.warns(DeprecationWarning, match="scaling is now transforms"):
-        ranker = pr.SlamPerceptron(scaling="running")
-    for use in (
-        lambda: pr.SlamPerceptron(scaling="running"),
-        lambda: pr.SlamPerceptron().set_params(scaling="running"),
-        lambda: pr.AdaGrad(pr.SlamPerceptron()).set_params(learner__scaling="running"),
-        lambda: pr.SlamPerceptron().scaling,
-    ):
-        with pytest.warns(DeprecationWarning, match="is now") as warned:
-            use()
-        assert {one.filename for one in warned} == {__file__}  # Python shows it there alone
-    for twice in ({"transform": "clip", "transforms": "running"}, {"transform": "clip", "scaling": "clip"}):
-        for give in (pr.SlamPerceptron, pr.SlamPerceptron().set_params):
-            with pytest.raises(ValueError, match="another name of transforms: give one"):
-                give(**twice)
-    ranker.learn(stream)
-    assert bits(ranker) == bits(expected)
-    with pytest.warns(DeprecationWarning, match="scaling is now transforms"):
-        assert ranker.scaling == "running"
-    with pytest.warns(DeprecationWarning, match="scalings_ is now transforms_"):
-        assert ranker.scalings_ == expected.transforms_
-    assert pr.SlamPerceptron(transform="running").transforms == "running"
-    ranker.set_params(transform="query-rank")
-    assert ranker.transforms == "query-rank"
-    ranker.transform = None
-    assert ranker.transforms is None
-    assert not hasattr(ranker, "transform")  # scikit-learn would call it
-
-
-def test_model_files_of_version_1_are_read(tmp_path):
-    ranker = pr.ListwisePerceptron(transforms="running")
-    ranker.learn(pr.separable(10, n_features=3).stream)
-    ranker.save(tmp_path / "m.json")
-    document = json.loads((tmp_path / "m.json").read_text())
-    document["version"] = 1
-    document["scalings"] = document.pop("transforms")
-    document["parameters"]["scaling"] = document["parameters"].pop("transforms")
-    del document["features"]
-    (tmp_path / "m.json").write_text(json.dumps(document))
-    assert pr.load(tmp_path / "m.json").as_document() == ranker.as_document()
-
-
 def test_features_of_very_different_spreads_are_warned_of():
     X = np.random.default_rng(0).normal(size=(40, 3)) * [1, 10, 1e6]
     stream = pr.QueryStream.from_arrays(X, np.arange(40) % 3, group=[10] * 4)

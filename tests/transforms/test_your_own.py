@@ -37,12 +37,6 @@ class Shifted(Transform):
     def add_nodes(self, nodes, X, n_features):
         return nodes.add("Mul", nodes.add("Sub", X, self.by), 0.5)
 
-    def state(self):
-        return {"by": self.by}
-
-    def restore(self, state):
-        self.by = state["by"]
-
 
 class Signs(Transform):
     """Replace each feature by whether it is above 0, and whether it is above 1."""

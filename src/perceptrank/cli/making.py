@@ -66,7 +66,7 @@ def _make(kinds: "list[type[Learner]]", settings: dict[str, Any]) -> "Learner":
         if (short := one.removeprefix("learner__")) in left:
             raise ValueError(f"{short} is set twice, also as learner__{short}")
         left[short] = value
-    inside = {"learner": _make(kinds[1:], left)} if len(kinds) > 1 else {}
+    inside: dict[str, Any] = {"learner": _make(kinds[1:], left)} if len(kinds) > 1 else {}
     return kinds[0](**own, **inside)
 
 

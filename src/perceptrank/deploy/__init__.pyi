@@ -1,6 +1,6 @@
 from .agreement import Parity as Parity
 from .agreement import parity as parity
-from .explanation.changes import WeightChange as WeightChange
+from .explanation.changes import FeatureChange as FeatureChange
 from .explanation.contributions import Contributions as Contributions
 from .explanation.explanation import Explanation as Explanation
 from .explanation.explanation import explain as explain

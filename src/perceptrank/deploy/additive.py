@@ -14,7 +14,7 @@ from perceptrank.transforms.forms import Piecewise
 from perceptrank.transforms.transform import Transform
 
 
-class Curve(NamedTuple):
+class ScoreCurve(NamedTuple):
     """The part of the score that a feature adds, as a function of it.
 
     Attributes
@@ -45,7 +45,7 @@ class Additive:
     ----------
     algorithm : str
         The learner's name.
-    curves : tuple of Curve
+    curves : tuple of ScoreCurve
         Of the features that change the score.
     has_steps : bool
         True if they are piecewise constant, False if piecewise linear.
@@ -60,7 +60,7 @@ class Additive:
     """
 
     algorithm: str
-    curves: tuple[Curve, ...]
+    curves: tuple[ScoreCurve, ...]
     has_steps: bool
     bias: float
     n_features: int
@@ -155,7 +155,7 @@ def read_additive(function: RankingFunction) -> Additive | None:
     )
 
 
-def _steps(names: tuple[str, ...], functions: Piecewise, before: list[Transform], weights: Floats) -> list[Curve]:
+def _steps(names: tuple[str, ...], functions: Piecewise, before: list[Transform], weights: Floats) -> list[ScoreCurve]:
     levels = weights
     if functions.kind == "thermometer":
         levels = np.concatenate([np.zeros((len(weights), 1)), np.cumsum(weights, axis=1)], axis=1)
@@ -173,11 +173,11 @@ def _steps(names: tuple[str, ...], functions: Piecewise, before: list[Transform]
             else:
                 kept.append(edge)
                 heights.append(own[place])
-        curves.append(_merged(Curve(name, 0, (), tuple(kept), tuple(heights))))
+        curves.append(_merged(ScoreCurve(name, 0, (), tuple(kept), tuple(heights))))
     return curves
 
 
-def _merged(curve: Curve) -> Curve:
+def _merged(curve: ScoreCurve) -> ScoreCurve:
     """Return steps without edges at which there is no step."""
     edges, heights = [], [curve.heights[0]]
     for edge, height in zip(curve.edges, curve.heights[1:], strict=True):
@@ -187,7 +187,7 @@ def _merged(curve: Curve) -> Curve:
     return curve._replace(edges=tuple(edges), heights=tuple(heights))
 
 
-def _lines(names: tuple[str, ...], functions: Piecewise, before: list[Transform], weights: Floats) -> list[Curve]:
+def _lines(names: tuple[str, ...], functions: Piecewise, before: list[Transform], weights: Floats) -> list[ScoreCurve]:
     n = len(names)
     forms = [form for transform in before if (form := transform.affine(n)) is not None]
     curves = []
@@ -204,5 +204,5 @@ def _lines(names: tuple[str, ...], functions: Piecewise, before: list[Transform]
             heights = np.interp([value], edges, heights)
         elif (heights == heights[0]).all():
             heights = heights[:1]
-        curves.append(Curve(name, 0, own, tuple(edges.tolist()), tuple(heights.tolist())))
+        curves.append(ScoreCurve(name, 0, own, tuple(edges.tolist()), tuple(heights.tolist())))
     return curves

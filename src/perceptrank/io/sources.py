@@ -3,21 +3,19 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from perceptrank.io.compression import SUFFIXES
 from perceptrank.io.letor.reader import read_letor
 from perceptrank.io.letor.scan import scan_letor
-from perceptrank.io.parquet import read_parquet, scan_parquet
-from perceptrank.io.parquet_columns import column_names, default_columns
 from perceptrank.io.paths import Source, find_files, is_rereadable
-from perceptrank.io.store import open_store
 from perceptrank.io.store_manifest import is_store
 from perceptrank.io.tables.formats import format_of_name
-from perceptrank.io.tables.reader import read_table, scan_table
-from perceptrank.io.tables.reading import Report
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
+
+if TYPE_CHECKING:
+    from perceptrank.io.tables.reading import Report
 
 Format = Literal["store", "parquet", "table", "letor"]
 _PARQUET_MAGIC = b"PAR1"
@@ -135,6 +133,9 @@ def open_sources(
     _refuse(letor, "a store" if kind == "store" else "a Parquet file")
     paths = [os.fspath(one) for one in sources if isinstance(one, (str, os.PathLike))]
     if kind == "parquet":
+        from perceptrank.io.parquet import read_parquet, scan_parquet
+        from perceptrank.io.parquet_columns import column_names, default_columns
+
         read_columns = read_parquet if whole else scan_parquet
         if names and "features" not in (columns or {}) and set(names) <= set(column_names(paths[0])):
             columns = (columns or {}) | {"features": list(names)}
@@ -146,6 +147,8 @@ def open_sources(
         return found
     if missing == "zero":
         raise ValueError(f"`missing={missing!r}`: a store has what was written to it")
+    from perceptrank.io.store import open_store
+
     stores = [open_store(path, comments=comments) for path in paths]
     return stores[0] if len(stores) == 1 else QueryStream.concatenate(stores) if whole else stores
 
@@ -157,9 +160,11 @@ def _open_tables(
     progress: Callable[[int, int], object] | None,
     columns: dict[str, Any],
     missing: Literal["error", "keep", "zero"],
-    report: Report | None,
+    report: "Report | None",
     others: dict[str, Any],
 ) -> Blocks:
+    from perceptrank.io.tables.reader import read_table, scan_table
+
     precision = {"dtype": others.pop("dtype")} if "dtype" in others else {}
     others.pop("n_threads", None)
     _refuse(others, "a table")

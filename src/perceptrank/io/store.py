@@ -25,7 +25,7 @@ from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import read_only
 
-_ARRAYS = ("X", "offsets", "_documents", "_queries")
+_ARRAYS = ("X", "offsets", "_documents", "_queries", "_has_added")
 
 
 def open_store(path: PathLike, *, comments: bool = False) -> Store:

@@ -20,3 +20,8 @@ Keys: TypeAlias = npt.NDArray[np.int32]
 # Values, their columns, and where each row begins, of compressed sparse rows.
 Columns: TypeAlias = npt.NDArray[np.int32]
 SparseArrays: TypeAlias = tuple[Features, Columns, Ints]
+
+# What the rule of a list-wise learner takes: scores, grades, how many of these are above 0, margin, and discounts
+# 1 / log2(2 + place); and scratch, rows of floats and of integers.
+Query: TypeAlias = tuple[Floats, Floats, int, float, Floats]
+Rows: TypeAlias = tuple[FloatRows, IntRows]

@@ -1,6 +1,7 @@
 """The decorators that every kernel carries."""
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
@@ -29,6 +30,7 @@ __all__ = [
     "helper_sums",
     "helper_sums_inlined",
     "on_compile",
+    "specialise",
 ]
 
 CONFIG: Any = numba.config
@@ -132,6 +134,20 @@ def by_layout(dense: Kernel, sparse: Callable[..., Any]) -> Kernel:
     chosen.__class__ = _ByLayout
     chosen.kernels = dense, sparse
     return cast(Kernel, chosen)
+
+
+def specialise(generic: Callable[..., Any], name: str, module: str, **meanings: Any) -> Callable[..., Any]:
+    """Return a copy of a plain function in which some global names have other meanings, to be compiled on its own.
+
+    Its machine code is kept on disk, which that of a closure cannot be: see `stamps`. So module and name must be those
+    of no other kernel.
+    """
+    function = cast(FunctionType, generic)
+    code = function.__code__.replace(co_name=name, co_qualname=name)
+    copy = FunctionType(code, {**function.__globals__, **meanings}, name, function.__defaults__)
+    copy.__module__, copy.__doc__ = module, function.__doc__
+    copy.__dict__["__wrapped__"] = function
+    return copy
 
 
 class _ByLayout(_Helper):

@@ -8,6 +8,7 @@ reach it and no others.
 
 import enum
 import hashlib
+import inspect
 import sys
 from types import CodeType, ModuleType
 from typing import Any
@@ -150,9 +151,10 @@ class _Stamp:
         # numbers that repeat in another process: loaded together, one would run for the other.
         if "<locals>" in function.__qualname__ or function.__closure__:
             raise NotStampedError(f"{function.__qualname__} is defined inside a function")
-        module = sys.modules.get(function.__module__)
-        if module is None or vars(module) is not function.__globals__:
-            raise NotStampedError(f"{function.__module__} is not an imported module")
+        original = inspect.unwrap(function)  # of a specialised one
+        module = sys.modules.get(original.__module__)
+        if module is None or vars(module) is not original.__globals__:
+            raise NotStampedError(f"{original.__module__} is not an imported module")
         self.note(function.__module__, function.__qualname__)
         self.add(function.__defaults__, ())
         self.add(tuple(sorted((function.__kwdefaults__ or {}).items())), ())

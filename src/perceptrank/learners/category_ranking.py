@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Unpack
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.compiled import compiled, helper
@@ -10,7 +11,7 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
+from perceptrank.learners.starting import StartSettings
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_choice, check_positive
@@ -108,12 +109,9 @@ class CategoryRanking(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms. Rankings then depend on the learning rate.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     References
     ----------
@@ -131,7 +129,6 @@ class CategoryRanking(CompiledLearner):
     algorithm = "category-ranking"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m d + m²"
     depends_on_rate = False
     kernel = category_ranking_pass
@@ -145,26 +142,19 @@ class CategoryRanking(CompiledLearner):
         learning_rate: float = 1.0,
         average: bool = False,
         transforms: TransformLike = None,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.pairs = pairs
         self.measure = measure
         self.learning_rate = learning_rate
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return self._with_start(theorems.pair_perceptron())
+        return self.beginning.theorem(theorems.pair_perceptron())
 
     def _make_rule(self) -> CategoryRankingRule:
         check_choice("pairs", self.pairs, PAIRS)

@@ -12,9 +12,10 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import Scratch, borrow_scratch
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
-from perceptrank.learners.tally import SparseIterates
+from perceptrank.learners.tally import ListRule, SparseIterates
 from perceptrank.measures.discounts import discounts
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.stream.validation import check_positive
 
 
 class CompiledLearner(Learner):
@@ -41,11 +42,19 @@ class CompiledLearner(Learner):
     kernel: ClassVar[Callable[..., int]]
     rows: ClassVar[tuple[int, int, int]]
 
+    learning_rate: float
     _rule: tuple[Any, ...]
 
     @abstractmethod
     def _make_rule(self) -> tuple[Any, ...]:
         """Return the settings as the pass takes them, a tuple of plain numbers; raise if one is invalid."""
+
+    def _list_rule(
+        self, *settings: Any, margin: float = 0.0, relative_margin: float = 0.0, binary: bool = False
+    ) -> ListRule:
+        """Return the settings as the pass of a list-wise rule takes them; `settings` are the rule's own."""
+        rate = check_positive("learning_rate", self.learning_rate)
+        return (bool(self.average), rate, margin, relative_margin, binary), settings
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -17,21 +17,10 @@ import numpy.typing as npt
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.model_file import write_model
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.learners.estimator import Estimator
-from perceptrank.learners.guarantees import Guaranteed
 from perceptrank.learners.model import Model, as_learned, as_named_features, fixed_copy, named, transformed
-from perceptrank.learners.parameters import differ
 from perceptrank.learners.saving import document_of, restore_learner
-from perceptrank.learners.starting import (
-    Feature,
-    FeatureNames,
-    InitialWeights,
-    Origin,
-    as_initial,
-    as_signs,
-    first_weights,
-    signs_of,
-)
+from perceptrank.learners.sklearn_adapter import Estimator, differ
+from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, InitialWeights
 from perceptrank.learners.tally import ROUNDS, UPDATES
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
@@ -48,8 +37,9 @@ from perceptrank.stream.validation import (
     find_bad_feature,
     read_only,
 )
-from perceptrank.theory import theorems
-from perceptrank.theory.theorem import Theorem
+from perceptrank.theory import guarantees as theory_of
+from perceptrank.theory.certificates import Certificate
+from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
 from perceptrank.transforms.parsing import make_transforms, sparse_transforms
 from perceptrank.transforms.transform import Transform, TransformLike
 
@@ -62,10 +52,19 @@ Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
 
 
-class Learner(Guaranteed, Estimator):
+class Learner(Estimator):
     """A linear ranker that learns online: score = features . weights.
 
     Base class of all learners. To write one, derive from `NumpyLearner` or `CompiledLearner`.
+
+    Parameters
+    ----------
+    initial_weights : mapping from features to weights, or vector, optional
+        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
+        vector with one for each feature after the transforms. Rankings then depend on the learning rate.
+    positive, negative, zero : list of features, optional
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
+        everything that is made of them.
 
     Attributes
     ----------
@@ -108,6 +107,7 @@ class Learner(Guaranteed, Estimator):
     (48, 48, True)
     """
 
+    algorithm: ClassVar[str]
     takes: ClassVar[str] = "lists"
     cost: ClassVar[str]
     depends_on_rate: ClassVar[bool] = True
@@ -121,6 +121,7 @@ class Learner(Guaranteed, Estimator):
 
     never_negative: ClassVar[tuple[str, ...]] = ()
     model_class: ClassVar[type[Model]] = Model
+    shared_parameters = STARTS
 
     average: bool = False
     transforms: TransformLike = None
@@ -131,8 +132,27 @@ class Learner(Guaranteed, Estimator):
 
     _model: Model
     _lock: RLock
-    _given: Origin = None
-    _constraints: dict[Feature, float] = {}  # noqa: RUF012
+    _beginning = Beginning()
+
+    def __init__(
+        self,
+        *,
+        initial_weights: InitialWeights = None,
+        positive: FeatureNames = None,
+        negative: FeatureNames = None,
+        zero: FeatureNames = None,
+    ) -> None:
+        self.initial_weights = initial_weights
+        self.positive = positive
+        self.negative = negative
+        self.zero = zero
+        self._start()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name in STARTS:
+            if name not in cls.parameter_names:
+                setattr(cls, name, None)
 
     def _start(self) -> None:
         """Check the parameters and forget everything; the last line of every constructor."""
@@ -152,8 +172,8 @@ class Learner(Guaranteed, Estimator):
     def _own_transform(self) -> TransformLike:
         """Return the transforms that features go through first, as settings name them."""
         # Weights of features as they are, known by name, stay what they are.
-        by_feature = isinstance(self.transforms, str) and self.transforms == "auto" and isinstance(self._given, dict)
-        return None if by_feature else self.transforms
+        is_auto = isinstance(self.transforms, str) and self.transforms == "auto"
+        return None if is_auto and self.beginning.is_by_feature else self.transforms
 
     @abstractmethod
     def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
@@ -171,6 +191,11 @@ class Learner(Guaranteed, Estimator):
     def name(self) -> str:
         """Name on the command line."""
         return self.algorithm
+
+    @property
+    def beginning(self) -> Beginning:
+        """The weights to start from, and the signs that weights keep."""
+        return self._beginning
 
     @property
     def own_measure(self) -> Measure:
@@ -397,25 +422,16 @@ class Learner(Guaranteed, Estimator):
             n_features = transform.n_outputs(n_features)
         if sparse:
             check_room(f"weights of {n_features} features", 2 * n_features)
-        weights, signs = self._first_weights(state, n_features), self._signs(state)
+        weights, signs = self.beginning.weights(state, n_features), self.beginning.signs(state)
         state.begin(n_features, self.extra_state(n_features), sparse=sparse, weights=weights, signs=signs)
-
-    def _starts_somewhere(self) -> bool:
-        """Tell whether it ranks before it has learned anything, by weights that were given."""
-        return self._given is not None
-
-    def _goes_by_names(self) -> bool:
-        """Tell whether its settings name features, so that it must know their names."""
-        named = isinstance(self._given, dict) and any(isinstance(one, str) for one in self._given)
-        return named or any(isinstance(one, str) for one in self._constraints)
 
     @property
     def known_model(self) -> Model:
         """The model; before anything was learned, that of the features whose initial weights are known by name."""
-        model, start = self._model, self._given
-        if model.has_begun or not isinstance(start, dict) or not all(isinstance(name, str) for name in start):
+        model, names = self._model, self.beginning.features
+        if model.has_begun or names is None:
             return model
-        return self.ready_model(len(start), tuple(map(str, start)), model=model)
+        return self.ready_model(len(names), names, model=model)
 
     def ready_model(
         self,
@@ -448,7 +464,7 @@ class Learner(Guaranteed, Estimator):
             If the initial weights, or constraints, are not about such features.
         """
         model = self._model if model is None else model
-        if model.has_begun or not self._starts_somewhere():
+        if model.has_begun or not self.beginning.ranks:
             return model
         ready = model.copy()
         ready.feature_names = names
@@ -474,25 +490,6 @@ class Learner(Guaranteed, Estimator):
         model = self._model
         model.check_features(stream.n_features, stream.feature_names)
         return self.ready_model(stream.n_features, stream.feature_names, sparse=stream.is_sparse, model=model)
-
-    def _first_weights(self, state: Model, n_features: int) -> Floats | None:
-        """Return the weights to start from, of so many transformed features of a state; None if they are 0."""
-        return first_weights(self._given, state.feature_names, state.n_inputs, state.transforms, n_features)
-
-    def _given_norm(self) -> float:
-        if isinstance(self._given, dict) and make_transforms(self._own_transform()):
-            raise ValueError("the norm of initial_weights by feature depends on the transforms: learn first")
-        given = self._given.values() if isinstance(self._given, dict) else self._given or ()
-        return float(np.linalg.norm(np.array([*given])))
-
-    def _with_start(self, promised: Theorem) -> Theorem:
-        """Return the theorem of a learner that starts from 0, free of constraints, for its start and constraints."""
-        promised = theorems.from_start(promised) if self._given is not None else promised
-        return theorems.constrained(promised) if self._constraints else promised
-
-    def _signs(self, state: Model) -> Floats:
-        """Return the signs that weights of transformed features keep, empty if none is constrained."""
-        return signs_of(self._constraints, state.feature_names, state.n_inputs, state.transforms)
 
     def _accepts_sparse(self, state: Model) -> bool:
         return self.accepts_sparse
@@ -564,6 +561,117 @@ class Learner(Guaranteed, Estimator):
     def _room(self, n_features: int) -> int:
         """Return the approximate size of its state, in float64 numbers."""
         return 250 + 2 * n_features + sum(values.size for values in self.extra_state(n_features).values())
+
+    # Guarantees
+
+    @property
+    def theorem(self) -> Theorem:
+        """The guarantee for the current settings."""
+        return NO_THEOREM
+
+    def guarantee(
+        self,
+        *,
+        diameter: float | None = None,
+        radius: float | None = None,
+        margin: float | None = None,
+        comparator: AnyComparator | None = None,
+        largest_weight: float = 1.0,
+        n_documents: int | None = None,
+    ) -> float:
+        """Return the upper bound on the loss by the learner's theorem, see `perceptrank.theory.Theorem`.
+
+        The theorem applies to rankings by the current weights, not by their mean, except for `ListwisePerceptron`,
+        which chooses between the two: its theorem depends on `average`. If weights are constrained, margin and
+        comparator must be those of a ranker that satisfies the constraints. If the learner starts from weights that are
+        not 0, a `Comparator` with its `ranker` has a smaller bound than its norm and loss alone, the closer its
+        direction is to that of the start.
+
+        Parameters
+        ----------
+        diameter, radius : float, optional
+            Those of the stream; give either, since 2R bounds the diameter if that is unknown.
+        margin : float, optional
+            Margin of a separable stream; give this or `comparator`.
+        comparator : Comparator or (norm, loss), optional
+            Norm and cumulative surrogate of some fixed ranker.
+        largest_weight : float > 0
+            Largest weight of a query; the bound is then that of the sum of losses times weights, and so must be the
+            comparator's loss.
+        n_documents : int, optional
+            Most documents of a query, if known: the bound is then smaller, as one ranking of m documents loses at most
+            1 - 1 / m in AP and 1 - 1 / log2(1 + m) in NDCG (without a cut-off before m).
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the learner has no theorem of this kind, the comparator does not belong to it, an argument is not a
+            positive number, or not exactly one of `margin` and `comparator` is given.
+        """
+        return theory_of.guarantee(
+            self,
+            diameter=diameter,
+            radius=radius,
+            margin=margin,
+            comparator=comparator,
+            largest_weight=largest_weight,
+            n_documents=n_documents,
+        )
+
+    def certificate(
+        self,
+        *,
+        margin: float | None = None,
+        comparator: AnyComparator | None = None,
+        diameter: float | None = None,
+        radius: float | None = None,
+        n_documents: int | None = None,
+    ) -> Certificate:
+        """Return the bounds on the loss so far, beside its observed value.
+
+        - a posteriori, an inequality of the proof: S ≤ |w| / (learning_rate margin), or with |w - w₁| in place of |w|
+          if the learner started from weights w₁ that are not 0;
+        - from the steps: the theorem with the longest step per weight moved in place of the diameter;
+        - a priori: the theorem itself, if `diameter` or `radius` is given;
+        - safe averaging: the loss of the rankings used, against those by the mean and by the current weights, for
+          `ListwisePerceptron` with `average`.
+
+        S, the weight moved in all rounds, is at least the cumulative loss of rankings by the current weights; the least
+        of S and what the theorem says about that loss is `loss_bound`. The bounds apply to transformed features, and to
+        settings that have not changed since learning began. If queries have weights, S, the losses and the longest step
+        are weighted, and a comparator's loss must be. If shards were learned side by side (`perceptrank.distributed`),
+        S and the losses of each count by its weight in the mixture, and so must a comparator's loss: Theorem D.
+
+        Parameters
+        ----------
+        margin : float, optional
+            Margin of the stream, or of any unit vector on it; give this or `comparator`.
+        comparator : Comparator or (norm, loss), optional
+            Norm and cumulative surrogate of some fixed ranker.
+        diameter, radius : float, optional
+            Those of the stream.
+        n_documents : int, optional
+            Most documents of a query, if known: `loss_bound` is then smaller.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        AttributeError
+            If nothing was learned.
+        ValueError
+            If the learner has no theorem of this kind, the comparator does not belong to it, an argument is not a
+            positive number, or not exactly one of `margin` and `comparator` is given.
+        """
+        return theory_of.certificate(
+            self, margin=margin, comparator=comparator, diameter=diameter, radius=radius, n_documents=n_documents
+        )
 
     # Ranking
 
@@ -856,7 +964,7 @@ class Learner(Guaranteed, Estimator):
 
     def _check_change(self, parameters: dict[str, Any]) -> None:
         """Raise if a parameter that determines the state is changed once something was learned."""
-        for name in self.fixed:
+        for name in (*self.fixed, *STARTS):
             if name in parameters and differ(parameters[name], getattr(self, name)) and self._has_learned():
                 raise ValueError(
                     f"{name} cannot be changed once something was learned: make a new {type(self).__name__}"
@@ -873,8 +981,7 @@ class Learner(Guaranteed, Estimator):
         if not isinstance(self.average, (bool, np.bool_)):
             raise ParameterError("average", "must be True or False", self.average)
         make_transforms(self.transforms)
-        self._given = as_initial(self.initial_weights)
-        self._constraints = as_signs(positive=self.positive, negative=self.negative, zero=self.zero)
+        self._beginning = Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
 
 
 def warn_of_spreads(stream: QueryStream) -> None:

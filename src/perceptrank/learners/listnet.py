@@ -3,53 +3,28 @@
 from __future__ import annotations
 
 import math
+from typing import Unpack
 
-from perceptrank.kernels.arrays import Floats
-from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.kernels.levels import grades_differ, read_grades
-from perceptrank.kernels.scratch import Scratch
+from perceptrank.kernels.arrays import Floats, Query, Rows
+from perceptrank.kernels.compiled import helper
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
-from perceptrank.learners.tally import Block, Iterates, Record
+from perceptrank.learners.rounds import list_pass
+from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.tally import ListRule
 from perceptrank.measures.gains import EXP2, gain_of
-from perceptrank.stream.validation import check_choice, check_positive
+from perceptrank.stream.validation import check_choice
 from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike
 
 TARGETS = ("grades", "gains")
-ListNetRule = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, of_gains
-
-
-@compiled
-def listnet_pass(rule: ListNetRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
-    """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, learning_rate, binary, of_gains = rule
-    _, relevance, offsets, _ = block
-    floats, ints, vectors = scratch
-    scores, grades, coefficients, target, moved = floats[0], floats[1], floats[2], floats[3], ints[0]
-    mean, step = vectors[0], vectors[1]
-    for q in range(len(offsets) - 1):
-        m = offsets[q + 1] - offsets[q]
-        if not open_query(averaging, block, q, state, mean, scores, record):
-            return q
-        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
-        if n_relevant < 0:
-            return q
-        mass = 0.0
-        if grades_differ(grades, m, n_relevant):
-            descend_cross_entropy(of_gains, m, scores, grades, target, coefficients)
-            mass = 1.0
-        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
-            return q
-    return len(offsets) - 1
 
 
 @helper
-def descend_cross_entropy(
-    of_gains: bool, m: int, scores: Floats, grades: Floats, target: Floats, coefficients: Floats
-) -> None:
-    """Write softmax(scores) - softmax(grades), or of gains 2^grade - 1 in place of grades, which it overwrites."""
+def listnet_rule(settings: tuple[bool], query: Query, coefficients: Floats, rows: Rows) -> float:
+    """Write softmax(scores) - softmax(grades), or of gains 2^grade - 1 in place of grades."""
+    (of_gains,) = settings
+    scores, grades, _, _, _ = query
+    target, m = rows[0][0], len(scores)
     if of_gains:
         for i in range(m):
             grades[i] = gain_of(EXP2, grades[i], 0.0)
@@ -64,6 +39,7 @@ def descend_cross_entropy(
         grade_sum += target[i]
     for i in range(m):
         coefficients[i] = coefficients[i] / score_sum - target[i] / grade_sum
+    return 1.0
 
 
 class OnlineListNet(CompiledLearner):
@@ -82,12 +58,9 @@ class OnlineListNet(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     References
     ----------
@@ -105,11 +78,9 @@ class OnlineListNet(CompiledLearner):
     algorithm = "listnet"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m d"
     theorem = theorems.gradient_descent()
-    kernel = listnet_pass
-    rows = 4, 1, 2
+    kernel, rows = list_pass(listnet_rule, floats=1)
 
     def __init__(
         self,
@@ -118,21 +89,14 @@ class OnlineListNet(CompiledLearner):
         target: str = "grades",
         average: bool = False,
         transforms: TransformLike = None,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.learning_rate = learning_rate
         self.target = target
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
-    def _make_rule(self) -> ListNetRule:
+    def _make_rule(self) -> ListRule:
         check_choice("target", self.target, TARGETS)
-        return bool(self.average), check_positive("learning_rate", self.learning_rate), False, self.target == "gains"
+        return self._list_rule(self.target == "gains")

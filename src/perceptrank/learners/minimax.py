@@ -2,54 +2,32 @@
 
 from __future__ import annotations
 
-from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.levels import find_levels, read_grades
-from perceptrank.kernels.scratch import Scratch
+from typing import Unpack
+
+from perceptrank.kernels.arrays import Floats, Query, Rows
+from perceptrank.kernels.compiled import helper_inlined
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
-from perceptrank.learners.tally import Block, Iterates, Record
+from perceptrank.learners.rounds import list_pass
+from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.tally import ListRule
 from perceptrank.measures import MeasureLike
-from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
-from perceptrank.theory.hinges import find_rivals, is_mistaken, move_widest_pair, order_ideally
+from perceptrank.theory.hinges import find_hinges, is_mistaken, move_widest_pair
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
+from perceptrank.theory.weights import Weighing
 from perceptrank.transforms.transform import TransformLike
 
-MinimaxRule = tuple[bool, float, bool, int]  # averaging, learning_rate, binary, cutoff
 
-
-@compiled
-def minimax_pass(rule: MinimaxRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
-    """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, learning_rate, binary, cutoff = rule
-    _, relevance, offsets, _ = block
-    floats, ints, vectors = scratch
-    scores, grades, coefficients, levels, best_below = floats[0], floats[1], floats[2], floats[3], floats[4]
-    chosen_keys, mean, step = floats[5], vectors[0], vectors[1]
-    level_of, first, rival, ideal, chosen = ints[0], ints[1], ints[2], ints[3], ints[4]
-    order, buckets, spare, moved = ints[5], ints[6], ints[7], ints[8]
-    for q in range(len(offsets) - 1):
-        m = offsets[q + 1] - offsets[q]
-        if not open_query(averaging, block, q, state, mean, scores, record):
-            return q
-        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
-        if n_relevant < 0:
-            return q
-        mass = 0.0
-        n_levels = find_levels(grades, m, levels, first, level_of)
-        if n_levels > 1:
-            counted = cutoff if 0 < cutoff < n_relevant else n_relevant
-            find_rivals(scores, m, n_levels, level_of, best_below, rival)
-            order_ideally(scores, level_of, first, counted, ideal, chosen_keys, chosen, order, buckets, spare)
-            if is_mistaken(scores, level_of, best_below, ideal, counted):
-                for i in range(m):
-                    coefficients[i] = 0.0
-                mass, _ = move_widest_pair(0.0, m, scores, level_of, best_below, rival, coefficients)
-        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
-            return q
-    return len(offsets) - 1
+@helper_inlined
+def minimax_rule(settings: Weighing, query: Query, coefficients: Floats, rows: Rows) -> float:
+    """Move the most violated pair of a mistaken ranking."""
+    scores, grades, n_relevant, _, _ = query
+    find_hinges(scores, grades, rows)
+    if not is_mistaken(settings[1], scores, n_relevant, rows):
+        return 0.0
+    mass, _ = move_widest_pair(0.0, scores, coefficients, rows)
+    return mass
 
 
 class MinimaxPerceptron(CompiledLearner):
@@ -70,12 +48,9 @@ class MinimaxPerceptron(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms. Rankings then depend on the learning rate.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     References
     ----------
@@ -93,11 +68,9 @@ class MinimaxPerceptron(CompiledLearner):
     algorithm = "minimax"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m (d + g)"
     depends_on_rate = False
-    kernel = minimax_pass
-    rows = 6, 9, 2
+    kernel, rows = list_pass(minimax_rule, floats=2, ints=3)
 
     def __init__(
         self,
@@ -106,26 +79,19 @@ class MinimaxPerceptron(CompiledLearner):
         learning_rate: float = 1.0,
         average: bool = False,
         transforms: TransformLike = None,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return self._with_start(theorems.pair_perceptron())
+        return self.beginning.theorem(theorems.pair_perceptron())
 
-    def _make_rule(self) -> MinimaxRule:
-        binary, cutoff, _, _ = weighing_of(self.measure)
-        return bool(self.average), check_positive("learning_rate", self.learning_rate), binary, cutoff
+    def _make_rule(self) -> ListRule:
+        weighing = weighing_of(self.measure)
+        return self._list_rule(*weighing, binary=weighing[0])

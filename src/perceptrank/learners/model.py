@@ -83,6 +83,35 @@ class LinearPart(NamedTuple):
     weights: Floats
 
 
+class Counts(NamedTuple):
+    """Counters and sums of all rounds so far; sums are weighted as the queries are.
+
+    Attributes
+    ----------
+    rounds, updates : int
+        Number of rounds, and of those with an update.
+    mass, squared_steps : float
+        The weight moved, and the sum of the squared lengths of steps.
+    largest_squared_reach, largest_weight : float
+        Largest squared length of a step per weight moved, and weight of a query.
+    mean_loss, current_loss, used_loss : float
+        Losses of ranking by the mean, by the current weights, and by those that were used, if the learner counts them.
+    mixings : int
+        How often the weights became the mean of those of several shards.
+    """
+
+    rounds: int
+    updates: int
+    mass: float
+    squared_steps: float
+    largest_squared_reach: float
+    largest_weight: float
+    mean_loss: float
+    current_loss: float
+    used_loss: float
+    mixings: int
+
+
 class Model:
     """Everything that a learner has learned at one moment: enough to rank, and to continue as if it had never stopped.
 
@@ -281,6 +310,27 @@ class Model:
     def all_transforms(self) -> list[Transform]:
         """The transforms that features go through before `coefficients` apply to them."""
         return self.transforms
+
+    @property
+    def counts(self) -> Counts:
+        """Counters and sums of all rounds so far."""
+        values = (self.tally if self.has_begun else np.zeros(TALLY_LENGTH)).tolist()
+        return Counts(
+            rounds=int(values[ROUNDS]),
+            updates=int(values[UPDATES]),
+            mass=values[MASS],
+            squared_steps=values[SQUARED_STEPS],
+            largest_squared_reach=values[LARGEST_REACH],
+            largest_weight=values[LARGEST_WEIGHT],
+            mean_loss=values[MEAN_LOSS],
+            current_loss=values[CURRENT_LOSS],
+            used_loss=values[USED_LOSS],
+            mixings=int(values[MIXINGS]),
+        )
+
+    def check_signs(self, what: str, weights: Floats) -> None:
+        """Raise unless weights of transformed features have the signs that those of the model keep."""
+        check_signs(what, weights, self.signs)
 
     @property
     def parts(self) -> list[LinearPart]:

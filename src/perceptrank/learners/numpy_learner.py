@@ -11,9 +11,9 @@ from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.scoring import score_rows, squared_norm
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
-from perceptrank.learners.parameters import Parameter
 from perceptrank.learners.rounds import adapt as adapt_step
 from perceptrank.learners.rounds import count_round
+from perceptrank.learners.sklearn_adapter import Parameter
 from perceptrank.learners.tally import LARGEST_REACH, LARGEST_SQUARED_NORM, SQUARED_REACH, SQUARED_STEPS
 from perceptrank.stream.validation import as_numbers, check_choice, check_positive, read_only
 from perceptrank.transforms.transform import TransformLike

@@ -2,65 +2,28 @@
 
 from __future__ import annotations
 
-from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.kernels.levels import grades_differ, read_grades
+from typing import Unpack
+
+from perceptrank.kernels.arrays import Floats, Query, Rows
+from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
-from perceptrank.learners.tally import Block, Iterates, Record
+from perceptrank.learners.rounds import list_pass
+from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.tally import ListRule
 from perceptrank.measures import MeasureLike
-from perceptrank.stream.validation import check_positive
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.transforms.transform import TransformLike
 
-PredtronRule = tuple[bool, float, bool, int]  # averaging, learning_rate, binary, cutoff
-
-
-@compiled
-def predtron_pass(rule: PredtronRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
-    """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, learning_rate, binary, cutoff = rule
-    _, relevance, offsets, _ = block
-    floats, ints, vectors = scratch
-    scores, grades, coefficients, lower_first = floats[0], floats[1], floats[2], floats[3]
-    order, ideal, buckets, spare, moved = ints[0], ints[1], ints[2], ints[3], ints[4]
-    mean, step = vectors[0], vectors[1]
-    for q in range(len(offsets) - 1):
-        m = offsets[q + 1] - offsets[q]
-        if not open_query(averaging, block, q, state, mean, scores, record):
-            return q
-        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
-        if n_relevant < 0:
-            return q
-        for i in range(m):
-            coefficients[i] = 0.0
-        mass = 0.0
-        if grades_differ(grades, m, n_relevant):
-            mass = move_to_ideal_places(
-                m, cutoff, scores, grades, lower_first, order, ideal, buckets, spare, coefficients
-            )
-        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
-            return q
-    return len(offsets) - 1
-
 
 @helper
-def move_to_ideal_places(
-    m: int,
-    cutoff: int,
-    scores: Floats,
-    grades: Floats,
-    lower_first: Floats,
-    order: Ints,
-    ideal: Ints,
-    buckets: Ints,
-    spare: Ints,
-    coefficients: Floats,
-) -> float:
+def predtron_rule(settings: tuple[int], query: Query, coefficients: Floats, rows: Rows) -> float:
     """Write the place in the ideal ranking minus the place in the ranking, if the first `cutoff` grades differ."""
+    (cutoff,) = settings
+    scores, grades, _, _, _ = query
+    floats, ints = rows
+    lower_first, order, ideal, buckets, spare = floats[0], ints[0], ints[1], ints[2], ints[3]
+    m = len(scores)
     for i in range(m):
         lower_first[i] = -scores[i]
     sort_descending(grades, lower_first, m, ideal, buckets, spare)
@@ -93,12 +56,9 @@ class Predtron(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     References
     ----------
@@ -117,11 +77,9 @@ class Predtron(CompiledLearner):
     algorithm = "predtron"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m (d + log m)"
     depends_on_rate = False
-    kernel = predtron_pass
-    rows = 4, 5, 2
+    kernel, rows = list_pass(predtron_rule, floats=1, ints=4)
 
     def __init__(
         self,
@@ -130,21 +88,14 @@ class Predtron(CompiledLearner):
         learning_rate: float = 1.0,
         average: bool = False,
         transforms: TransformLike = None,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
-    def _make_rule(self) -> PredtronRule:
+    def _make_rule(self) -> ListRule:
         binary, cutoff, _, _ = weighing_of(self.measure)
-        return bool(self.average), check_positive("learning_rate", self.learning_rate), binary, cutoff
+        return self._list_rule(cutoff, binary=binary)

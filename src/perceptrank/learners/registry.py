@@ -26,7 +26,7 @@ import perceptrank.learners
 from perceptrank.io import model_file
 from perceptrank.io.errors import FileFormatError
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.parameters import Parameter
+from perceptrank.learners.sklearn_adapter import Parameter
 from perceptrank.stream.columns import add_columns, added_columns, withdraw
 from perceptrank.transforms import registry as transforms
 

@@ -1,7 +1,8 @@
-"""Compiled steps that the passes of all learners share: opening a query, closing it, and the tally between them.
+"""The pass of list-wise learners, and the compiled steps that the passes of all learners share.
 
 For each query of a block, a pass opens the query (scores by the current weights, and the scores to rank by), applies
-the learner's rule (a coefficient per document) and closes the query (step, average, tally).
+the learner's rule (a coefficient per document) and closes the query (step, average, tally). List-wise learners have one
+pass, `learn_lists`, compiled for the rule of each of them.
 
 Averaging and AdaGrad are part of opening and closing instead of wrappers around a pass, for speed: the scores of a
 query by the current weights and by their mean come from one read of its features, which dominates the cost of a pass,
@@ -10,13 +11,18 @@ and AdaGrad changes a step between the rule and the weights. A learner only pass
 Kernels allocate nothing: a pass takes `kernels.scratch.Scratch` and names the rows that it uses in its first lines.
 """
 
+import functools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, Floats, Ints
-from perceptrank.kernels.compiled import by_layout, compiled, helper
+from perceptrank.kernels.arrays import Features, Floats, Ints, Query, Rows
+from perceptrank.kernels.compiled import by_layout, compiled, helper, specialise
+from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scoring import add_rows, score_rows, score_rows_twice, squared_norm
+from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.sparse_rounds import close_sparse, kept_after, open_sparse
 from perceptrank.learners.tally import (
     FADING,
@@ -37,6 +43,7 @@ from perceptrank.learners.tally import (
     ZERO,
     Block,
     Iterates,
+    ListRule,
     Record,
 )
 
@@ -205,6 +212,57 @@ def margin_now(absolute: float, relative: float, learning_rate: float, state: It
     if relative > 0.0 and tally[UPDATES] > 0.0:
         return relative * (learning_rate * (tally[SQUARED_REACH] / tally[UPDATE_WEIGHT]))
     return absolute
+
+
+def rule(settings: Any, query: Query, coefficients: Floats, rows: Rows) -> float:
+    """Stand for the rule of a list-wise learner: write coefficients for a query, return the mass that they move.
+
+    The weights move against the coefficients if the mass is positive. Coefficients start as zeros; rows hold what the
+    last query left. There are different grades, which the rule may overwrite, unlike scores.
+    """
+    raise NotImplementedError
+
+
+def learn_lists(given: ListRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+    """Rank, then learn by a rule, query after query; return how many queries were learned."""
+    (averaging, learning_rate, absolute, relative, binary), settings = given
+    _, relevance, offsets, discounts = block
+    floats, ints, vectors = scratch
+    scores, grades, coefficients, moved, mean, step = floats[0], floats[1], floats[2], ints[0], vectors[0], vectors[1]
+    for q in range(len(offsets) - 1):
+        m = offsets[q + 1] - offsets[q]
+        if not open_query(averaging, block, q, state, mean, scores, record):
+            return q
+        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
+        if n_relevant < 0:
+            return q
+        mass = 0.0
+        if grades_differ(grades, m, n_relevant):
+            margin = margin_now(absolute, relative, learning_rate, state)
+            for i in range(m):
+                coefficients[i] = 0.0
+            query = scores[:m], grades[:m], n_relevant, margin, discounts
+            mass = rule(settings, query, coefficients[:m], (floats[3:], ints[1:]))
+        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
+            return q
+    return len(offsets) - 1
+
+
+@functools.cache
+def list_pass(
+    rule: Callable[..., float], *, floats: int = 0, ints: int = 0
+) -> tuple[Callable[..., int], tuple[int, int, int]]:
+    """Return the pass of a rule, compiled for it, and the rows of scratch that it takes.
+
+    Parameters
+    ----------
+    rule : compiled helper
+        With the arguments of `perceptrank.learners.rounds.rule`.
+    floats, ints : int
+        Rows that the rule uses, with a place per document and two more.
+    """
+    name = f"{rule.__qualname__.removesuffix('_rule')}_pass"
+    return compiled(specialise(learn_lists, name, rule.__module__, rule=rule)), (floats + 3, ints + 1, 2)
 
 
 # For learners that take judged documents or pairs one after the other. Such a pass may stop in the middle of a query;

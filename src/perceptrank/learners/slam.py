@@ -2,66 +2,37 @@
 
 from __future__ import annotations
 
-from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.levels import find_levels, read_grades
-from perceptrank.kernels.scratch import Scratch
+from typing import Unpack
+
+from perceptrank.kernels.arrays import Floats, Query, Rows
+from perceptrank.kernels.compiled import helper_inlined
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import close_query, margin_now, open_query
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
-from perceptrank.learners.tally import Block, Iterates, Record
+from perceptrank.learners.rounds import list_pass
+from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.tally import ListRule
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
-from perceptrank.theory.hinges import find_rivals, is_mistaken, move_against_best, order_by_index, order_ideally
+from perceptrank.theory.hinges import HINGE_ROWS, descend_slam, find_hinges, is_mistaken
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
-from perceptrank.theory.weights import BY_INDEX, BY_MEAN, lay_weights
+from perceptrank.theory.weights import Weighing
 from perceptrank.transforms.transform import TransformLike
 
-# mistakes_only, averaging, learning_rate, margin, relative_margin, binary, cutoff, gain, class_order
-SlamRule = tuple[bool, bool, float, float, float, bool, int, int, int]
-ROWS = 7, 9, 2
+
+@helper_inlined
+def slam_rule(settings: tuple[bool, Weighing], query: Query, coefficients: Floats, rows: Rows) -> float:
+    """Write the subgradient of SLAM, for mistaken rankings only if the settings say so."""
+    mistakes_only, weighing = settings
+    scores, grades, n_relevant, _, _ = query
+    n_levels = find_hinges(scores, grades, rows)
+    if mistakes_only and not is_mistaken(weighing[1], scores, n_relevant, rows):
+        return 0.0
+    mass, _ = descend_slam(weighing, query, scores, n_levels, coefficients, rows)
+    return mass
 
 
-@compiled
-def slam_pass(rule: SlamRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
-    """Rank, then learn, query after query; return how many queries were learned."""
-    mistakes_only, averaging, learning_rate, absolute, relative, binary, cutoff, gain, class_order = rule
-    _, relevance, offsets, discounts = block
-    floats, ints, vectors = scratch
-    scores, grades, coefficients, levels, best_below = floats[0], floats[1], floats[2], floats[3], floats[4]
-    weight_at, chosen_keys = floats[5], floats[6]
-    level_of, first, rival, ideal, chosen = ints[0], ints[1], ints[2], ints[3], ints[4]
-    order, buckets, spare, moved = ints[5], ints[6], ints[7], ints[8]
-    mean, step = vectors[0], vectors[1]
-    for q in range(len(offsets) - 1):
-        m = offsets[q + 1] - offsets[q]
-        if not open_query(averaging, block, q, state, mean, scores, record):
-            return q
-        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
-        if n_relevant < 0:
-            return q
-        mass = 0.0
-        n_levels = find_levels(grades, m, levels, first, level_of)
-        if n_levels > 1:
-            counted = cutoff if 0 < cutoff < n_relevant else n_relevant
-            find_rivals(scores, m, n_levels, level_of, best_below, rival)
-            n = n_relevant if class_order == BY_MEAN else counted
-            order_ideally(scores, level_of, first, n, ideal, chosen_keys, chosen, order, buckets, spare)
-            if not mistakes_only or is_mistaken(scores, level_of, best_below, ideal, counted):
-                if class_order == BY_INDEX:
-                    order_by_index(m, n_levels, level_of, first, order, ideal)
-                shared = class_order == BY_MEAN
-                lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
-                margin = margin_now(absolute, relative, learning_rate, state)
-                for i in range(m):
-                    coefficients[i] = 0.0
-                mass, _ = move_against_best(
-                    margin, n, scores, level_of, best_below, rival, ideal, weight_at, coefficients
-                )
-        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
-            return q
-    return len(offsets) - 1
+SLAM_PASS = list_pass(slam_rule, floats=HINGE_ROWS[0], ints=HINGE_ROWS[1])
 
 
 class SlamPerceptron(CompiledLearner):
@@ -90,12 +61,9 @@ class SlamPerceptron(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms. Rankings then depend on the learning rate.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     References
     ----------
@@ -113,10 +81,8 @@ class SlamPerceptron(CompiledLearner):
     algorithm = "slam"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m (d + g)"
-    kernel = slam_pass
-    rows = ROWS
+    kernel, rows = SLAM_PASS
 
     def __init__(
         self,
@@ -127,10 +93,7 @@ class SlamPerceptron(CompiledLearner):
         class_order: str = "score",
         average: bool = False,
         transforms: TransformLike = None,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
@@ -138,17 +101,13 @@ class SlamPerceptron(CompiledLearner):
         self.class_order = class_order
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
-        return self._with_start(theorems.slam(float(self.learning_rate), float(self.margin)))
+        return self.beginning.theorem(theorems.slam(float(self.learning_rate), float(self.margin)))
 
-    def _make_rule(self) -> SlamRule:
-        rate, margin = check_positive("learning_rate", self.learning_rate), check_positive("margin", self.margin)
-        return True, bool(self.average), rate, margin, 0.0, *weighing_of(self.measure, self.class_order)
+    def _make_rule(self) -> ListRule:
+        margin, weighing = check_positive("margin", self.margin), weighing_of(self.measure, self.class_order)
+        return self._list_rule(True, weighing, margin=margin, binary=weighing[0])

@@ -4,8 +4,11 @@ Features are named as in the data, or numbered by their columns, from 0. Both se
 transforms. A vector of initial weights alone is about the features after them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +16,12 @@ import numpy.typing as npt
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.tally import FREE, NEGATIVE, POSITIVE, ZERO
 from perceptrank.stream.validation import ParameterError, as_number, is_whole
+from perceptrank.theory import theorems
+from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import Transform
+
+if TYPE_CHECKING:
+    from perceptrank.learners.model import Model
 
 Feature: TypeAlias = str | int
 InitialWeights: TypeAlias = Mapping[Feature, float] | npt.ArrayLike | None
@@ -25,6 +33,80 @@ STARTS = ("initial_weights", *SIGNS)  # parameters that cannot change once somet
 _RULES = {POSITIVE: ">= 0", NEGATIVE: "<= 0", ZERO: "0"}
 _SHOWN = 5
 NO_SIGNS: Floats = np.empty(0)
+
+
+class StartSettings(TypedDict, total=False):
+    """Settings that every learner with such a `**start` takes; `Learner` describes them."""
+
+    initial_weights: InitialWeights
+    positive: FeatureNames
+    negative: FeatureNames
+    zero: FeatureNames
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The weights that a learner starts from, and the signs that they keep, as its settings say.
+
+    Attributes
+    ----------
+    origin : dict, tuple or None
+        The initial weights, validated; None for zeros.
+    constraints : dict
+        The sign of each constrained feature.
+    ranks : bool
+        True if it ranks before anything was learned.
+    names_features : bool
+        True if settings name features, so that their names must be known.
+    """
+
+    origin: Origin = None
+    constraints: dict[Feature, float] = field(default_factory=dict)
+    ranks: bool = False
+    names_features: bool = False
+
+    @classmethod
+    def of(
+        cls, initial_weights: InitialWeights, positive: FeatureNames, negative: FeatureNames, zero: FeatureNames
+    ) -> Beginning:
+        """Check the settings."""
+        origin = as_initial(initial_weights)
+        constraints = as_signs(positive=positive, negative=negative, zero=zero)
+        features = [*(origin if isinstance(origin, dict) else ()), *constraints]
+        return cls(origin, constraints, origin is not None, any(isinstance(one, str) for one in features))
+
+    @property
+    def is_by_feature(self) -> bool:
+        """True if initial weights are those of features as they are."""
+        return isinstance(self.origin, dict)
+
+    @property
+    def features(self) -> tuple[str, ...] | None:
+        """Names of all features that have initial weights; None if some are known by number."""
+        origin = self.origin
+        if not isinstance(origin, dict) or not all(isinstance(one, str) for one in origin):
+            return None
+        return tuple(map(str, origin))
+
+    def weights(self, model: Model, n_features: int) -> Floats | None:
+        """Return the weights of so many transformed features to start from, None if they are 0."""
+        return first_weights(self.origin, model.feature_names, model.n_inputs, model.transforms, n_features)
+
+    def signs(self, model: Model) -> Floats:
+        """Return the signs that weights of transformed features keep, empty if none is constrained."""
+        return signs_of(self.constraints, model.feature_names, model.n_inputs, model.transforms)
+
+    def norm(self, model: Model) -> float:
+        """Return the norm of the initial weights before anything was learned; raise if it depends on the features."""
+        if isinstance(self.origin, dict) and model.transforms:
+            raise ValueError("the norm of initial_weights by feature depends on the transforms: learn first")
+        values = self.origin.values() if isinstance(self.origin, dict) else self.origin or ()
+        return float(np.linalg.norm(np.array([*values])))
+
+    def theorem(self, theorem: Theorem) -> Theorem:
+        """Return the theorem of a learner that starts from 0, free of constraints, for this start and constraints."""
+        theorem = theorems.from_start(theorem) if self.origin is not None else theorem
+        return theorems.constrained(theorem) if self.constraints else theorem
 
 
 def as_initial(given: Any) -> Origin:

@@ -3,75 +3,45 @@
 from __future__ import annotations
 
 import math
+from typing import Unpack
 
-from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.kernels.arrays import FloatRows, Floats, IntRows, Ints, Query, Rows
 from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
-from perceptrank.learners.tally import Block, Iterates, Record
+from perceptrank.learners.rounds import list_pass
+from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.tally import ListRule
 from perceptrank.measures import NDCG, MeasureLike, parse
 from perceptrank.measures.gains import EXP2, gain_of, gain_shift
-from perceptrank.stream.validation import ParameterError, check_positive
+from perceptrank.stream.validation import ParameterError
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.transforms.transform import TransformLike
 
-StructuredNdcgRule = tuple[bool, float, bool, int, int]  # averaging, learning_rate, binary, cutoff, gain
 
-
-@compiled
-def structured_ndcg_pass(
-    rule: StructuredNdcgRule, block: Block, state: Iterates, record: Record, scratch: Scratch
-) -> int:
-    """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, learning_rate, binary, cutoff, gain = rule
-    _, relevance, offsets, _ = block
-    floats, ints, vectors = scratch
-    scores, grades, coefficients, lower_first, discount = floats[0], floats[1], floats[2], floats[3], floats[4]
-    gains, row_price, column_price, distance = floats[5], floats[6], floats[7], floats[8]
-    ideal, buckets, spare, moved, place_of = ints[0], ints[1], ints[2], ints[3], ints[4]
-    taken_by, before, done = ints[5], ints[6], ints[7]
-    mean, step = vectors[0], vectors[1]
-    for q in range(len(offsets) - 1):
-        m = offsets[q + 1] - offsets[q]
-        if not open_query(averaging, block, q, state, mean, scores, record):
-            return q
-        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
-        if n_relevant < 0:
-            return q
-        mass = 0.0
-        if grades_differ(grades, m, n_relevant):
-            for i in range(m):
-                lower_first[i] = -scores[i]
-            sort_descending(grades, lower_first, m, ideal, buckets, spare)
-            counted = m if cutoff == 0 else min(cutoff, m)
-            lead = share_gains(gain, m, counted, scores, grades, ideal, discount, gains)
-            if lead < math.inf:
-                worst = find_worst_ranking(
-                    m,
-                    counted,
-                    scores,
-                    gains,
-                    discount,
-                    place_of,
-                    row_price,
-                    column_price,
-                    distance,
-                    taken_by,
-                    before,
-                    done,
-                )
-                if 1.0 + worst - lead > 1e-12:
-                    mass = 1.0
-                    for p in range(m):
-                        i = ideal[p]
-                        coefficients[i] = discount[place_of[i]] - discount[p]
-        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
-            return q
-    return len(offsets) - 1
+@helper
+def structured_ndcg_rule(settings: tuple[int, int], query: Query, coefficients: Floats, rows: Rows) -> float:
+    """Write the discounts of the worst ranking minus those of the ideal one, if its loss plus lead is above 0."""
+    cutoff, gain = settings
+    scores, grades, _, _, _ = query
+    floats, ints = rows
+    lower_first, discount, gains = floats[0], floats[1], floats[2]
+    ideal, buckets, spare, place_of = ints[0], ints[1], ints[2], ints[3]
+    m = len(scores)
+    for i in range(m):
+        lower_first[i] = -scores[i]
+    sort_descending(grades, lower_first, m, ideal, buckets, spare)
+    counted = m if cutoff == 0 else min(cutoff, m)
+    lead = share_gains(gain, m, counted, scores, grades, ideal, discount, gains)
+    if not lead < math.inf:
+        return 0.0
+    worst = find_worst_ranking(m, counted, scores, gains, discount, place_of, floats[3:], ints[4:])
+    if not 1.0 + worst - lead > 1e-12:
+        return 0.0
+    for p in range(m):
+        i = ideal[p]
+        coefficients[i] = discount[place_of[i]] - discount[p]
+    return 1.0
 
 
 @helper
@@ -104,12 +74,8 @@ def find_worst_ranking(
     gains: Floats,
     discount: Floats,
     place_of: Ints,
-    row_price: Floats,
-    column_price: Floats,
-    distance: Floats,
-    taken_by: Ints,
-    before: Ints,
-    done: Ints,
+    floats: FloatRows,
+    ints: IntRows,
 ) -> float:
     """Write the places that make the joint score minus NDCG the largest, and return that largest value.
 
@@ -117,6 +83,8 @@ def find_worst_ranking(
     Hungarian method by shortest augmenting paths, in time cubic in the number of documents. Reference: R. Jonker and
     A. Volgenant, "A Shortest Augmenting Path Algorithm for Dense and Sparse Linear Assignment Problems".
     """
+    row_price, column_price, distance = floats[0], floats[1], floats[2]
+    taken_by, before, done = ints[0], ints[1], ints[2]
     for j in range(m + 1):
         row_price[j], column_price[j], taken_by[j], before[j] = 0.0, 0.0, 0, 0
     for i in range(1, m + 1):  # documents and places count from 1; place 0 is where a new document starts
@@ -171,12 +139,9 @@ class StructuredNdcg(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     References
     ----------
@@ -195,10 +160,8 @@ class StructuredNdcg(CompiledLearner):
     algorithm = "structured-ndcg"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m d + m³"
-    kernel = structured_ndcg_pass
-    rows = 9, 8, 2
+    kernel, rows = list_pass(structured_ndcg_rule, floats=6, ints=7)
 
     def __init__(
         self,
@@ -207,24 +170,16 @@ class StructuredNdcg(CompiledLearner):
         learning_rate: float = 0.1,
         average: bool = False,
         transforms: TransformLike = None,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.measure = measure
         self.learning_rate = learning_rate
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
-    def _make_rule(self) -> StructuredNdcgRule:
+    def _make_rule(self) -> ListRule:
         parsed = parse(self.measure)
         if not isinstance(parsed, NDCG) or parsed.gain != "exp2":
             raise ParameterError("measure", "must be ndcg or ndcg@k", str(parsed))
-        binary, cutoff, _, _ = weighing_of(parsed)
-        return bool(self.average), check_positive("learning_rate", self.learning_rate), binary, cutoff, EXP2
+        return self._list_rule(weighing_of(parsed)[1], EXP2)

@@ -2,68 +2,30 @@
 
 from __future__ import annotations
 
-from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.kernels.levels import grades_differ, read_grades
+from typing import Unpack
+
+from perceptrank.kernels.arrays import Floats, Query, Rows
+from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
-from perceptrank.learners.tally import Block, Iterates, Record
-from perceptrank.stream.validation import check_positive
+from perceptrank.learners.rounds import list_pass
+from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.tally import ListRule
 from perceptrank.transforms.transform import TransformLike
-
-SvmMapRule = tuple[bool, float, bool]  # averaging, learning_rate, binary
-
-
-@compiled
-def svm_map_pass(rule: SvmMapRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
-    """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, learning_rate, binary = rule
-    _, relevance, offsets, _ = block
-    floats, ints, vectors = scratch
-    scores, grades, coefficients, lower_first, ranked = floats[0], floats[1], floats[2], floats[3], floats[4]
-    ideal, n_before, buckets, spare, moved = ints[0], ints[1], ints[2], ints[3], ints[4]
-    mean, step = vectors[0], vectors[1]
-    for q in range(len(offsets) - 1):
-        m = offsets[q + 1] - offsets[q]
-        if not open_query(averaging, block, q, state, mean, scores, record):
-            return q
-        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
-        if n_relevant < 0:
-            return q
-        for i in range(m):
-            coefficients[i] = 0.0
-        mass = 0.0
-        if grades_differ(grades, m, n_relevant):
-            mass = against_worst_precision(
-                m, n_relevant, scores, grades, lower_first, ranked, ideal, n_before, buckets, spare, coefficients
-            )
-        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
-            return q
-    return len(offsets) - 1
 
 
 @helper
-def against_worst_precision(
-    m: int,
-    a: int,
-    scores: Floats,
-    grades: Floats,
-    lower_first: Floats,
-    ranked: Floats,
-    ideal: Ints,
-    n_before: Ints,
-    buckets: Ints,
-    spare: Ints,
-    coefficients: Floats,
-) -> float:
+def svm_map_rule(settings: tuple[()], query: Query, coefficients: Floats, rows: Rows) -> float:
     """Write a subgradient at the ranking with the largest 1 - AP plus lead in the joint score, found greedily.
 
     Both classes are ordered by score. Every irrelevant document j is placed just before the relevant one, k-th of a,
     that maximises the sum of the losses of preceding k, k + 1, ..., a, or after all if no such sum is positive.
     """
+    scores, grades, a, _, _ = query
+    floats, ints = rows
+    lower_first, ranked = floats[0], floats[1]
+    ideal, n_before, buckets, spare = ints[0], ints[1], ints[2], ints[3]
+    m = len(scores)
     b = m - a
     for i in range(m):
         lower_first[i] = -scores[i]
@@ -84,13 +46,9 @@ def against_worst_precision(
         for i in range(best_k, a + 1):
             n_before[i - 1] += 1
         coefficients[ideal[a + j - 1]] = 2.0 * (a + 1 - best_k) / (a * b)
-    if value <= 0.0:
-        for i in range(m):
-            coefficients[i] = 0.0
-        return 0.0
     for p in range(a):
         coefficients[ideal[p]] = -2.0 * n_before[p] / (a * b)
-    return 1.0
+    return 1.0 if value > 0.0 else 0.0
 
 
 class SvmMap(CompiledLearner):
@@ -109,12 +67,9 @@ class SvmMap(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     References
     ----------
@@ -132,10 +87,8 @@ class SvmMap(CompiledLearner):
     algorithm = "svm-map"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m d + m²"
-    kernel = svm_map_pass
-    rows = 5, 5, 2
+    kernel, rows = list_pass(svm_map_rule, floats=2, ints=4)
 
     def __init__(
         self,
@@ -143,19 +96,12 @@ class SvmMap(CompiledLearner):
         *,
         average: bool = False,
         transforms: TransformLike = None,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.learning_rate = learning_rate
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
-    def _make_rule(self) -> SvmMapRule:
-        return bool(self.average), check_positive("learning_rate", self.learning_rate), True
+    def _make_rule(self) -> ListRule:
+        return self._list_rule(binary=True)

@@ -1,6 +1,6 @@
 """Counters and sums of a state, and the types of a pass's arguments."""
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from perceptrank.kernels.arrays import Features, Floats, Ints, SparseArrays
 
@@ -39,3 +39,7 @@ Room: TypeAlias = tuple[Ints, Floats]
 # Table, room, tally, AdaGrad's squares, and the signs in the same way.
 SparseIterates: TypeAlias = tuple[Floats, Room, Floats, Floats] | tuple[Floats, Room, Floats, Floats, Floats]
 N_FREE = 4  # of these, if weights are free
+
+# Of a list-wise learner: averaging, learning rate, margin, relative margin, whether grades are read as 0 and 1; and the
+# settings of its rule.
+ListRule: TypeAlias = tuple[tuple[bool, float, float, float, bool], tuple[Any, ...]]

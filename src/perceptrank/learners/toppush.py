@@ -3,58 +3,31 @@
 from __future__ import annotations
 
 import math
+from typing import Unpack
 
-from perceptrank.kernels.arrays import Floats
-from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.kernels.levels import grades_differ, read_grades
-from perceptrank.kernels.scratch import Scratch
+from perceptrank.kernels.arrays import Floats, Query, Rows
+from perceptrank.kernels.compiled import helper
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
-from perceptrank.learners.tally import Block, Iterates, Record
-from perceptrank.stream.validation import check_choice, check_positive
+from perceptrank.learners.rounds import list_pass
+from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.tally import ListRule
+from perceptrank.stream.validation import check_choice
 from perceptrank.transforms.transform import TransformLike
 
 LOSSES = ("squared", "hinge")
-TopPushRule = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, squared
-
-
-@compiled
-def toppush_pass(rule: TopPushRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
-    """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, learning_rate, binary, squared = rule
-    _, relevance, offsets, _ = block
-    floats, ints, vectors = scratch
-    scores, grades, coefficients, moved = floats[0], floats[1], floats[2], ints[0]
-    mean, step = vectors[0], vectors[1]
-    for q in range(len(offsets) - 1):
-        m = offsets[q + 1] - offsets[q]
-        if not open_query(averaging, block, q, state, mean, scores, record):
-            return q
-        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
-        if n_relevant < 0:
-            return q
-        for i in range(m):
-            coefficients[i] = 0.0
-        mass = 0.0
-        if grades_differ(grades, m, n_relevant):
-            mass = push_relevant(m, n_relevant, squared, scores, grades, coefficients)
-        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
-            return q
-    return len(offsets) - 1
 
 
 @helper
-def push_relevant(
-    m: int, n_relevant: int, squared: bool, scores: Floats, grades: Floats, coefficients: Floats
-) -> float:
-    """Write the gradient of the mean hinge, or half its square, of relevant documents; return the mass."""
+def toppush_rule(settings: tuple[bool], query: Query, coefficients: Floats, rows: Rows) -> float:
+    """Write the gradient of the mean hinge, or half its square, of relevant documents."""
+    (squared,) = settings
+    scores, grades, n_relevant, _, _ = query
     rival, top = -1, -math.inf
-    for j in range(m):
+    for j in range(len(scores)):
         if grades[j] == 0.0 and scores[j] > top:
             rival, top = j, scores[j]
     mass = 0.0
-    for i in range(m):
+    for i in range(len(scores)):
         hinge = 1.0 + top - scores[i]
         if grades[i] > 0.0 and hinge > 0.0:
             slope = (hinge if squared else 1.0) / n_relevant
@@ -81,12 +54,9 @@ class TopPush(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     References
     ----------
@@ -104,10 +74,8 @@ class TopPush(CompiledLearner):
     algorithm = "toppush"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m d"
-    kernel = toppush_pass
-    rows = 3, 1, 2
+    kernel, rows = list_pass(toppush_rule)
 
     def __init__(
         self,
@@ -116,21 +84,14 @@ class TopPush(CompiledLearner):
         loss: str = "squared",
         average: bool = False,
         transforms: TransformLike = None,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.learning_rate = learning_rate
         self.loss = loss
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
-    def _make_rule(self) -> TopPushRule:
+    def _make_rule(self) -> ListRule:
         check_choice("loss", self.loss, LOSSES)
-        return bool(self.average), check_positive("learning_rate", self.learning_rate), True, self.loss == "squared"
+        return self._list_rule(self.loss == "squared", binary=True)

@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-from perceptrank.kernels.arrays import Floats
-from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.kernels.levels import grades_differ, read_grades
-from perceptrank.kernels.scratch import Scratch
+from typing import Unpack
+
+from perceptrank.kernels.arrays import Floats, Query, Rows
+from perceptrank.kernels.compiled import helper
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
-from perceptrank.learners.tally import Block, Iterates, Record
+from perceptrank.learners.rounds import list_pass
+from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.tally import ListRule
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
 
-UnevenMarginsRule = tuple[bool, float, bool, float]  # averaging, learning_rate, binary, margin
-
-
-@compiled
-def uneven_margins_pass(
-    rule: UnevenMarginsRule, block: Block, state: Iterates, record: Record, scratch: Scratch
-) -> int:
-    """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, learning_rate, binary, margin = rule
-    _, relevance, offsets, _ = block
-    floats, ints, vectors = scratch
-    scores, grades, coefficients, share, moved = floats[0], floats[1], floats[2], floats[3], ints[0]
-    mean, step = vectors[0], vectors[1]
-    for q in range(len(offsets) - 1):
-        m = offsets[q + 1] - offsets[q]
-        if not open_query(averaging, block, q, state, mean, scores, record):
-            return q
-        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
-        if n_relevant < 0:
-            return q
-        for i in range(m):
-            coefficients[i] = 0.0
-        mass = 0.0
-        if grades_differ(grades, m, n_relevant):
-            mass = move_close_pairs(m, margin, scores, grades, share, coefficients)
-        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
-            return q
-    return len(offsets) - 1
-
 
 @helper
-def move_close_pairs(
-    m: int, margin: float, scores: Floats, grades: Floats, share: Floats, coefficients: Floats
-) -> float:
+def uneven_margins_rule(settings: tuple[()], query: Query, coefficients: Floats, rows: Rows) -> float:
     """Move pairs of ranks p < q by grade, equal grades sharing the best, that are closer than margin (1/p - 1/q)."""
+    scores, grades, _, margin, _ = query
+    share, m = rows[0][0], len(scores)
     for i in range(m):
         rank = 1
         for j in range(m):
@@ -81,12 +52,9 @@ class UnevenMargins(CompiledLearner):
         Rank with the mean of all iterates instead of the last one.
     transforms : str, Transform or list of them, optional
         Transforms that features go through first.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     References
     ----------
@@ -104,10 +72,8 @@ class UnevenMargins(CompiledLearner):
     algorithm = "uneven-margins"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m d + m²"
-    kernel = uneven_margins_pass
-    rows = 4, 1, 2
+    kernel, rows = list_pass(uneven_margins_rule, floats=1)
 
     def __init__(
         self,
@@ -116,25 +82,13 @@ class UnevenMargins(CompiledLearner):
         margin: float = 1.0,
         average: bool = False,
         transforms: TransformLike = None,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.learning_rate = learning_rate
         self.margin = margin
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
-    def _make_rule(self) -> UnevenMarginsRule:
-        return (
-            bool(self.average),
-            check_positive("learning_rate", self.learning_rate),
-            False,
-            check_positive("margin", self.margin),
-        )
+    def _make_rule(self) -> ListRule:
+        return self._list_rule(margin=check_positive("margin", self.margin))

@@ -161,6 +161,7 @@ class QueryStream:
     feature_names: tuple[str, ...] | None
     _documents: dict[str, Any]  # columns per document
     _queries: dict[str, Any]  # columns per query
+    _has_added: bool  # columns that are not of this package
 
     def __init__(
         self,
@@ -203,6 +204,7 @@ class QueryStream:
             _documents={name: read_only(values) for name, values in documents.items() if values is not None},
             _queries={name: read_only(values) for name, values in queries.items() if values is not None},
         )
+        vars(self)["_has_added"] = not (self._documents.keys() <= BUILT_IN and self._queries.keys() <= BUILT_IN)
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Compiled code does not check again that the arrays fit together.
@@ -514,18 +516,38 @@ class QueryStream:
             If `index` is none of these.
         """
         if isinstance(index, (int, np.integer)):
-            return self._query(range(self.n_queries)[index])
+            bounds = self.offsets
+            q = range(len(bounds) - 1)[index]
+            rows = slice(bounds[q], bounds[q + 1])
+            documents, queries = self._documents, self._queries
+            qid, docids, weights = queries[QID][q], documents.get(DOCID), queries.get(WEIGHT)
+            query = Query(
+                self.X[rows],
+                documents[RELEVANCE][rows],
+                qid.item() if isinstance(qid, np.generic) else qid,
+                None if docids is None else docids[rows],
+                1.0 if weights is None else float(weights[q]),
+            )
+            if self._has_added:
+                added = {name: values[rows] for name, values in documents.items() if name not in BUILT_IN}
+                query.columns = added | {name: values[q] for name, values in queries.items() if name not in BUILT_IN}
+            return query
         if isinstance(index, slice) and index.step in (None, 1):
             start, stop, _ = index.indices(self.n_queries)
             stop = max(start, stop)
             rows = slice(self.offsets[start], self.offsets[stop])
-            return QueryStream._trusted(
-                self.X[rows],
-                self.offsets[start : stop + 1] - self.offsets[start],
-                take_rows(self._documents, rows),
-                take_rows(self._queries, slice(start, stop)),
-                self.feature_names,
+            offsets = self.offsets[start : stop + 1] - self.offsets[start]
+            offsets.flags.writeable = False
+            stream = QueryStream.__new__(QueryStream)
+            vars(stream).update(  # slices of read-only arrays are read-only
+                X=self.X[rows],
+                offsets=offsets,
+                feature_names=self.feature_names,
+                _documents=take_rows(self._documents, rows),
+                _queries=take_rows(self._queries, slice(start, stop)),
+                _has_added=self._has_added,
             )
+            return stream
         chosen = np.asarray(index) if not isinstance(index, slice) else index
         if not isinstance(chosen, slice) and (chosen.ndim != 1 or chosen.dtype.kind not in "iub"):
             raise TypeError(f"index must be an integer, a slice, or a list of integers or booleans, got {index!r}")
@@ -546,22 +568,6 @@ class QueryStream:
             take_rows(self._queries, queries),
             self.feature_names,
         )
-
-    def _query(self, q: int) -> Query:
-        documents, queries = self._documents, self._queries
-        rows = slice(self.offsets[q], self.offsets[q + 1])
-        qid, docids, weights = queries[QID][q], documents.get(DOCID), queries.get(WEIGHT)
-        query = Query(
-            self.X[rows],
-            documents[RELEVANCE][rows],
-            qid.item() if isinstance(qid, np.generic) else qid,
-            None if docids is None else docids[rows],
-            1.0 if weights is None else float(weights[q]),
-        )
-        if not (documents.keys() | queries.keys()) <= BUILT_IN:
-            added = {name: values[rows] for name, values in documents.items() if name not in BUILT_IN}
-            query.columns = added | {name: values[q] for name, values in queries.items() if name not in BUILT_IN}
-        return query
 
     def __add__(self, other: QueryStream) -> QueryStream:
         return self.concatenate([self, other])

@@ -167,7 +167,7 @@ def _highest_plane(slopes: Floats, heights: Floats) -> Floats:
 
 def _value_and_gradient(ranker: Floats, stream: Blocks, measure: MeasureLike, surrogate: str) -> tuple[float, Floats]:
     check_choice("surrogate", surrogate, SURROGATES)
-    binary, cutoff, gain, _ = weighing_of(measure)
+    weighing = weighing_of(measure)
     value, gradient = 0.0, np.zeros(len(ranker))
     for whole in as_blocks(stream):
         if whole.n_features != len(ranker):
@@ -176,10 +176,7 @@ def _value_and_gradient(ranker: Floats, stream: Blocks, measure: MeasureLike, su
             longest = int(np.diff(block.offsets).max())
             value += surrogate_pass(
                 _KINDS[surrogate],
-                binary,
-                cutoff,
-                gain,
-                False,
+                weighing,
                 block.X.arrays if isinstance(block.X, SparseFeatures) else read_only(block.X),
                 read_only(block.relevance),
                 read_only(block.offsets),

@@ -1,10 +1,19 @@
-"""Kernels of the hinge surrogates: each document against the best-scored one of a lower grade."""
+"""Kernels of the hinge surrogates: each document against the best-scored one of a lower grade.
+
+The surrogates and the rules of the learners that descend them are made of the same steps. Those that take `rows` share
+them: levels, their best lower scores, weights and keys; each document's level, the first places of levels, rivals, the
+ideal ranking, and room to sort.
+"""
 
 import math
 
-from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import helper
+from perceptrank.kernels.arrays import Floats, Ints, Query, Rows
+from perceptrank.kernels.compiled import helper, helper_inlined
+from perceptrank.kernels.levels import find_levels
 from perceptrank.kernels.ordering import sort_descending
+from perceptrank.theory.weights import BY_INDEX, BY_MEAN, Weighing, lay_weights
+
+HINGE_ROWS = 4, 8
 
 
 @helper
@@ -73,17 +82,60 @@ def order_by_index(m: int, n_levels: int, level_of: Ints, first: Ints, next_plac
         next_place[level] += 1
 
 
-@helper
-def is_mistaken(scores: Floats, level_of: Ints, best_below: Floats, ideal: Ints, n: int) -> bool:
-    """Tell whether the first n places of the ranking have other grades than in the ideal one, ties at their worst.
+@helper_inlined
+def find_hinges(scores: Floats, grades: Floats, rows: Rows) -> int:
+    """Write levels and rivals of a query; return how many levels there are."""
+    floats, ints = rows
+    level_of, first, rival = ints[0], ints[1], ints[2]
+    n_levels = find_levels(grades, len(scores), floats[0], first, level_of)
+    find_rivals(scores, len(scores), n_levels, level_of, floats[1], rival)
+    return n_levels
 
-    They do exactly if one of the first n documents of the ideal ranking, levels ordered by score, has a lower-graded
-    document at or above its score.
+
+@helper_inlined
+def is_mistaken(cutoff: int, scores: Floats, n_relevant: int, rows: Rows) -> bool:
+    """Tell whether the counted places of the ranking have other grades than in the ideal one, ties at their worst.
+
+    They do exactly if a document of a level that is wholly among them has a lower-graded one at or above its score, or
+    if fewer documents of the last level among them have none than it has places there.
     """
-    n_outranked = 0
-    for p in range(n):
-        n_outranked += 1 if best_below[level_of[ideal[p]]] >= scores[ideal[p]] else 0
-    return n_outranked > 0
+    floats, ints = rows
+    best_below, level_of, first = floats[1], ints[0], ints[1]
+    counted = cutoff if 0 < cutoff < n_relevant else n_relevant
+    last = 0
+    while first[last + 1] < counted:
+        last += 1
+    n_ahead, n_ahead_of_last = 0, 0
+    for i in range(len(scores)):
+        level = level_of[i]
+        ahead = 1 if best_below[level] < scores[i] else 0
+        n_ahead += ahead if level < last else 0
+        n_ahead_of_last += ahead if level == last else 0
+    return n_ahead < first[last] or n_ahead_of_last < counted - first[last]
+
+
+@helper_inlined
+def descend_slam(
+    weighing: Weighing, query: Query, keys: Floats, n_levels: int, coefficients: Floats, rows: Rows
+) -> tuple[float, float]:
+    """Write a subgradient of SLAM, after `find_hinges`; return the weight that it moves and the surrogate's value.
+
+    By score, documents of a level have the larger weights the larger their keys are.
+    """
+    binary, cutoff, gain, class_order = weighing
+    scores, _, n_relevant, margin, discounts = query
+    floats, ints = rows
+    levels, best_below, weight_at, chosen_keys = floats[0], floats[1], floats[2], floats[3]
+    level_of, first, rival, ideal, chosen = ints[0], ints[1], ints[2], ints[3], ints[4]
+    order, buckets, spare = ints[5], ints[6], ints[7]
+    shared = class_order == BY_MEAN
+    n = cutoff if 0 < cutoff < n_relevant and not shared else n_relevant
+    if class_order == BY_INDEX:
+        order_by_index(len(scores), n_levels, level_of, first, order, ideal)
+    else:
+        order_ideally(keys, level_of, first, n, ideal, chosen_keys, chosen, order, buckets, spare)
+    lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
+    return move_against_best(margin, n, scores, level_of, best_below, rival, ideal, weight_at, coefficients)
 
 
 @helper
@@ -114,16 +166,16 @@ def move_against_best(
     return mass, value
 
 
-@helper
-def move_widest_pair(
-    margin: float, m: int, scores: Floats, level_of: Ints, best_below: Floats, rival: Ints, coefficients: Floats
-) -> tuple[float, float]:
-    """Move the single pair whose order is violated most, the first of them by index (max-pair).
+@helper_inlined
+def move_widest_pair(margin: float, scores: Floats, coefficients: Floats, rows: Rows) -> tuple[float, float]:
+    """Move the single pair whose order is violated most, the first of them by index (max-pair), after `find_hinges`.
 
     Returns the weight that moved, 0 or 1, and the surrogate's value.
     """
+    floats, ints = rows
+    best_below, level_of, rival = floats[1], ints[0], ints[2]
     widest, higher = -math.inf, -1
-    for i in range(m):
+    for i in range(len(scores)):
         gap = best_below[level_of[i]] - scores[i]
         if gap > widest:
             widest, higher = gap, i
@@ -132,6 +184,20 @@ def move_widest_pair(
     coefficients[higher] = -1.0
     coefficients[rival[level_of[higher]]] = 1.0
     return 1.0, max(0.0, margin + widest)
+
+
+@helper
+def move_widest_level_pair(
+    per_level: float, margin: float, query: Query, coefficients: Floats, rows: Rows
+) -> tuple[float, float]:
+    """As `move_widest_pair`, with lower grades raised by `per_level` for each grade above them."""
+    scores, grades, _, _, _ = query
+    floats, ints = rows
+    best_below, raised, keys, level_of, rival = floats[1], floats[2], floats[3][: len(scores)], ints[0], ints[2]
+    n_levels = find_levels(grades, len(scores), floats[0], ints[1], level_of)
+    raise_lower_grades(per_level, scores, len(scores), n_levels, level_of, raised, keys)
+    find_rivals(keys, len(scores), n_levels, level_of, best_below, rival)
+    return move_widest_pair(margin, keys, coefficients, rows)
 
 
 @helper

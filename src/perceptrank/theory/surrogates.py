@@ -12,23 +12,16 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled
-from perceptrank.kernels.levels import find_levels, read_grades
+from perceptrank.kernels.arrays import FloatRows, Floats, IntRows, Query, Rows
+from perceptrank.kernels.compiled import compiled, helper
+from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.measures import AP, NDCG, Measure, MeasureLike, parse
 from perceptrank.measures.discounts import discounts
 from perceptrank.measures.gains import GAINS
 from perceptrank.measures.measure import as_ranked_query
 from perceptrank.stream.validation import check_choice, check_positive, read_only
-from perceptrank.theory.hinges import (
-    find_rivals,
-    move_against_best,
-    move_widest_pair,
-    order_by_index,
-    order_ideally,
-    raise_lower_grades,
-)
-from perceptrank.theory.weights import BY_INDEX, BY_MEAN, CLASS_ORDERS, lay_weights
+from perceptrank.theory.hinges import HINGE_ROWS, descend_slam, find_hinges, move_widest_level_pair
+from perceptrank.theory.weights import CLASS_ORDERS, Weighing
 
 SLAM, MAX_PAIR, LEVEL_PAIR = range(3)
 
@@ -43,7 +36,7 @@ def parse_learnable(measure: MeasureLike) -> Measure:
     return parsed
 
 
-def weighing_of(measure: MeasureLike, class_order: str = "score") -> tuple[bool, int, int, int]:
+def weighing_of(measure: MeasureLike, class_order: str = "score") -> Weighing:
     """Return the settings by which kernels weight documents: binary grades, cut-off (0 for none), gain, class order."""
     parsed = parse_learnable(measure)
     check_choice("class_order", class_order, CLASS_ORDERS)
@@ -109,43 +102,36 @@ class Surrogate(ABC):
 def hinge_surrogate(
     kind: int,
     margin: float,
-    weighing: tuple[bool, int, int, int],
+    weighing: Weighing,
     scores: Floats,
     relevance: Floats,
     discounts: Floats,
     gradient: Floats,
-    floats: Floats,
-    ints: Ints,
+    floats: FloatRows,
+    ints: IntRows,
 ) -> float:
     """Return the surrogate's value for a single query of valid grades; write a subgradient."""
-    binary, cutoff, gain, class_order = weighing
-    m = len(scores)
-    grades, levels, best_below, weight_at, keys = floats[0], floats[1], floats[2], floats[3], floats[4]
-    level_of, first, rival, ideal, chosen = ints[0], ints[1], ints[2], ints[3], ints[4]
-    order, buckets, spare = ints[5], ints[6], ints[7]
+    m, grades = len(scores), floats[0]
     for i in range(m):
         gradient[i] = 0.0
-    n_relevant = read_grades(relevance, order[0], m, binary, grades)
-    n_levels = find_levels(grades, m, levels, first, level_of)
-    if n_levels < 2:
+    n_relevant = read_grades(relevance, ints[0][0], m, weighing[0], grades)
+    if not grades_differ(grades, m, n_relevant):
         return 0.0
+    query = scores, grades[:m], n_relevant, margin, discounts
+    return descend_hinges(kind, weighing, query, scores, gradient, (floats[1:], ints))
+
+
+@helper
+def descend_hinges(
+    kind: int, weighing: Weighing, query: Query, keys: Floats, coefficients: Floats, rows: Rows
+) -> float:
+    """Write a subgradient of a surrogate, return its value; `keys` order the documents of a level for SLAM."""
+    scores, grades, _, margin, _ = query
     if kind == SLAM:
-        find_rivals(scores, m, n_levels, level_of, best_below, rival)
-        if class_order == BY_INDEX:
-            order_by_index(m, n_levels, level_of, first, order, ideal)
-        else:
-            order_ideally(scores, level_of, first, n_relevant, ideal, keys, chosen, order, buckets, spare)
-        shared = class_order == BY_MEAN
-        lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
-        _, value = move_against_best(
-            margin, n_relevant, scores, level_of, best_below, rival, ideal, weight_at, gradient
-        )
-        return value
+        n_levels = find_hinges(scores, grades, rows)
+        return descend_slam(weighing, query, keys, n_levels, coefficients, rows)[1]
     per_level = margin if kind == LEVEL_PAIR else 0.0
-    raise_lower_grades(per_level, scores, m, n_levels, level_of, weight_at, keys)
-    find_rivals(keys, m, n_levels, level_of, best_below, rival)
-    _, value = move_widest_pair(margin - per_level, m, keys, level_of, best_below, rival, gradient)
-    return value
+    return move_widest_level_pair(per_level, margin - per_level, query, coefficients, rows)[1]
 
 
 class _Hinge(Surrogate):
@@ -166,8 +152,8 @@ class _Hinge(Surrogate):
             read_only(relevance),
             discounts(m),
             gradient,
-            np.empty((5, m + 2)),
-            np.zeros((8, m + 2), np.int64),
+            np.empty((1 + HINGE_ROWS[0], m + 2)),
+            np.zeros((HINGE_ROWS[1], m + 2), np.int64),
         )
         return value, gradient
 

@@ -1,11 +1,16 @@
 """The weights v of a measure's surrogate, by places of the ideal ranking."""
 
+from typing import TypeAlias
+
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.compiled import helper
 from perceptrank.measures.gains import gain_of, gain_shift
 
 BY_SCORE, BY_MEAN, BY_INDEX = range(3)
 CLASS_ORDERS = {"score": BY_SCORE, "mean": BY_MEAN, "index": BY_INDEX}
+
+# Binary grades, cut-off (0 for none), gain, class order.
+Weighing: TypeAlias = tuple[bool, int, int, int]
 
 
 @helper

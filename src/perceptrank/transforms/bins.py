@@ -102,13 +102,6 @@ class Bins(LearningTransform, WritingTransform):
         after: int = 10_000,
         sparse: bool = False,
     ) -> None:
-        self._set(n_bins, kind, after, sparse)
-        self.count, self.frozen = 0, False
-        self._due = 1
-        self._set_edges(np.empty((0, 1)))
-        self._sketch: QuantileSketch | None = None
-
-    def _set(self, n_bins: Any, kind: Any, after: Any, sparse: Any) -> None:
         if not is_whole(n_bins) or not 2 <= n_bins <= _LARGEST_N_BINS:
             raise ParameterError("n_bins", f"must be a whole number from 2 to {_LARGEST_N_BINS}", n_bins)
         check_choice("kind", kind, KINDS)
@@ -116,6 +109,10 @@ class Bins(LearningTransform, WritingTransform):
             raise ParameterError("sparse", "must be True or False", sparse)
         self.n_bins, self.kind, self.after = int(n_bins), str(kind), check_positive_whole("after", after)
         self.sparse = bool(sparse)
+        self.count, self.frozen = 0, False
+        self._due = 1
+        self._set_edges(np.empty((0, 1)))
+        self._sketch: QuantileSketch | None = None
 
     @property
     def makes_sparse(self) -> bool:  # type: ignore[override]
@@ -187,7 +184,6 @@ class Bins(LearningTransform, WritingTransform):
         return parts[0] if len(parts) == 1 else SparseFeatures.concatenate(parts)
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Learn from each query, if asked to and edges move, and write the functions of features, from `first` on."""
         for bins, start, stop in self._spans(X, offsets, learning=learning):
             bins._write(X, start, stop, outputs, first)
 
@@ -256,7 +252,6 @@ class Bins(LearningTransform, WritingTransform):
             raise ValueError(f"the transform was learned from {len(self._edges)} features, got {n_features}")
 
     def n_outputs(self, n_features: int) -> int:
-        """Return the number of features that so many become."""
         return n_features * self._n_each
 
     def sources(self, n_features: int) -> Ints:
@@ -302,16 +297,11 @@ class Bins(LearningTransform, WritingTransform):
         return [f"{name} <= {edges[0]}", *between, f"{name} > {edges[-1]}"]
 
     def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document."""
         return math.sqrt(n_features * (self.n_bins - 1 if self.kind == "thermometer" else 1))
 
     def state(self) -> dict[str, Any]:
         """Return the settings, the edges and, while those move, the sketch."""
-        return {
-            "n_bins": self.n_bins,
-            "kind": self.kind,
-            "after": self.after,
-            "sparse": self.sparse,
+        return self.settings() | {
             "count": self.count,
             "due": self._due,
             "frozen": self.frozen,
@@ -320,8 +310,7 @@ class Bins(LearningTransform, WritingTransform):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise if it is inconsistent."""
-        self._set(state["n_bins"], state["kind"], state["after"], state["sparse"])
+        super().restore(state)
         self.count, self._due = whole_number("count", state["count"]), whole_number("due", state["due"])
         self.frozen, n_edges = state["frozen"], self.n_bins if self.kind == "hat" else self.n_bins - 1
         rows = [finite_numbers("edges", row, n_edges) for row in state["edges"]]

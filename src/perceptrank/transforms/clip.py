@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,6 @@ class Clip(ElementwiseTransform):
         self.limit = float(check_positive("limit", limit))
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Write the clipped features into columns of an array, from column `first` on."""
         clip_pass(read_only(X), self.limit, outputs, first)
 
     def evaluate(self, X: Floats) -> Floats:
@@ -58,16 +56,7 @@ class Clip(ElementwiseTransform):
         return str(nodes.add("Clip", X, -self.limit, self.limit))
 
     def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document."""
         return self.limit * math.sqrt(n_features)
-
-    def state(self) -> dict[str, Any]:
-        """Return the limit."""
-        return {"limit": self.limit}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise if it is inconsistent."""
-        self.limit = float(check_positive("limit", state["limit"]))
 
     def __repr__(self) -> str:
         return f"Clip({self.limit:g})"

@@ -80,7 +80,6 @@ class Composition(Transform):
         return {"parts": [{"name": part.name, **part.state()} for part in self.parts]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise if it is inconsistent."""
         from perceptrank.transforms.parsing import from_plain
 
         self.parts = [from_plain(part) for part in state["parts"]]
@@ -143,13 +142,11 @@ class Chain(Composition):
         return X
 
     def apply(self, X: Features, offsets: Ints) -> Features:
-        """Return the transformed features of a block, without learning."""
         for part in self.parts:
             X = part.apply(X, offsets)
         return X
 
     def learn_and_apply(self, X: Features, offsets: Ints) -> Features:
-        """Learn from each query of a block, as far as the parts learn, and return its transformed features."""
         for part in self.parts:
             X = part.learn_and_apply(X, offsets)
         return X
@@ -160,13 +157,11 @@ class Chain(Composition):
             n_features = part.n_outputs(n_features)
 
     def n_outputs(self, n_features: int) -> int:
-        """Return the number of features that so many become."""
         for part in self.parts:
             n_features = part.n_outputs(n_features)
         return n_features
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the names of the features that features of these names become."""
         for part in self.parts:
             names = part.output_names(names)
         return names
@@ -192,7 +187,6 @@ class Chain(Composition):
         return product
 
     def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return the bound of the last part, on as many features as it is given."""
         return self.largest_norm_after(math.inf, n_features, longest)
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
@@ -266,13 +260,11 @@ class Join(Composition, WritingTransform):
         )
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Write the outputs of all parts into columns of an array, from column `first` on."""
         for part in self.parts:
             part.write(X, offsets, outputs, first, learning=learning)
             first += part.n_outputs(X.shape[1])
 
     def n_outputs(self, n_features: int) -> int:
-        """Return the number of features that so many become."""
         return sum(part.n_outputs(n_features) for part in self.parts)
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -288,7 +280,6 @@ class Join(Composition, WritingTransform):
         return np.concatenate(found) if len(found) == len(self.parts) else None
 
     def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return the root of the sum of squares of the parts' bounds."""
         return self.largest_norm_after(math.inf, n_features, longest)
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:

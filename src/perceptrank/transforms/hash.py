@@ -59,9 +59,6 @@ class Hash(WritingTransform):
     accepts_any_columns = True
 
     def __init__(self, n_features: int = 1024, *, signed: bool = True, seed: int = 0) -> None:
-        self._set(n_features, signed, seed)
-
-    def _set(self, n_features: Any, signed: Any, seed: Any) -> None:
         self.n_features = check_positive_whole("n_features", n_features)
         if not isinstance(signed, (bool, np.bool_)):
             raise ParameterError("signed", "must be True or False", signed)
@@ -78,7 +75,6 @@ class Hash(WritingTransform):
         return made
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Write the sums of columns, from column `first` on."""
         hash_pass(read_only(X), self._places(X.shape[1]), self.n_features, outputs, first)
 
     def _places(self, n_columns: int) -> Places:
@@ -90,7 +86,6 @@ class Hash(WritingTransform):
         return find_places(names, self.n_features, self.signed, self.seed)
 
     def sparse_form(self) -> Transform:
-        """Return this transform."""
         return self
 
     def _apply(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
@@ -117,11 +112,9 @@ class Hash(WritingTransform):
         return SparseFeatures(sums, made[firsts], starts, self.n_features)
 
     def n_outputs(self, n_features: int) -> int:
-        """Return the number of features that so many become: always the same."""
         return self.n_features
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the names of the features that features of these names become."""
         return None if names is None else tuple(f"place {k}" for k in range(self.n_features))
 
     def fold_weights(self, weights: Floats, n_features: int) -> Folding:
@@ -132,14 +125,6 @@ class Hash(WritingTransform):
         n_shared = n_features - len(np.unique(places))
         notes = [f"{n_shared} of {n_features} columns share the place of another, and its weight"] if n_shared else []
         return Folding(by_column, notes)
-
-    def state(self) -> dict[str, Any]:
-        """Return the settings."""
-        return {"n_features": self.n_features, "signed": self.signed, "seed": self.seed}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise if it is inconsistent."""
-        self._set(state["n_features"], state["signed"], state["seed"])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return copy.copy(self)  # nothing in it changes

@@ -48,11 +48,6 @@ class Missing(WritingTransform):
     accepts_missing = True
 
     def __init__(self, fill: Fill = "mean", *, indicator: bool = False) -> None:
-        self._set(fill, indicator)
-        self._counts: Floats = np.zeros(0)
-        self._means: Floats = np.zeros(0)
-
-    def _set(self, fill: Any, indicator: Any) -> None:
         number = as_number(fill)
         if not math.isfinite(number) and not (isinstance(fill, str) and fill in ("mean", "zero")):
             raise ParameterError("fill", "must be 'mean', 'zero' or a number", fill)
@@ -60,6 +55,8 @@ class Missing(WritingTransform):
             raise ParameterError("indicator", "must be True or False", indicator)
         self.fill: str | float = number if math.isfinite(number) else fill
         self.indicator = bool(indicator)
+        self._counts: Floats = np.zeros(0)
+        self._means: Floats = np.zeros(0)
 
     @property
     def learns(self) -> bool:  # type: ignore[override]
@@ -79,7 +76,7 @@ class Missing(WritingTransform):
     def merge(self, other: Missing) -> Self:
         """Add the counts and means of another one, with the same settings, to this one's."""
         self._check_kind(other)
-        if (self.fill, self.indicator) != (other.fill, other.indicator):
+        if self.settings() != other.settings():
             raise ValueError(f"{self!r} and {other!r} differ in their settings")
         if len(other._counts):
             counts, means = self._statistics(len(other._counts))
@@ -89,7 +86,6 @@ class Missing(WritingTransform):
         return self
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Learn from each query, if asked to and it learns, and write features without gaps, from `first` on."""
         learning = learning and self.learns
         counts, means = self._statistics(X.shape[1])
         if not self.learns:
@@ -113,7 +109,6 @@ class Missing(WritingTransform):
         return self._counts.copy(), self._means.copy()
 
     def n_outputs(self, n_features: int) -> int:
-        """Return the number of features that so many become."""
         return 2 * n_features if self.indicator else n_features
 
     def sources(self, n_features: int) -> Ints:
@@ -155,16 +150,10 @@ class Missing(WritingTransform):
 
     def state(self) -> dict[str, Any]:
         """Return the settings, counts and means."""
-        return {
-            "fill": self.fill,
-            "indicator": self.indicator,
-            "counts": self._counts.tolist(),
-            "means": self._means.tolist(),
-        }
+        return self.settings() | {"counts": self._counts.tolist(), "means": self._means.tolist()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise if it is inconsistent."""
-        self._set(state["fill"], state["indicator"])
+        super().restore(state)
         n_features = len(state["counts"])
         counts = finite_numbers("counts", state["counts"], n_features)
         means = finite_numbers("means", state["means"], n_features)

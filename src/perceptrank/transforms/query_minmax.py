@@ -35,7 +35,6 @@ class QueryMinMax(WritingTransform):
     query_scale = "min-max"
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Write the scaled features into columns of an array, from column `first` on."""
         vectors = np.empty((3, X.shape[1]))
         check_overflow(query_minmax_pass(read_only(X), read_only(offsets), outputs, first, vectors), X)
 
@@ -55,7 +54,6 @@ class QueryMinMax(WritingTransform):
         return str(nodes.add("Mul", nodes.add("Sub", X, low), add_inverse(nodes, spread, is_spread)))
 
     def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document."""
         return math.sqrt(n_features)
 
 

@@ -35,7 +35,6 @@ class QueryNormal(ColumnTransform):
     query_scale = "normal score"
 
     def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
-        """Write the normal scores into columns of an array, from column `first` on."""
         write_scores(X, offsets, outputs, first, normal_scores)
 
     def describe(self, form: Form) -> Form:
@@ -56,7 +55,6 @@ class QueryNormal(ColumnTransform):
         return add_normal_scores(nodes, X, n_features)
 
     def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document."""
         # The scores of m documents have a mean square of less than 1; one document cannot have more than the largest.
         return math.sqrt(n_features) * NormalDist().inv_cdf(1 - 0.5 / longest) if longest > 1 else 0.0
 

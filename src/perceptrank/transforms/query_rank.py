@@ -32,7 +32,6 @@ class QueryRank(ColumnTransform):
     query_scale = "rank"
 
     def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
-        """Write the ranks into columns of an array, from column `first` on."""
         write_scores(X, offsets, outputs, first, rank_scores)
 
     def describe(self, form: Form) -> Form:
@@ -50,7 +49,6 @@ class QueryRank(ColumnTransform):
         return add_ranks(nodes, X, n_features)
 
     def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document."""
         return math.sqrt(n_features) if longest > 1 else 0.0
 
 

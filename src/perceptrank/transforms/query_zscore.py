@@ -35,7 +35,6 @@ class QueryZScore(ColumnTransform):
     query_scale = "z-score"
 
     def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
-        """Write the scaled features into columns of an array, from column `first` on."""
         check_overflow(query_zscore_pass(read_only(X), read_only(offsets), outputs, first), X)
 
     def describe(self, form: Form) -> Form:
@@ -57,7 +56,6 @@ class QueryZScore(ColumnTransform):
         return str(nodes.add("Mul", nodes.add("Sub", X, nodes.add("Add", mean, first)), inverse))
 
     def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document."""
         return math.sqrt(n_features * (longest - 1))
 
 

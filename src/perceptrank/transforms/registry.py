@@ -72,7 +72,7 @@ def register_transform(kind: Kind) -> Kind:
     if taken is not None and (taken.__module__, taken.__qualname__) != (kind.__module__, kind.__qualname__):
         raise ValueError(f"name {name!r} of {kind.__name__} is taken by {taken.__module__}.{taken.__qualname__}")
     try:
-        kind()
+        kind().settings()
     except Exception as error:
         reason = str(error) if isinstance(error, TypeError) else f"{type(error).__name__}: {error}"
         raise TypeError(f"{kind.__name__} must be constructible without arguments: {reason}") from error

@@ -117,7 +117,6 @@ class RunningStandardizer(LearningTransform, WritingTransform):
         return self
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Learn from each query, if asked to and not frozen, and write standardised features, from `first` on."""
         learning = learning and not self.frozen
         mean, squares = self._moments(X.shape[1])
         vectors = np.empty((3, X.shape[1]))
@@ -146,7 +145,6 @@ class RunningStandardizer(LearningTransform, WritingTransform):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the statistics that `state` returned; raise if they are inconsistent."""
         n_features = len(state["mean"])
         mean = finite_numbers("mean", state["mean"], n_features)
         squares = finite_numbers("squares", state["squares"], n_features)

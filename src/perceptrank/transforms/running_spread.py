@@ -56,7 +56,6 @@ class RunningSpread(LearningTransform):
         self._moments = np.zeros((0, 3))
 
     def sparse_form(self) -> Transform:
-        """Return this transform."""
         return self
 
     @property
@@ -102,11 +101,9 @@ class RunningSpread(LearningTransform):
         self.learn_and_apply(block.X, block.offsets)
 
     def apply(self, X: Any, offsets: Ints) -> Any:
-        """Return the scaled features of a block, dense or sparse, without learning."""
         return self._scaled(X, offsets, learning=False)
 
     def learn_and_apply(self, X: Any, offsets: Ints) -> Any:
-        """Learn from each query of a block, unless frozen, and return its scaled features, dense or sparse."""
         return self._scaled(X, offsets, learning=not self.frozen)
 
     def _scaled(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
@@ -155,7 +152,6 @@ class RunningSpread(LearningTransform):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the statistics that `state` returned; raise if they are inconsistent."""
         count, n_features = whole_number("count", state["count"]), whole_number("features", state["features"])
         seen = finite_numbers("seen", state["seen"], len(state["seen"]))
         rows = [finite_numbers(name, state[name], len(seen)) for name in ("counts", "means", "squares")]

@@ -27,7 +27,6 @@ class SignedLog(ElementwiseTransform):
     rises = True
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Write the logarithms into columns of an array, from column `first` on."""
         signed_log_pass(read_only(X), outputs, first)
 
     def describe(self, form: Form) -> Form:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -503,6 +504,15 @@ class Transform(ABC):
         if type(other) is not type(self):
             raise TypeError(f"{self!r} can only be merged with another {type(self).__name__}, got {other!r}")
 
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that construct it, by name; each must be an attribute of that name.
+
+        Returns
+        -------
+        dict
+        """
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
     def state(self) -> dict[str, Any]:
         """Return settings and learned statistics as numbers and lists.
 
@@ -510,7 +520,7 @@ class Transform(ABC):
         -------
         dict
         """
-        return {}
+        return self.settings()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore settings and statistics.
@@ -525,6 +535,8 @@ class Transform(ABC):
         ValueError, KeyError, or TypeError
             If it is inconsistent or incomplete.
         """
+        names = inspect.signature(type(self)).parameters
+        type(self).__init__(self, **{name: state[name] for name in names})
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         """Transform validated features into columns of an array.

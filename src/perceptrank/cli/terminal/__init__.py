@@ -1,1 +1,1 @@
-"""Standard streams, tables, progress and errors, as users see them."""
+"""The terminal: standard streams, tables, progress, errors."""

@@ -2,18 +2,25 @@
 
 import itertools
 import json
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from perceptrank.deploy.additive import Additive
-from perceptrank.deploy.engines import elasticsearch_server
-from perceptrank.deploy.engines.engine_server import EngineServer
+from perceptrank.deploy.engines.engine_server import EngineError, EngineServer, Removal
 from perceptrank.deploy.engines.float_model import FloatModel, FloatTerm
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.trees import FloatTree, next_float
 from perceptrank.deploy.folding import Folded
 from perceptrank.kernels.arrays import Floats, Ints
+
+_AT_ONCE = 500  # documents in a request
+_LARGEST_WINDOW = 10_000  # documents of a search, unless the index says otherwise
+_NO_PLUGIN = ("no handler found", "incorrect http method", "invalid index name", "must not start with '_'")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,32 +31,15 @@ class ElasticsearchModel(FloatModel):
 
     Or, as the other part, a draft of the feature set.
 
-    Parameters
-    ----------
-    model_name : str
-        Name of the model in the engine.
-    normalizers : bool
-        Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
-        the constant that remains is left out.
-    part : either "model" or "features"
-        The model, or a draft of its features.
-    shift : float, "auto", path, or stream
-        What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
-        documents positive whose features are not negative, and a file or stream those of its own documents.
-    url : str, optional
-        For parity: where the engine is; without, scores are emulated.
-    timeout : float
-        For parity: seconds to wait for an answer of the engine.
+    Options are those of `FloatModel`.
     """
 
     name = "elasticsearch"
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
-        """Return the request's body."""
         return self._with_limits(*super().write(folded))
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        """Return the request's body of a model of bins, as trees in the format of XGBoost."""
         return self._with_limits(*super().write_curves(additive))
 
     def _with_limits(self, text: str, notes: list[str]) -> tuple[str, list[str]]:
@@ -66,16 +56,14 @@ class ElasticsearchModel(FloatModel):
         return text, notes
 
     def draft(self, names: list[str], fields: list[str]) -> Any:
-        """Return the request's body for features that are the numbers in fields, and that of the shift."""
         if any("{{" in field for field in fields):
             raise ValueError("a feature set is a template, in which a name with {{ stands for a parameter: rename it")
-        features = [elasticsearch_server.field_feature(*pair) for pair in zip(names, fields, strict=True)]
+        features = [field_feature(*pair) for pair in zip(names, fields, strict=True)]
         if self.shift.value:
-            features.append(elasticsearch_server.constant_feature(SHIFT_FEATURE))
+            features.append(constant_feature(SHIFT_FEATURE))
         return {"featureset": {"features": features}}
 
     def body(self, terms: list[FloatTerm]) -> Any:
-        """Return the request's body as plain values."""
         model: dict[str, Any] = {
             "type": "model/linear",
             "definition": json.dumps({term.name: term.weight for term in terms}),
@@ -95,39 +83,20 @@ class ElasticsearchModel(FloatModel):
         return {"model": {"name": self.model_name, "model": model}}, []
 
     def ask_name(self, server: EngineServer) -> str:
-        """Return the name and version of a live engine."""
-        return elasticsearch_server.engine_of(server)
+        return engine_of(server)
 
     def ask_scores(
         self, server: EngineServer, names: list[str], body: Callable[[Any], Any], values: Any, offsets: Ints
     ) -> Floats:
-        """Return the scores that a live engine gives to documents."""
         constants = [SHIFT_FEATURE] if self.shift.value else []
-        return elasticsearch_server.scores_of(
-            server, lambda name: body(replace(self, model_name=name)), names, constants, values, offsets
-        )
+        return scores_of(server, lambda name: body(replace(self, model_name=name)), names, constants, values, offsets)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenSearchModel(ElasticsearchModel):
     """The body of a request that makes a model of a feature set of OpenSearch.
 
-    Parameters
-    ----------
-    model_name : str
-        Name of the model in the engine.
-    normalizers : bool
-        Let the engine standardise features, which keeps more digits; without, weights are those of raw features, and
-        the constant that remains is left out.
-    part : either "model" or "features"
-        The model, or a draft of its features.
-    shift : float, "auto", path, or stream
-        What is added to every score, by a feature that is 1 for all documents; "auto" makes the scores of all
-        documents positive whose features are not negative, and a file or stream those of its own documents.
-    url : str, optional
-        For parity: where the engine is; without, scores are emulated.
-    timeout : float
-        For parity: seconds to wait for an answer of the engine.
+    Options are those of `FloatModel`.
     """
 
     name = "opensearch"
@@ -158,3 +127,149 @@ def _point(node: dict[str, Any]) -> None:
         node |= {"yes": yes, "no": no, "missing": yes if node["split_condition"] > 0.0 else no}
         for child in node["children"]:
             _point(child)
+
+
+def engine_of(server: EngineServer) -> str:
+    """Name what answers, with its version."""
+    version = server.ask("GET", "/").get("version", {})
+    if "number" not in version:
+        raise EngineError(f"{server.address} does not tell its version: it is not {server.target}")
+    kind = "OpenSearch" if version.get("distribution") == "opensearch" else "Elasticsearch"
+    return f"{kind} {version['number']} at {server.address}"
+
+
+def field_feature(name: str, field: str) -> dict[str, Any]:
+    """Return the feature that is the number in a field, 0 if there is none."""
+    value = {"field": field, "missing": 0}
+    query = {"query": {"match_all": {}}, "field_value_factor": value, "boost_mode": "replace"}
+    return {"name": name, "params": [], "template_language": "mustache", "template": {"function_score": query}}
+
+
+def constant_feature(name: str) -> dict[str, Any]:
+    """Return the feature that is 1 for all documents."""
+    return {"name": name, "params": [], "template_language": "mustache", "template": {"match_all": {}}}
+
+
+def scores_of(
+    server: EngineServer,
+    model: Callable[[str], Any],
+    names: list[str],
+    constants: list[str],
+    columns: Any,
+    offsets: Ints,
+) -> Floats:
+    """Return the scores that the plugin gives to documents, in an index and a feature store of their own.
+
+    The names of both are new, and both are removed at the end: nothing else of the server is read or changed. As no
+    query may have a negative score, a feature with negative values is the difference of two.
+
+    Parameters
+    ----------
+    server : EngineServer
+        What is asked.
+    model : callable
+        Returns the request's body of a model with a name.
+    names, constants : lists of str
+        Features that are the columns, and those that are 1 for all documents.
+    columns : array of shape (documents, names)
+        Values of float32.
+    offsets : array
+        Where queries start and end.
+    """
+    name = f"perceptrank-parity-{secrets.token_hex(8)}"
+    split = (columns < 0.0).any(axis=0)
+    with server.leaving_nothing() as removals:
+        _make_store(server, removals, name)
+        server.ask("PUT", f"/_ltr/{name}/_featureset/{name}", _feature_set(name, names, constants, split))
+        server.ask("POST", f"/_ltr/{name}/_featureset/{name}/_createmodel", model(name))
+        _make_index(server, removals, name, split, int(np.diff(offsets).max()))
+        _add_documents(server, name, columns, split, offsets)
+        scores = np.full(len(columns), np.nan)
+        for q, (start, stop) in enumerate(pairwise(offsets.tolist())):
+            scores[start:stop] = _search(server, name, q, start, stop)
+    return scores
+
+
+def _make_store(server: EngineServer, removals: list[Removal], name: str) -> None:
+    path = f"/_ltr/{name}"
+    try:
+        server.make(removals, Removal("DELETE", path), "PUT", path, None)
+    except EngineError as error:
+        if error.status in (400, 404, 405) and any(sign in str(error).lower() for sign in _NO_PLUGIN):
+            raise EngineError(
+                f"{server.target} at {server.address} has no learning-to-rank plugin: install it, or leave url away "
+                "for the emulation",
+                error.status,
+            ) from None
+        raise
+
+
+def _feature_set(name: str, names: list[str], constants: list[str], split: Any) -> Any:
+    prefix = "perceptrank_"
+    while any(one.startswith(prefix) for one in names):
+        prefix += "_"
+    parts = [f"{sign}{j}" for j in np.flatnonzero(split) for sign in ("p", "n")]
+    features = [field_feature(prefix + field, field) for field in parts]  # before what is derived from them
+    for j, feature in enumerate(names):
+        if split[j]:
+            difference = f"{prefix}p{j} - {prefix}n{j}"
+            derived = {"template_language": "derived_expression", "template": difference}
+            features.append({"name": feature, "params": [], **derived})
+        else:
+            features.append(field_feature(feature, f"p{j}"))
+    features += [constant_feature(constant) for constant in constants]
+    return {"featureset": {"name": name, "features": features}}
+
+
+def _make_index(server: EngineServer, removals: list[Removal], name: str, split: Any, most: int) -> None:
+    fields = [f"p{j}" for j in range(len(split))] + [f"n{j}" for j in np.flatnonzero(split)]
+    settings: dict[str, Any] = {"number_of_shards": 1, "number_of_replicas": 0}
+    settings["mapping.total_fields.limit"] = max(1000, len(fields) + 10)
+    if most > _LARGEST_WINDOW:
+        settings |= {"max_result_window": most, "max_rescore_window": most}
+    properties = {"query": {"type": "integer"}, **{field: {"type": "float"} for field in fields}}
+    body = {"settings": {"index": settings}, "mappings": {"properties": properties}}
+    server.make(removals, Removal("DELETE", f"/{name}"), "PUT", f"/{name}", body)
+
+
+def _add_documents(server: EngineServer, name: str, columns: Any, split: Any, offsets: Ints) -> None:
+    queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).tolist()
+    for first in range(0, len(columns), _AT_ONCE):
+        lines = []
+        for i, row in enumerate(columns[first : first + _AT_ONCE].tolist(), first):
+            document = {f"{'n' if value < 0 else 'p'}{j}": abs(value) for j, value in enumerate(row) if value}
+            lines += [json.dumps({"index": {"_id": str(i)}}), json.dumps({"query": queries[i], **document})]
+        body = ("\n".join(lines) + "\n").encode()
+        done = server.ask("POST", f"/{name}/_bulk", body, kind="application/x-ndjson")
+        if done.get("errors"):
+            failed = next(one["index"]["error"] for one in done["items"] if "error" in one["index"])
+            raise EngineError(f"{server.target} at {server.address} refuses a document: {failed.get('reason', failed)}")
+    server.ask("POST", f"/{name}/_refresh")
+
+
+def _search(server: EngineServer, name: str, query: int, start: int, stop: int) -> Floats:
+    size = stop - start
+    rescoring = {"sltr": {"model": name, "store": name, "params": {"query": query}}}
+    body = {
+        "size": size,
+        "_source": False,
+        "query": {"bool": {"filter": {"term": {"query": query}}}},
+        "rescore": {"window_size": size, "query": {"query_weight": 0, "rescore_query": rescoring}},
+    }
+    hits = server.ask("POST", f"/{name}/_search", body)["hits"]["hits"]
+    return in_place(server, [(int(hit["_id"]), hit["_score"]) for hit in hits], start, stop)
+
+
+def in_place(server: EngineServer, ranked: list[tuple[int, float]], start: int, stop: int) -> Floats:
+    """Return the scores of documents in their order, of an engine's ranking of them, best first."""
+    places = np.array([place for place, _ in ranked], np.int64) - start
+    if sorted(places.tolist()) != list(range(stop - start)):
+        raise EngineError(
+            f"{server.target} at {server.address} ranked {len(ranked)} documents of a query with {stop - start}"
+        )
+    falling = np.array([score for _, score in ranked], np.float32)
+    if (np.diff(falling) > 0).any():
+        raise EngineError(f"{server.target} at {server.address} does not rank documents by the scores it gives them")
+    scores = np.empty(stop - start)
+    scores[places] = falling
+    return scores

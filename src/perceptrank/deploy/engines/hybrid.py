@@ -54,7 +54,6 @@ class HybridWeights(Target):
             raise ValueError(f"window of the target hybrid must be a whole number from 1 to 10000, got {self.window!r}")
 
     def export(self, function: RankingFunction) -> Export:
-        """Return the weights as a request; raise if the model has others than this search."""
         folded = self._fold(function)
         shares = self._shares(folded)
         is_query = self.part == "query" or self.server == "elasticsearch"
@@ -128,7 +127,6 @@ class HybridWeights(Target):
         return notes
 
     def engine(self) -> str:
-        """Say that no engine runs."""
         return f"emulated as hybrid search by {self.server} in float32, from its source (no engine was asked)"
 
     def tolerance(self, function: RankingFunction) -> float:

@@ -121,12 +121,10 @@ class JavaScriptFunction(SumTarget):
     name = "javascript"
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
-        """Return the source text."""
         terms = "\n".join(f"  [{json.dumps(name)}, {weight!r}, {offset!r}]," for name, weight, offset in folded.terms())
         return _SOURCE.format(terms=terms, **_settings(folded)), [_MODULE]
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        """Return the source text of a model of bins."""
         rows: list[list[Any]]
         if additive.has_steps:
             rows = [[curve.name, curve.edges, curve.heights] for curve in additive.curves]
@@ -140,11 +138,9 @@ class JavaScriptFunction(SumTarget):
         return _CURVES.format(terms=terms, **own, **_settings(additive)), [_MODULE]
 
     def engine(self) -> str:
-        """Name the version of Node."""
         return f"Node {run_program([find_program('node', 'the JavaScript function'), '--version']).strip()}"
 
     def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
-        """Return the scores that Node gives to documents."""
         node = find_program("node", "the JavaScript function")
         with tempfile.TemporaryDirectory() as folder:
             for name, content in (

@@ -30,7 +30,6 @@ class OnnxGraph(Target):
     name = "onnx"
 
     def export(self, function: RankingFunction) -> Export:
-        """Return the graph as the bytes of a file; raise if a transform cannot be expressed."""
         nodes, width = Graph(), len(function.names)
         value = "features"
         for transform, before in merge_steps(function.transforms, width):
@@ -57,11 +56,9 @@ class OnnxGraph(Target):
         return Export(self.name, content, (*function.notes(), *notes))
 
     def engine(self) -> str:
-        """Name the version of onnxruntime."""
         return f"onnxruntime {_runtime().__version__}"
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
-        """Return the scores that onnxruntime gives to the documents, query by query."""
         runtime = _runtime()
         options = runtime.SessionOptions()
         options.intra_op_num_threads = 1
@@ -120,7 +117,6 @@ class Graph(Nodes):
         self.constants: dict[tuple[Any, ...], Any] = {}
 
     def constant(self, value: Any, kind: Any = np.float64) -> str:
-        """Return the name of a constant."""
         array = np.asarray(value, kind)
         key = array.dtype.str, array.shape, array.tobytes()
         if key not in self.constants:
@@ -128,39 +124,31 @@ class Graph(Nodes):
         return str(self.constants[key].name)
 
     def add(self, operation: str, *inputs: str | float | Floats, n_outputs: int = 1, **attributes: Any) -> Any:
-        """Add an operation; return the name of what it makes, or the names if there are several."""
         names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
         outputs = [f"v{len(self.made)}_{number}" for number in range(n_outputs)]
         self.made.append(self.onnx.helper.make_node(operation, names, outputs, **attributes))
         return outputs[0] if n_outputs == 1 else outputs
 
     def whole(self, *values: int) -> str:
-        """Return the name of a constant vector of whole numbers."""
         return self.constant(values, np.int64)
 
     def number(self, value: int) -> str:
-        """Return the name of a constant whole number."""
         return self.constant(value, np.int64)
 
     def rows(self, value: str) -> str:
-        """Return the number of rows, a whole number."""
         shape = self.add("Shape", value)
         return str(self.add("Gather", shape, self.number(0)))
 
     def as_double(self, value: str) -> str:
-        """Convert to double precision."""
         return str(self.add("Cast", value, to=self.onnx.TensorProto.DOUBLE))
 
     def as_whole(self, value: str) -> str:
-        """Convert to whole numbers."""
         return str(self.add("Cast", value, to=self.onnx.TensorProto.INT64))
 
     def reduce(self, operation: str, value: str) -> str:
-        """Reduce each column to one row."""
         return str(self.add(operation, value, self.whole(0), keepdims=1))
 
     def slice_rows(self, value: str, first: int, last: int) -> str:
-        """Return the rows from first to before last, which may count from the end."""
         return str(self.add("Slice", value, self.whole(first), self.whole(last), self.whole(0)))
 
     def model(self, width: int, scores: str, metadata: dict[str, str]) -> bytes:

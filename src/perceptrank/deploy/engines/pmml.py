@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from perceptrank.deploy.additive import Additive, Curve
-from perceptrank.deploy.engines.java_harness import run_harness, version_of
+from perceptrank.deploy.additive import Additive, ScoreCurve
+from perceptrank.deploy.engines.programs import run_harness, version_of
 from perceptrank.deploy.folding import Term
 from perceptrank.deploy.missing_values import Filled, FillingTarget, Input
 from perceptrank.kernels.arrays import Floats
@@ -47,7 +47,6 @@ class PmmlModel(FillingTarget):
                 )
 
     def write(self, filled: Filled) -> tuple[str, list[str]]:
-        """Return the document."""
         derived, coefficients = ET.Element("LocalTransformations"), []
         self._check_names(filled.used)
         for one, term in zip(filled.inputs, filled.folded.terms(), strict=True):
@@ -57,7 +56,6 @@ class PmmlModel(FillingTarget):
         return text, self._notes(takes_missing=filled.takes_missing)
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        """Return the document of a model of bins: a derived field of each feature is what it adds."""
         derived, coefficients = ET.Element("LocalTransformations"), []
         self._check_names(additive.used)
         for curve in additive.curves:
@@ -144,11 +142,9 @@ class PmmlModel(FillingTarget):
         return name
 
     def engine_version(self, harness: str) -> str:
-        """Name the version of the evaluator."""
         return f"JPMML evaluator {version_of(harness, 'pmml-evaluator')}"
 
     def ask(self, harness: str, names: tuple[str, ...], text: str, columns: Any) -> Floats:
-        """Return the scores that the evaluator gives to documents."""
         if self.score != "score":
             raise ValueError(f"parity is of pmml with score='score', which the harness asks for, got {self.score!r}")
         return run_harness(harness, {"model.pmml": text}, list(names), columns, missing="")
@@ -195,7 +191,7 @@ def _add_scaled(parent: ET.Element, name: str, scaling: tuple[tuple[float, float
     _add_number(product, inverse)
 
 
-def _add_curve(parent: ET.Element, source: str, curve: Curve, *, has_steps: bool) -> None:
+def _add_curve(parent: ET.Element, source: str, curve: ScoreCurve, *, has_steps: bool) -> None:
     """Add what a feature adds to the score: intervals, which have their upper edge, or lines between edges."""
     if not has_steps:
         lines = ET.SubElement(parent, "NormContinuous", {"field": source, "outliers": "asExtremeValues"})

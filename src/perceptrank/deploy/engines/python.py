@@ -95,12 +95,10 @@ class PythonFunction(SumTarget):
     name = "python"
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
-        """Return the source text."""
         terms = "\n".join(f"    ({name!a}, {weight!r}, {offset!r})," for name, weight, offset in folded.terms())
         return _SOURCE.format(terms=terms, **_settings(folded)), []
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        """Return the source text of a model of bins."""
         rows: list[tuple[Any, ...]]
         if additive.has_steps:
             rows = [(curve.name, curve.edges, curve.heights) for curve in additive.curves]
@@ -114,11 +112,9 @@ class PythonFunction(SumTarget):
         return _CURVES.format(terms=terms, **own, **_settings(additive)), []
 
     def engine(self) -> str:
-        """Name the Python that runs."""
         return f"{platform.python_implementation()} {platform.python_version()}"
 
     def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
-        """Return the scores that the function gives to documents."""
         made: dict[str, Any] = {}
         exec(compile(text, "<exported>", "exec"), made)
         return np.array([made["score"](dict(zip(given.used, row, strict=True))) for row in columns.tolist()])

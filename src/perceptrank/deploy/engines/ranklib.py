@@ -54,7 +54,6 @@ class RankLibModel(SumTarget):
     jar: str | None = None  # for parity: RankLib, or a fork such as RankyMcRankFace
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
-        """Return the file."""
         places, weights = folded.places.tolist(), folded.weights.tolist()
         notes = [
             f"features are numbers, from 1 for {folded.names[0]!r} to {len(folded.names)} for {folded.names[-1]!r}",
@@ -65,7 +64,6 @@ class RankLibModel(SumTarget):
         return _HEAD + " ".join(f"{place + 1}:{weights[place]!r}" for place in places) + "\n", notes
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        """Return the file of a model of bins, as trees."""
         found = float_trees(self.name, additive)
         lines = [
             f'\t<tree id="{number}" weight="1.0">\n{_xml(tree)}\t</tree>' for number, tree in enumerate(found.trees, 1)
@@ -86,7 +84,6 @@ class RankLibModel(SumTarget):
         return text + "\n", notes
 
     def drops(self, function: RankingFunction) -> float:
-        """Return what was left out of every score."""
         given = as_sum(function)
         return float_trees(self.name, given).dropped if isinstance(given, Additive) else given.constant
 
@@ -95,7 +92,6 @@ class RankLibModel(SumTarget):
         return 4 * ULP * len(as_sum(function).places)
 
     def engine(self) -> str:
-        """Name the file that runs."""
         self._command()
         return f"RankLib ({Path(str(self.jar)).name})"
 
@@ -105,7 +101,6 @@ class RankLibModel(SumTarget):
         return [find_program("java", "RankLib"), "-cp", str(Path(self.jar).resolve()), "ciir.umass.edu.eval.Evaluator"]
 
     def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
-        """Return the scores that RankLib gives to documents."""
         numbers = (given.places + 1).tolist()
         lines = [
             "0 qid:1 " + " ".join(f"{number}:{value!r}" for number, value in zip(numbers, row, strict=True))

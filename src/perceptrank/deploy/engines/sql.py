@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.deploy.additive import Additive, Curve
+from perceptrank.deploy.additive import Additive, ScoreCurve
 from perceptrank.deploy.engines.programs import find_program, run_program
 from perceptrank.deploy.folding import Folded, Term
 from perceptrank.deploy.target import SumTarget, choice
@@ -54,11 +54,9 @@ class SqlQuery(SumTarget):
                 raise ValueError(f"{option} of the target sql must be a name, got {value!r}")
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
-        """Return the query."""
         return self._written(folded)
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        """Return the query of a model of bins: a CASE for each feature."""
         return self._written(additive)
 
     def _written(self, given: Folded | Additive) -> tuple[str, list[str]]:
@@ -121,7 +119,7 @@ class SqlQuery(SumTarget):
             column = f"({column} - {self._number(term.offset)})"
         return f"{self._number(term.weight)} * {column}"
 
-    def _case(self, curve: Curve, additive: Additive) -> str:
+    def _case(self, curve: ScoreCurve, additive: Additive) -> str:
         """Return what a feature adds. NULL, NaN and infinity are below no edge in either database, and stay so."""
         value = self._column(curve.name, is_sparse=False)
         for mean, inverse in curve.before:
@@ -137,7 +135,7 @@ class SqlQuery(SumTarget):
         cases = [f"    WHEN {value} <= {edge} THEN {height}" for edge, height in zip(edges, heights, strict=True)]
         return "\n".join(["CASE", *cases, f"    ELSE {value}", "  END"])
 
-    def _line(self, value: str, curve: Curve, place: int) -> str:
+    def _line(self, value: str, curve: ScoreCurve, place: int) -> str:
         low, high = curve.edges[place : place + 2]
         start, end = curve.heights[place : place + 2]
         share = f"({value} - {self._number(low)}) / {self._number(high - low)}"
@@ -147,13 +145,11 @@ class SqlQuery(SumTarget):
         return f"CAST('{value!r}' AS {_DOUBLE[self.dialect]})"
 
     def engine(self) -> str:
-        """Name the version of the database."""
         if self.dialect == "duckdb":
             return f"DuckDB {_duckdb().__version__}"
         return f"PostgreSQL {self._psql('SHOW server_version;').strip()}"
 
     def run(self, given: Folded | Additive, text: str, columns: Any) -> Floats:
-        """Return the scores that the database gives to documents, which are put into a temporary table."""
         names = given.used
         place = "place"
         while place.lower() in {name.lower() for name in [*names, self.score]}:

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from perceptrank.deploy.additive import Additive, Curve
+from perceptrank.deploy.additive import Additive, ScoreCurve
 
 Node = TypeVar("Node")
 
@@ -114,7 +114,7 @@ def float_trees(target: str, additive: Additive, shift: float = 0.0) -> FloatTre
     return FloatTrees(trees, dropped, size, notes)
 
 
-def _told_apart(curve: Curve, *, rounded_down: bool) -> tuple[list[float], list[float]]:
+def _told_apart(curve: ScoreCurve, *, rounded_down: bool) -> tuple[list[float], list[float]]:
     """Return edges in float32, those that are still different, and the heights between them."""
     edges: list[float] = []
     heights = [curve.heights[0]]

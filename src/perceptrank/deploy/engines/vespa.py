@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from perceptrank.deploy.additive import Additive, Curve
-from perceptrank.deploy.engines.java_harness import run_harness, version_of
+from perceptrank.deploy.additive import Additive, ScoreCurve
+from perceptrank.deploy.engines.programs import run_harness, version_of
 from perceptrank.deploy.engines.trees import balanced
 from perceptrank.deploy.missing_values import Filled, FillingTarget, Input
 from perceptrank.deploy.target import choice
@@ -84,7 +84,6 @@ class VespaProfile(FillingTarget):
             raise ValueError("rerank_count of the target vespa is of the second phase: set phase=second")
 
     def write(self, filled: Filled) -> tuple[str, list[str]]:
-        """Return the rank profile."""
         words, notes = self._words(filled.used)
         terms, functions = [], []
         for one, (_, weight, offset) in zip(filled.inputs, filled.folded.terms(), strict=True):
@@ -98,7 +97,6 @@ class VespaProfile(FillingTarget):
         return text, [*notes, *self._notes(takes_missing=filled.takes_missing)]
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        """Return the rank profile of a model of bins: a function for each feature, and one of what it adds."""
         words, notes = self._words(additive.used)
         terms, functions = [], []
         for curve in additive.curves:
@@ -180,11 +178,9 @@ class VespaProfile(FillingTarget):
         return notes
 
     def engine_version(self, harness: str) -> str:
-        """Name the version of Vespa."""
         return f"Vespa {version_of(harness, 'searchlib')}, its ranking expressions in Java"
 
     def ask(self, harness: str, names: tuple[str, ...], text: str, columns: Any) -> Floats:
-        """Return the scores that Vespa gives to documents, by a schema that has an attribute per feature."""
         words, _ = self._words(names)
         fields = "".join(f"field {word} type double {{\n indexing: attribute\n }}\n" for word in words.values())
         parents = "" if self.inherits == "default" else f"rank-profile {self.inherits} {{}}\n"
@@ -204,7 +200,7 @@ def _function(name: str, expression: str) -> str:
     return f"    function {name}() {{\n        expression: {expression}\n    }}\n"
 
 
-def _conditions(curve: Curve, value: str, *, has_steps: bool) -> str:
+def _conditions(curve: ScoreCurve, value: str, *, has_steps: bool) -> str:
     """Return what a feature adds, by bisection of its edges; NaN stays NaN, which is above every edge."""
     leaves = [repr(height) for height in curve.heights]
     if not has_steps:
@@ -213,7 +209,7 @@ def _conditions(curve: Curve, value: str, *, has_steps: bool) -> str:
     return f"if (isNan({value}) == 1, {value}, {inner})"
 
 
-def _line(curve: Curve, value: str, place: int) -> str:
+def _line(curve: ScoreCurve, value: str, place: int) -> str:
     low, high = curve.edges[place : place + 2]
     start, end = curve.heights[place : place + 2]
     return f"{start!r} + ({end - start!r}) * (({value} - ({low!r})) / {high - low!r})"

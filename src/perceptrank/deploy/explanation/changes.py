@@ -7,7 +7,7 @@ KINDS = ("appeared", "disappeared", "changed sign", "grew", "shrank", "kept")
 _SAME = 0.05  # relative change that is none
 
 
-class WeightChange(NamedTuple):
+class FeatureChange(NamedTuple):
     """The change of a feature.
 
     Attributes
@@ -30,7 +30,7 @@ class WeightChange(NamedTuple):
         return self.now - self.before
 
 
-def changes_between(old: dict[str, float], new: dict[str, float]) -> tuple[WeightChange, ...]:
+def changes_between(old: dict[str, float], new: dict[str, float]) -> tuple[FeatureChange, ...]:
     """Compare shares by feature; the largest differences come first.
 
     Examples
@@ -39,7 +39,7 @@ def changes_between(old: dict[str, float], new: dict[str, float]) -> tuple[Weigh
     [('b', 'disappeared', 0.5, 0.0), ('a', 'grew', 0.5, 0.75), ('c', 'appeared', 0.0, -0.25)]
     """
     names = [*new, *(name for name in old if name not in new)]
-    found = [WeightChange(name, "", old.get(name, 0.0), new.get(name, 0.0)) for name in names]
+    found = [FeatureChange(name, "", old.get(name, 0.0), new.get(name, 0.0)) for name in names]
     found = [one._replace(kind=_kind(one.before, one.now)) for one in found if one.before != 0.0 or one.now != 0.0]
     return tuple(sorted(found, key=lambda one: (-abs(one.difference), one.feature)))
 
@@ -54,7 +54,7 @@ def _kind(before: float, now: float) -> str:
     return "grew" if abs(now) > abs(before) else "shrank"
 
 
-def summary(changes: tuple[WeightChange, ...]) -> str:
+def summary(changes: tuple[FeatureChange, ...]) -> str:
     """Count the kinds of changes, in words."""
     counts = Counter(one.kind for one in changes)
     return ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]) or "nothing"

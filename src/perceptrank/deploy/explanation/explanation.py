@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perceptrank.deploy.explanation.changes import WeightChange, changes_between
+from perceptrank.deploy.explanation.changes import FeatureChange, changes_between
 from perceptrank.deploy.explanation.contributions import Contributions, contributions_of
 from perceptrank.deploy.explanation.effects import (
     FROM_OTHER,
@@ -95,7 +95,7 @@ class Explanation:
         What it has seen and lost.
     importance_is : str
         How importance was found: from the transforms, from a stream, or that it is unknown.
-    changes : tuple of WeightChange
+    changes : tuple of FeatureChange
         What has become of each feature since another model, if one was given.
     notes : tuple of str
         What must be known of the features.
@@ -105,7 +105,7 @@ class Explanation:
     settings: str
     history: History
     importance_is: str
-    changes: tuple[WeightChange, ...]
+    changes: tuple[FeatureChange, ...]
     notes: tuple[str, ...]
     _terms: Terms
     _effects: Effects
@@ -391,7 +391,7 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
     measured = [None] * len(models) if stream is None else measure_importance(models, stream)
     found = [effects_of(one, importance) for one, importance in zip(models, measured, strict=True)]
     terms, effects, notes = models[0], found[0], list(models[0].notes)
-    changes: tuple[WeightChange, ...] = ()
+    changes: tuple[FeatureChange, ...] = ()
     if since is not None:
         for k in (0, 1):
             if found[k].importance_is == UNKNOWN:

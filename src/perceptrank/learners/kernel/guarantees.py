@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.learners.guarantees import Guaranteed
 from perceptrank.learners.kernel.supports import KernelModel
+from perceptrank.learners.learner import Learner
 from perceptrank.learners.tally import (
     CURRENT_LOSS,
     LARGEST_REACH,
@@ -22,6 +22,7 @@ from perceptrank.learners.tally import (
 from perceptrank.stream.validation import ParameterError, check_positive
 from perceptrank.theory import bounds, theorems
 from perceptrank.theory.certificates import Certificate, Promise
+from perceptrank.theory.guarantees import largest_share
 from perceptrank.theory.theorem import AnyComparator, Theorem
 
 # The largest distance of two images under a kernel with K(x, x) = 1 and K >= 0.
@@ -29,7 +30,7 @@ DIAMETER = float(np.sqrt(2.0))
 _PAIR = 2
 
 
-class KernelGuarantees(Guaranteed):
+class KernelGuarantees(Learner):
     """The theorems of a kernel perceptron. All lengths are those of images in the space of the kernel."""
 
     rule: str
@@ -143,7 +144,7 @@ class KernelGuarantees(Guaranteed):
                 comparator=comparator,
             )
         promised = self.theorem
-        return promised.multiple * self._largest_share(n_documents) * bound + promised.extra
+        return promised.multiple * largest_share(self, n_documents) * bound + promised.extra
 
     def certificate(
         self,
@@ -205,7 +206,7 @@ class KernelGuarantees(Guaranteed):
             promises = [Promise("from what it spent", "2 L + C U² (1 + s / 2) + Q", bound, mass)]
         else:
             promises = self._exact_promises(norm, reach, mass, size, loss, diameter, radius)
-        lost = self._largest_share(n_documents) * min(mass, *(one.bound for one in promises))
+        lost = largest_share(self, n_documents) * min(mass, *(one.bound for one in promises))
         mean, current, used = (float(tally[place]) for place in (MEAN_LOSS, CURRENT_LOSS, USED_LOSS))
         if self.average:
             formula = "min(3 current + 2, (3 mean + 1) / 2)"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats, Ints
@@ -15,13 +13,12 @@ from perceptrank.learners.kernel.policies import (
     make_room_by_chance,
     merge_into_nearest,
 )
-from perceptrank.learners.kernel.rules import ROWS, listwise_rule, minimax_rule, slam_rule
+from perceptrank.learners.kernel.rules import ROWS, RULES
 from perceptrank.learners.kernel.supports import KernelModel
 from perceptrank.learners.kernel.values import (
     KERNELS,
     squared_lengths,
 )
-from perceptrank.learners.learner import Learner
 from perceptrank.learners.listwise import safe_averaging
 from perceptrank.learners.listwise.safe_averaging import safe_pass
 from perceptrank.learners.model import Model, fixed_copy
@@ -52,10 +49,10 @@ from perceptrank.stream.validation import (
     read_only,
 )
 from perceptrank.theory.surrogates import weighing_of
+from perceptrank.theory.weights import Weighing
 from perceptrank.transforms.median_distance import distances
 from perceptrank.transforms.transform import TransformLike
 
-_RULES: dict[str, Callable[..., float]] = {"listwise": listwise_rule, "minimax": minimax_rule, "slam": slam_rule}
 POLICIES = ("exact", "random", "forgetron", "bogd", "merge")
 SMALLEST_BUDGET = 2  # a pair of documents
 SMALLEST_WIDTH, LARGEST_WIDTH = 1e-100, 1e100  # whose squares, and theirs, are numbers
@@ -64,7 +61,7 @@ _LARGEST_DEGREE = 16
 _LARGEST_PART = 1e6  # of the linear part: beyond, the kernel would be lost in rounding
 
 
-class KernelPerceptron(KernelGuarantees, Learner):
+class KernelPerceptron(KernelGuarantees):
     """Rank by f(x) = w . x + the sum of c_s K(x_s, x) over documents x_s of past queries, by the rule of a perceptron.
 
     Each query that the rule updates on adds its documents with a non-zero coefficient as supports, with their
@@ -155,7 +152,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
     depends_on_rate = False
     fixed = ("rule", "kernel", "width", "relative_width", "linear", "degree", "budget", "policy", "decay")
 
-    _judge: tuple[bool, int, int]
+    _weighing: Weighing
 
     def __init__(
         self,
@@ -193,7 +190,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("rule", self.rule, _RULES)
+        check_choice("rule", self.rule, RULES)
         check_choice("kernel", self.kernel, KERNELS)
         check_choice("policy", self.policy, POLICIES)
         if self.width is not None and not SMALLEST_WIDTH <= as_number(self.width) <= LARGEST_WIDTH:
@@ -219,7 +216,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
         if self.relative_margin is not None:
             check_not_negative("relative_margin", self.relative_margin)
         check_seed(self.seed)
-        self._judge = weighing_of(self.measure)[:3]
+        self._weighing = weighing_of(self.measure)
 
     def _configured(self, model: Model) -> Model:
         assert isinstance(model, KernelModel)
@@ -273,7 +270,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
             return n
         floats, ints, _ = borrow_scratch(longest, 0, *safe_averaging.ROWS, 0)
         block = relevance, offsets, discounts(longest)
-        safe_pass(self._judge, block, np.ones(n), largest, scores, state.tally, predicted, floats, ints)
+        safe_pass(self._weighing[:3], block, np.ones(n), largest, scores, state.tally, predicted, floats, ints)
         return n
 
     def _learn_round(
@@ -301,8 +298,10 @@ class KernelPerceptron(KernelGuarantees, Learner):
         m, tally = len(relevance), state.tally
         coefficients, pair = floats[ROWS[0], :m], floats[ROWS[0] + 1, :m]
         margin = self._margin * tally[SQUARED_REACH] / tally[UPDATES] if tally[UPDATES] > 0 else 0.0
-        judged = self._judge, float(margin), by_current, relevance, discounts(longest)
-        mass = float(_RULES[self.rule](*judged, coefficients, pair, floats, ints))
+        settings = (True, self._weighing) if self.rule == "slam" else self._weighing
+        margins = float(margin), float(margin) if self.rule == "listwise" else 0.0
+        judged = by_current, relevance, discounts(longest)
+        mass = float(RULES[self.rule](settings, self._weighing[0], *margins, *judged, coefficients, pair, floats, ints))
         if mass < 0.0 or (
             mass > 0.0 and not self._update(state, X, norms, values, relevance, mass, coefficients, pair)
         ):
@@ -364,7 +363,7 @@ class KernelPerceptron(KernelGuarantees, Learner):
             merge_into_nearest(state, moved, values, lengths, added, inner * mass * mass, state.values_of())
         elif self.policy == "forgetron":
             # The proof counts a pair once for each grade between its documents.
-            grades = relevance > 0 if self._judge[0] else relevance
+            grades = relevance > 0 if self._weighing[0] else relevance
             lower = np.unique(grades, return_inverse=True)[1][moved]
             worth, own = (float(added @ lower) if self.rule == "listwise" else mass), inner * mass * mass
             beside = supports.sums_by_unit((-coefficients @ values) * supports.coefficients)

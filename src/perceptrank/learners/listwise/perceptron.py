@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
-from perceptrank.learners import slam
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.listwise import places, uniform
+from perceptrank.learners.listwise.places import places_rule
 from perceptrank.learners.listwise.safe_averaging import ROWS, safe_pass
+from perceptrank.learners.listwise.uniform import uniform_rule
 from perceptrank.learners.model import Model
-from perceptrank.learners.starting import STARTS, FeatureNames, InitialWeights
-from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS
+from perceptrank.learners.rounds import list_pass
+from perceptrank.learners.slam import SLAM_PASS
+from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS, ListRule
 from perceptrank.measures import MeasureLike
 from perceptrank.measures.discounts import discounts
 from perceptrank.stream.sparse import AnyFeatures
-from perceptrank.stream.validation import ParameterError, as_number, check_choice, check_positive
+from perceptrank.stream.validation import ParameterError, as_number, check_choice
 from perceptrank.theory import theorems
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
@@ -27,9 +29,9 @@ from perceptrank.transforms.transform import TransformLike
 
 # The best-scored violator alone is Algorithm 2's, on every round that has one.
 _PASSES: dict[str, tuple[Callable[..., int], tuple[int, int, int]]] = {
-    "places": (places.places_pass, places.ROWS),
-    "uniform": (uniform.uniform_pass, uniform.ROWS),
-    "top": (slam.slam_pass, slam.ROWS),
+    "places": list_pass(places_rule, floats=7, ints=8),
+    "uniform": list_pass(uniform_rule, floats=5, ints=10),
+    "top": SLAM_PASS,
 }
 
 
@@ -82,12 +84,9 @@ class ListwisePerceptron(CompiledLearner):
         and the normal score of its rank there, so that features can be of any scale; sparse features are divided by
         their running spread. Give "running" where weights of single features are needed, None for features as they are.
         "auto" is None with initial weights by feature, which are weights of features as they are.
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms. Rankings then depend on the learning rate.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    **start
+        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
+        `Learner`.
 
     Examples
     --------
@@ -101,7 +100,6 @@ class ListwisePerceptron(CompiledLearner):
     algorithm = "listwise"
     accepts_sparse = True
     accepts_weights = True
-    fixed = STARTS
     cost = "m (d + log m + g)"
     depends_on_rate = False
 
@@ -116,10 +114,7 @@ class ListwisePerceptron(CompiledLearner):
         class_order: str = "score",
         average: bool = True,
         transforms: TransformLike = "auto",
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
+        **start: Unpack[StartSettings],
     ) -> None:
         self.measure = measure
         self.violators = violators
@@ -129,11 +124,7 @@ class ListwisePerceptron(CompiledLearner):
         self.class_order = class_order
         self.average = average
         self.transforms = transforms
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
+        super().__init__(**start)
 
     @property
     def theorem(self) -> Theorem:
@@ -143,7 +134,7 @@ class ListwisePerceptron(CompiledLearner):
         promised = theorems.listwise(relative, surrogate, splits=splits)
         if self.margin:
             promised = theorems.slam(float(self.learning_rate), float(self.margin), surrogate, splits=splits)
-        return self._with_start(theorems.safe_averaging(promised) if self.average else promised)
+        return self.beginning.theorem(theorems.safe_averaging(promised) if self.average else promised)
 
     @property
     def ranks_with(self) -> str:
@@ -186,17 +177,16 @@ class ListwisePerceptron(CompiledLearner):
     def _kernel(self) -> tuple[Callable[..., int], tuple[int, int, int]]:
         return _PASSES[self.violators]
 
-    def _make_rule(self) -> tuple[Any, ...]:
+    def _make_rule(self) -> ListRule:
         check_choice("violators", self.violators, _PASSES)
         relative, absolute = _margin("relative_margin", self.relative_margin), _margin("margin", self.margin)
         if self.margin is not None and relative not in (0.0, 1.0):
             raise ValueError(f"give margin or relative_margin, not both, got {self.margin} and {self.relative_margin}")
         margins = absolute, 0.0 if self.margin is not None else relative
-        rate = check_positive("learning_rate", self.learning_rate)
         weighing = weighing_of(self.measure, self.class_order)
         self._judge = weighing[:3]
-        rule = bool(self.average), rate, *margins, *weighing
-        return (False, *rule) if self.violators == "top" else rule
+        settings = (False, weighing) if self.violators == "top" else weighing
+        return self._list_rule(*settings, margin=margins[0], relative_margin=margins[1], binary=weighing[0])
 
 
 def _margin(name: str, value: Any) -> float:

@@ -1,75 +1,42 @@
-"""The pass of the listwise perceptron whose violators are weighted by places."""
+"""The rule of the listwise perceptron whose violators are weighted by places."""
 
-from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.kernels.levels import find_levels, read_grades
+from perceptrank.kernels.arrays import Floats, Ints, Query, Rows
+from perceptrank.kernels.compiled import helper, helper_inlined
+from perceptrank.kernels.levels import find_levels
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.kernels.scratch import Scratch
-from perceptrank.learners.listwise.rule import ListwiseRule
-from perceptrank.learners.rounds import close_query, margin_now, open_query
-from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures.gains import gain_of, gain_shift
 from perceptrank.theory.hinges import raise_lower_grades
-from perceptrank.theory.weights import BY_INDEX, BY_MEAN, lay_weights
-
-ROWS = 10, 9, 2
+from perceptrank.theory.weights import BY_INDEX, BY_MEAN, Weighing, lay_weights
 
 
-@compiled
-def places_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
-    """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, learning_rate, absolute, relative, binary, cutoff, gain, class_order = rule
-    _, relevance, offsets, discounts = block
-    floats, ints, vectors = scratch
-    mean, step = vectors[0], vectors[1]
-    scores, grades, coefficients, keys, log_place = floats[0], floats[1], floats[2], floats[3], floats[4]
-    levels, raised, weight_at, rise, risen = floats[5], floats[6], floats[7], floats[8], floats[9]
+@helper_inlined
+def places_rule(settings: Weighing, query: Query, coefficients: Floats, rows: Rows) -> float:
+    """Move documents from their places, lower grades raised by the margin, towards the ideal ones."""
+    binary, cutoff, gain, class_order = settings
+    scores, grades, n_relevant, margin, discounts = query
+    floats, ints = rows
+    levels, keys, log_place, raised, weight_at = floats[0], floats[1], floats[2], floats[3], floats[4]
+    rise, risen = floats[5], floats[6]
     order, level_of, first, next_place, ranked = ints[0], ints[1], ints[2], ints[3], ints[4]
-    buckets, spare, moved, place_of = ints[5], ints[6], ints[7], ints[8]
-    n_logs = 1
+    buckets, spare, place_of = ints[5], ints[6], ints[7]
+    m = len(scores)
+    n_levels = find_levels(grades, m, levels, first, level_of)
+    raise_lower_grades(margin, scores, m, n_levels, level_of, raised, keys)
+    sort_descending(keys, grades, m, order, buckets, spare)
+    shared, by_index = class_order == BY_MEAN, class_order == BY_INDEX
+    lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
+    mass = weigh_outranked(by_index, m, n_levels, order, level_of, first, next_place, weight_at, place_of, ranked)
+    if not mass > 0.0:
+        return 0.0
+    k = cutoff if cutoff > 0 else m
     log_place[0] = 0.0
-    for q in range(len(offsets) - 1):
-        start, m = offsets[q], offsets[q + 1] - offsets[q]
-        if not open_query(averaging, block, q, state, mean, scores, record):
-            return q
-        n_relevant = read_grades(relevance, start, m, binary, grades)
-        if n_relevant < 0:
-            return q
-        mass = 0.0
-        n_levels = find_levels(grades, m, levels, first, level_of)
-        if n_levels > 1:
-            margin = margin_now(absolute, relative, learning_rate, state)
-            raise_lower_grades(margin, scores, m, n_levels, level_of, raised, keys)
-            sort_descending(keys, grades, m, order, buckets, spare)
-            shared, by_index = class_order == BY_MEAN, class_order == BY_INDEX
-            lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
-            mass = weigh_outranked(
-                by_index, m, n_levels, order, level_of, first, next_place, weight_at, place_of, ranked
-            )
-            while n_logs < m:  # once for the longest query so far
-                place = n_logs if cutoff == 0 or n_logs < cutoff else cutoff
-                log_place[n_logs] = 1.0 / discounts[place - 1]  # the logarithm of place + 1
-                n_logs += 1
-            if mass > 0.0:
-                k = cutoff if cutoff > 0 else m
-                mass = move_by_places(
-                    mass,
-                    gain,
-                    k,
-                    m,
-                    n_levels,
-                    levels,
-                    first,
-                    order,
-                    ranked,
-                    log_place,
-                    rise,
-                    risen,
-                    coefficients,
-                )
-        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
-            return q
-    return len(offsets) - 1
+    for p in range(1, min(k + 1, m)):
+        log_place[p] = 1.0 / discounts[p - 1]  # the logarithm of p + 1
+    for p in range(k + 1, m):
+        log_place[p] = log_place[k]
+    return move_by_places(
+        mass, gain, k, m, n_levels, levels, first, order, ranked, log_place, rise, risen, coefficients
+    )
 
 
 @helper

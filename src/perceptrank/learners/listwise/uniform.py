@@ -1,57 +1,38 @@
-"""The pass of the listwise perceptron with uniform violators."""
+"""The rule of the listwise perceptron with uniform violators."""
 
-from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.kernels.compiled import compiled, helper
-from perceptrank.kernels.levels import find_levels, read_grades
+from perceptrank.kernels.arrays import Floats, Ints, Query, Rows
+from perceptrank.kernels.compiled import helper
+from perceptrank.kernels.levels import find_levels
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.kernels.scratch import Scratch
-from perceptrank.learners.listwise.rule import ListwiseRule
-from perceptrank.learners.rounds import close_query, margin_now, open_query
-from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.theory.hinges import is_active
-from perceptrank.theory.weights import BY_INDEX, BY_MEAN, lay_weights
-
-ROWS = 8, 11, 2
+from perceptrank.theory.weights import BY_INDEX, BY_MEAN, Weighing, lay_weights
 
 
-@compiled
-def uniform_pass(rule: ListwiseRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
-    """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, learning_rate, absolute, relative, binary, cutoff, gain, class_order = rule
-    _, relevance, offsets, discounts = block
-    floats, ints, vectors = scratch
-    scores, grades, coefficients, levels, weight_at = floats[0], floats[1], floats[2], floats[3], floats[4]
-    ranked_scores, share, sums = floats[5], floats[6], floats[7]
+@helper
+def uniform_rule(settings: Weighing, query: Query, coefficients: Floats, rows: Rows) -> float:
+    """Move each active document against all its violators in equal parts."""
+    binary, cutoff, gain, class_order = settings
+    scores, grades, n_relevant, margin, discounts = query
+    floats, ints = rows
+    levels, weight_at, ranked_scores, share, sums = floats[0], floats[1], floats[2], floats[3], floats[4]
     order, ideal, level_of, first, place_of, ranked = ints[0], ints[1], ints[2], ints[3], ints[4], ints[5]
-    reach, counts, buckets, spare, moved = ints[6], ints[7], ints[8], ints[9], ints[10]
-    mean, step = vectors[0], vectors[1]
-    for q in range(len(offsets) - 1):
-        m = offsets[q + 1] - offsets[q]
-        if not open_query(averaging, block, q, state, mean, scores, record):
-            return q
-        n_relevant = read_grades(relevance, offsets[q], m, binary, grades)
-        if n_relevant < 0:
-            return q
-        mass = 0.0
-        n_levels = find_levels(grades, m, levels, first, level_of)
-        if n_levels > 1:
-            sort_descending(scores, scores, m, order, buckets, spare)
-            order_levels(class_order == BY_INDEX, m, n_levels, order, level_of, first, counts, ideal)
-            shared = class_order == BY_MEAN
-            lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
-            for p in range(m):
-                i = order[p]
-                place_of[i], ranked[p], ranked_scores[p] = p, level_of[i], scores[i]
-                share[p], coefficients[i] = 0.0, 0.0
-            find_reach(ranked_scores, m, margin_now(absolute, relative, learning_rate, state), reach)
-            mass = charge_active(
-                m, n_relevant, n_levels, first, ideal, place_of, ranked, reach, weight_at, counts, share, coefficients
-            )
-            if mass > 0.0:
-                hand_out_shares(m, n_levels, first, ideal, place_of, ranked, reach, share, counts, sums, coefficients)
-        if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
-            return q
-    return len(offsets) - 1
+    reach, counts, buckets, spare = ints[6], ints[7], ints[8], ints[9]
+    m = len(scores)
+    n_levels = find_levels(grades, m, levels, first, level_of)
+    sort_descending(scores, scores, m, order, buckets, spare)
+    order_levels(class_order == BY_INDEX, m, n_levels, order, level_of, first, counts, ideal)
+    shared = class_order == BY_MEAN
+    lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
+    for p in range(m):
+        i = order[p]
+        place_of[i], ranked[p], ranked_scores[p], share[p] = p, level_of[i], scores[i], 0.0
+    find_reach(ranked_scores, m, margin, reach)
+    mass = charge_active(
+        m, n_relevant, n_levels, first, ideal, place_of, ranked, reach, weight_at, counts, share, coefficients
+    )
+    if mass > 0.0:
+        hand_out_shares(m, n_levels, first, ideal, place_of, ranked, reach, share, counts, sums, coefficients)
+    return mass
 
 
 @helper

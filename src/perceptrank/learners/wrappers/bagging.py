@@ -137,7 +137,7 @@ class Bagging(Wrapper, Ensemble):
 
     def _begin(self, state: Model, n_features: int, *, sparse: bool = False) -> None:
         super()._begin(state, n_features, sparse=sparse)
-        if self._starts_somewhere():
+        if self.beginning.ranks:
             self._average_members(state)
 
     @property

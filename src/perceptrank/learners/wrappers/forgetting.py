@@ -125,7 +125,7 @@ class Forgetting(Wrapper, Tournament):
 
     def _shares_transforms(self) -> bool:
         """Tell whether transforms can be applied once for all copies: no setting is about features before them."""
-        return not self._copy._starts_somewhere() and not self._copy._constraints
+        return not self._copy.beginning.ranks and not self._copy.beginning.constraints
 
     def _own_transform(self) -> TransformLike:
         return self._copy._own_transform() if self._shares_transforms() else None

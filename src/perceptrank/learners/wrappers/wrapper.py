@@ -11,7 +11,8 @@ import numpy.typing as npt
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
-from perceptrank.learners.parameters import differ
+from perceptrank.learners.sklearn_adapter import differ
+from perceptrank.learners.starting import Beginning
 from perceptrank.measures import Measure
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures
@@ -196,17 +197,10 @@ class StepWrapper(Wrapper):
     def _own_transform(self) -> TransformLike:
         return self._copy._own_transform()
 
-    def _starts_somewhere(self) -> bool:
-        return self._copy._starts_somewhere()
-
-    def _goes_by_names(self) -> bool:
-        return self._copy._goes_by_names()
-
-    def _first_weights(self, state: Model, n_features: int) -> Floats | None:
-        return self._copy._first_weights(state, n_features)
-
-    def _signs(self, state: Model) -> Floats:
-        return self._copy._signs(state)
+    @property
+    def beginning(self) -> Beginning:
+        """That of its learner."""
+        return self._copy.beginning
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
@@ -251,18 +245,20 @@ class Ensemble(Composite):
     def _begin(self, state: Model, n_features: int, *, sparse: bool = False) -> None:
         super()._begin(state, n_features, sparse=sparse)
         for one in state.members:
-            if not state.transforms and one._goes_by_names():
+            if not state.transforms and one.beginning.names_features:
                 one.model.feature_names = state.feature_names
             one._begin(one.model, state.n_features, sparse=state.is_sparse)
 
     def _takes_any_scale(self, state: Model) -> bool:
         return not state.transforms and any(one._takes_any_scale(one.model) for one in state.members)
 
-    def _starts_somewhere(self) -> bool:
-        return any(one._starts_somewhere() for one in self._model.members)
-
-    def _goes_by_names(self) -> bool:
-        return any(one._goes_by_names() for one in self._model.members)
+    @property
+    def beginning(self) -> Beginning:
+        """The members start each for itself."""
+        starts = [one.beginning for one in self._model.members]
+        return Beginning(
+            ranks=any(one.ranks for one in starts), names_features=any(one.names_features for one in starts)
+        )
 
     def _accepts_sparse(self, state: Model) -> bool:
         return all(one._accepts_sparse(one.model) for one in state.members)

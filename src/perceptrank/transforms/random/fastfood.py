@@ -85,11 +85,6 @@ class Fastfood(FourierFeatures):
         after: int = 1000,
         seed: int = 0,
     ) -> None:
-        self._set(n_features, width, relative_width, beside, norm, after, seed)
-
-    def _set(
-        self, n_features: Any, width: Any, relative_width: Any, beside: Any, norm: Any, after: Any, seed: Any
-    ) -> None:
         self._set_common(n_features, beside, norm, seed)
         self._set_width(width, relative_width, after)
         self._drawn: dict[Any, Drawn] | None = None
@@ -118,10 +113,6 @@ class Fastfood(FourierFeatures):
         waves: Features = aligned((2, LANES), X.dtype)
         drawn, own = self._draw(X.shape[1], X.dtype), np.arange(size)
         fastfood_pass(read_only(X), factor, drawn, own, self.n_features // 2, scale, outputs, first, rows, waves)
-
-    def _restore_settings(self, state: dict[str, Any]) -> None:
-        names = ("n_features", "width", "relative_width", "beside", "norm", "after", "seed")
-        self._set(*(state[name] for name in names))
 
 
 def block_size(n_features: int) -> int:

@@ -64,7 +64,7 @@ class FourierFeatures(RandomFeatures, LearningTransform):
     def merge(self, other: Self) -> Self:
         """Add the distances of another one with the same settings, whose width still moves, to this one's."""
         self._check_kind(other)
-        if self._settings() != other._settings():
+        if self.settings() != other.settings():
             raise ValueError(f"{self!r} and {other!r} differ in their settings")
         if not self.learns or not other.n_inputs:
             return self
@@ -171,16 +171,9 @@ class FourierFeatures(RandomFeatures, LearningTransform):
         """Return an upper bound on the norm of a transformed document: random features have a norm of `norm_for`."""
         return math.hypot(norm if self.beside else 0.0, self.norm_for(n_features))
 
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {
-            "width": self.width,
-            "relative_width": self.relative_width,
-            "after": self.after,
-        }
-
     def state(self) -> dict[str, Any]:
         """Return the settings, and what was learned of the width."""
-        return self._settings() | {
+        return self.settings() | {
             "n_inputs": self.n_inputs,
             "width_now": self.width_,
             "frozen": self.frozen,
@@ -188,8 +181,7 @@ class FourierFeatures(RandomFeatures, LearningTransform):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise if it is inconsistent."""
-        self._restore_settings(state)
+        super().restore(state)
         self.n_inputs = whole_number("n_inputs", state["n_inputs"])
         self.width_ = float(finite_numbers("width_now", [state["width_now"]], 1)[0])
         self.frozen, median = state["frozen"], state["median"]
@@ -200,10 +192,6 @@ class FourierFeatures(RandomFeatures, LearningTransform):
             raise ValueError("there must be a width, and a number of features, if and only if something was learned")
         if (self._median is not None) != (self.width is None and self.n_inputs > 0 and not self.frozen):
             raise ValueError("there must be distances if and only if the width still moves")
-
-    @abstractmethod
-    def _restore_settings(self, state: dict[str, Any]) -> None:
-        """Set what the constructor sets."""
 
     def __repr__(self) -> str:
         width = f"relative_width={self.relative_width:g}" if self.width is None else f"width={self.width:g}"

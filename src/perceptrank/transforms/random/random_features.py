@@ -89,7 +89,6 @@ class RandomFeatures(WritingTransform):
         )
 
     def write(self, X: Features, offsets: Any, outputs: Features, first: int, *, learning: bool) -> None:
-        """Write the features, if they are kept, and random features of them, from column `first` on."""
         if self.beside:
             outputs[:, first : first + X.shape[1]] = X
             first += X.shape[1]
@@ -100,7 +99,6 @@ class RandomFeatures(WritingTransform):
         """Write random features, from column `first` on."""
 
     def n_outputs(self, n_features: int) -> int:
-        """Return the number of features that so many become."""
         return self.n_features + (n_features if self.beside else 0)
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
@@ -138,11 +136,7 @@ class RandomFeatures(WritingTransform):
         return (*(names if self.beside else ()), *(f"random {k}" for k in range(self.n_features)))
 
     def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document, of any features."""
         return self.largest_norm_after(math.inf, n_features, longest)
-
-    def _settings(self) -> dict[str, Any]:
-        return {"n_features": self.n_features, "beside": self.beside, "norm": self.norm, "seed": self.seed}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return copy.copy(self)  # what it holds is replaced, never changed

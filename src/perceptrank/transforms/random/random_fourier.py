@@ -80,19 +80,6 @@ class RandomFourier(FourierFeatures):
         after: int = 1000,
         seed: int = 0,
     ) -> None:
-        self._set(n_features, width, relative_width, orthogonal, beside, norm, after, seed)
-
-    def _set(
-        self,
-        n_features: Any,
-        width: Any,
-        relative_width: Any,
-        orthogonal: Any,
-        beside: Any,
-        norm: Any,
-        after: Any,
-        seed: Any,
-    ) -> None:
         self._set_common(n_features, beside, norm, seed)
         self._set_width(width, relative_width, after)
         self.orthogonal = check_flag("orthogonal", orthogonal)
@@ -115,13 +102,6 @@ class RandomFourier(FourierFeatures):
         products: Features = aligned((ROWS, panel_width(X.dtype)), X.dtype)
         waves: Features = aligned((2, panel_width(X.dtype)), X.dtype)
         fourier_pass(read_only(X), factor, panels, self.n_features // 2, scale, outputs, first, tiles, products, waves)
-
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"orthogonal": self.orthogonal}
-
-    def _restore_settings(self, state: dict[str, Any]) -> None:
-        names = ("n_features", "width", "relative_width", "orthogonal", "beside", "norm", "after", "seed")
-        self._set(*(state[name] for name in names))
 
 
 @compiled

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -67,9 +66,6 @@ class RandomRelu(RandomFeatures):
         norm: float | None = None,
         seed: int = 0,
     ) -> None:
-        self._set(n_features, bias, orthogonal, beside, norm, seed)
-
-    def _set(self, n_features: Any, bias: Any, orthogonal: Any, beside: Any, norm: Any, seed: Any) -> None:
         self._set_common(n_features, beside, norm, seed)
         self.bias = check_not_negative("bias", bias)
         self.orthogonal = check_flag("orthogonal", orthogonal)
@@ -136,17 +132,6 @@ class RandomRelu(RandomFeatures):
         matrix = np.ascontiguousarray(rows[:, :-1].T) * (factor / np.sqrt(n_features))
         heights = nodes.add("Add", nodes.add("MatMul", X, matrix), factor * self.bias * rows[:, -1])
         return [nodes.add("Max", heights, 0.0)]
-
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"bias": self.bias, "orthogonal": self.orthogonal}
-
-    def state(self) -> dict[str, Any]:
-        """Return the settings."""
-        return self._settings()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise if it is inconsistent."""
-        self._set(*(state[name] for name in ("n_features", "bias", "orthogonal", "beside", "norm", "seed")))
 
     def __repr__(self) -> str:
         return f"RandomRelu({self.n_features}, bias={self.bias:g}, beside={self.beside}, seed={self.seed})"

@@ -1,0 +1,22 @@
+"""Theorems, bounds, margins, certificates, and the adversary of the lower bound."""
+
+from . import bounds as bounds
+from . import drift as drift
+from . import theorems as theorems
+from .adversary import Game as Game
+from .adversary import n_rounds as n_rounds
+from .adversary import play as play
+from .budget_adversary import BudgetGame as BudgetGame
+from .budget_adversary import play_budget as play_budget
+from .certificates import Certificate as Certificate
+from .certificates import Promise as Promise
+from .comparators import comparator as comparator
+from .comparators import cumulative_surrogate as cumulative_surrogate
+from .geometry import diameter as diameter
+from .geometry import radius as radius
+from .margin_adversary import CostlyStream as CostlyStream
+from .margin_adversary import costly_stream as costly_stream
+from .margins import Margin as Margin
+from .margins import margin as margin
+from .theorem import Comparator as Comparator
+from .theorem import Theorem as Theorem
