@@ -133,5 +133,5 @@ def test_every_option_of_every_command_is_on_the_page():
         for one in command.params:
             if one.param_type_name == "option" and not one.hidden:
                 assert all(f"`{flag}`" in part for flag in [*one.opts, *one.secondary_opts]), (name, one.name)
-    assert "| `--queries` | `INTEGER` | How many queries to simulate. | `5000` |" in text
+    assert "| `--queries` | `INTEGER` | Number of queries to simulate. | `1000` |" in text
     assert text == command_pages.on_page_markdown(PAGES["commands.md"])

@@ -108,7 +108,7 @@ def test_one_model_is_as_before_and_may_be_weights(run, folder):
     several = ["--by", "length"], ["--worst", "3"], ["--margin", "0.1"], ["--page", "x.html"], ["--confidence", "0.9"]
     for option in several:
         message = run("evaluate", "current.json", "day3.csv", *option, code=1).stderr
-        assert f"{option[0]}: needs several models, of which the first is live, got current.json alone" in message
+        assert f"{option[0]}: needs several models, of which the first is live; got only current.json" in message
 
 
 def test_queries_of_weight_0_do_not_count(run, folder):

@@ -99,7 +99,7 @@ def test_other_files_are_not_resumed_with(run, files, monkeypatch):
     assert "other options of reading" in run("learn", "new.txt", "--clip", 0.1, *words, code=1).stderr
     pr.write_letor(NEW[:30], "shorter.txt")
     assert "the files have 30" in run("learn", "shorter.txt", *words, code=1).stderr
-    assert "not of a run that began with a.json" in run("learn", "new.txt", "--from", "a.json", *words, code=1).stderr
+    assert "not from a run that began with a.json" in run("learn", "new.txt", "--from", "a.json", *words, code=1).stderr
     assert (folder / "b.json").read_bytes() == before
     run("learn", "new.txt", *words)
 

@@ -118,7 +118,7 @@ def test_columns_by_name(run, folder):
         (
             "qid,grade,x\n1,1,1\n",
             ["--keep-missing", "--zero-missing"],
-            "say --keep-missing or --zero-missing, not both",
+            "give --keep-missing or --zero-missing, not both",
         ),
         ("qid,grade,x\n1,1,1\n", ["--features", "none.jsonl"], "there is no file none.jsonl"),
     ],
@@ -161,7 +161,7 @@ def test_columns_are_found_by_name_in_any_order(run, folder):
     expected = run("rank", "m.json", "s.store", "--json").stdout
     found = run("rank", "m.json", "other.csv", "--float64", "--json")
     assert found.stdout == expected
-    assert "features that the model does not know are left out: new" in found.stderr
+    assert "features unknown to the model are ignored: new" in found.stderr
     run("learn", "s.store", "--from", "m.json", "--save", "a.json")
     run("learn", "other.csv", "--float64", "--from", "m.json", "--save", "b.json")
     first, second = pr.load("a.json"), pr.load("b.json")

@@ -77,7 +77,7 @@ def test_algorithm_and_settings_may_be_given_with_weights(run, data, weights, tm
     assert learned.learner.positive == ["stock", "price"]
     assert (learned.coef_[1:] >= 0).all()
     result = run("learn", tmp_path / "day.parquet", "--from", saved, "--set", "positive=stock", code=1)
-    assert "--from goes on with a model as it is" in result.output
+    assert "--from continues with the settings of the model" in result.output
 
 
 def test_current_weights_as_a_model(run, data, weights, tmp_path):

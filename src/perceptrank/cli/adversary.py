@@ -30,41 +30,41 @@ def adversary(
         typer.Option(
             "--algorithm",
             "--learner",
-            help="Learner to play against, listwise by default, kernel with --budget; bagging:slam wraps one.",
+            help="Learner to play against (default: listwise, or kernel with --budget); bagging:slam wraps slam.",
         ),
     ] = None,
     radius: Annotated[float, typer.Option(help="Norm of every document.")] = 1.0,
-    margin: Annotated[float, typer.Option(help="Margin that the stream is to have.")] = 0.1,
+    margin: Annotated[float, typer.Option(help="Margin of the stream.")] = 0.1,
     n_documents: Annotated[
-        int | None, typer.Option("--documents", min=2, help="Documents of a query, 3 if not given.")
+        int | None, typer.Option("--documents", min=2, help="Number of documents per query; by default 3.")
     ] = None,
     version: Annotated[
         Version,
         typer.Option(
-            help="sharp: 4R²/γ² rounds that any learner loses; paper: R²/γ²; exact: as many as the bound allows, and "
-            "lost as badly as can be; margin: where a margin costs listwise the most."
+            help="sharp: 4R²/γ² rounds, each lost by any learner; paper: R²/γ² rounds; exact: as many rounds as the "
+            "bound allows, each with the largest loss; margin: the stream on which a margin costs listwise most."
         ),
     ] = Version.sharp,
     rounds: Annotated[int | None, typer.Option(min=1, help="Play fewer rounds.")] = None,
     budget: Annotated[
         int | None,
-        typer.Option(min=2, help="Play against a learner that stores so many documents: it loses without end."),
+        typer.Option(min=2, help="Play against a learner that stores this many documents: it never stops losing."),
     ] = None,
-    record: Annotated[str, typer.Option(help="What is lost is 1 minus this measure.")] = "ndcg",
+    record: Annotated[str, typer.Option(help="Measure; the loss is 1 minus it.")] = "ndcg",
     measure: Measure = None,
     pairs: Pairs = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play the lower-bound game: an adversary that any learner loses to in every round.
+    """Play the game of the lower bound: the adversary makes any learner lose in every round.
 
-    Learners rank by their current weights, which the theorems are about, unless told with --set average=true.
+    Learners rank by their current weights, as in the theorems, unless --set average=true is given.
 
     Example: perceptrank adversary --algorithm slam --radius 1 --margin 0.05
     """
     algorithm = algorithm or ("listwise" if budget is None else "kernel")
     announce_compiling()
     settings = LearnerSettings(measure=measure, pairs=pairs).given()
-    if has_setting(algorithm, "transforms") and not {"transform", "scaling"} & settings.keys():
+    if has_setting(algorithm, "transforms"):
         settings.setdefault("transforms", [])  # the game is about the features that it sends
     if budget is not None:
         if has_setting(algorithm, "budget"):
@@ -135,7 +135,7 @@ def _play_budget(
     show([row], title=title, as_json=as_json, extra=extra)
     if not as_json:
         outcome = (
-            "the learner has come to rank all of them right"
+            "the learner now ranks all of them correctly"
             if game.is_beaten
             else "of one of them the learner stores no document, and it would go on losing"
         )
@@ -147,11 +147,11 @@ def _play_budget(
 def _play_margin(algorithm: str, learner: "Learner", margin: float, n_documents: int | None, as_json: bool) -> None:
     """Let a listwise perceptron learn the stream on which its margin costs it the most."""
     if not isinstance(learner, pr.ListwisePerceptron) or learner.margin is not None or learner.average:
-        raise ValueError("--version margin is about listwise with a relative margin, ranking by its current weights")
+        raise ValueError("--version margin needs listwise with a relative margin and average=false")
     if learner.transforms_:
-        raise ValueError("--version margin is about features as they are: leave --transform out")
+        raise ValueError("--version margin needs raw features: leave out --transform")
     if learner.violators == "places" and pr.parse(learner.measure).cutoff is not None:
-        raise ValueError("--version margin is about measures without a cut-off if violators are weighted by places")
+        raise ValueError("--version margin needs a measure without a cut-off if violators are weighted by places")
     rho = float(learner.relative_margin or 0.0)
     costly = pr.theory.costly_stream(
         learner.violators,

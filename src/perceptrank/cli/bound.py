@@ -12,7 +12,7 @@ import perceptrank as pr
 from perceptrank.cli.making import make_learner, parse_rates
 from perceptrank.cli.options.files import Writes
 from perceptrank.cli.options.reading import Reading
-from perceptrank.cli.options.shared import AsJson, FormerScaling, Transforms, chosen_transforms
+from perceptrank.cli.options.shared import AsJson, Transforms, chosen_transforms
 from perceptrank.cli.terminal.progress import ProgressBar
 from perceptrank.cli.terminal.tables import as_text, is_wide, print_text, show
 
@@ -37,15 +37,14 @@ def bound(
     learning_rate: Annotated[
         str | None, typer.Option(help="Rates for slam: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number).")
     ] = None,
-    measure: Annotated[str, typer.Option(help="What is learned; what is lost is 1 minus it.")] = "ndcg@10",
+    measure: Annotated[str, typer.Option(help="Measure to learn; the loss is 1 minus it.")] = "ndcg@10",
     transforms: Transforms = None,
-    scaling: FormerScaling = None,
-    tolerance: Annotated[float, typer.Option(help="How exactly the margin is to be known, as a part of it.")] = 1e-3,
-    plot: Annotated[Path | None, typer.Option(help="Image file to draw losses and bounds into."), Writes()] = None,
+    tolerance: Annotated[float, typer.Option(help="Relative precision of the margin.")] = 1e-3,
+    plot: Annotated[Path | None, typer.Option(help="Image file for a plot of losses and bounds."), Writes()] = None,
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
-    """Find the best margin of a stream, and print what theory promises each learner beside what it lost.
+    """Find the best margin of a stream, and print the loss of each learner beside its bound.
 
     Where no linear ranker gets everything right, bounds compare with the best fixed ranker.
 
@@ -59,7 +58,7 @@ def bound(
         check_drawable(plot)
     from perceptrank.transforms.parsing import make_transforms
 
-    names_of_transforms = [one for one in chosen_transforms(transforms, scaling) if one != "none"]
+    names_of_transforms = [one for one in chosen_transforms(transforms) if one != "none"]
     for one in make_transforms(names_of_transforms):
         if one.learns:
             raise ValueError(f"{one.name} changes features as the stream goes on, so it has no margin of its own")

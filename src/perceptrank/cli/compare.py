@@ -32,22 +32,24 @@ def compare(
     *,
     algorithm: Annotated[
         list[str] | None,
-        typer.Option(help="Learner (bagging:slam wraps one), or all; may be repeated. By default all."),
+        typer.Option(help="Learner (bagging:slam wraps slam), or all; may be repeated. By default all."),
     ] = None,
     learning_rate: Annotated[
         str | None,
-        typer.Option(help="Rates for learners that depend on one: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number)."),
+        typer.Option(
+            help="Learning rates, for learners that depend on them: 0.1 or 0.1,1 or 1e-4:1:9 (first:last:number)."
+        ),
     ] = None,
     settings: LearnerSettings,
     record: Record = None,
     plot: MeansPlot = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     orders: Orders,
     reading: Reading,
     cluster: Cluster,
     as_json: AsJson = False,
 ) -> None:
-    """Compare learners and learning rates in one pass, and say which differences are significant.
+    """Compare learners and learning rates in one pass, and test which differences are significant.
 
     With --dask or --scheduler, each learner is one task of a cluster, which reads the files; the results are the same.
 
@@ -80,7 +82,7 @@ def compare(
         else _compared(learners, recorded, reading, start)
     )
     for name, reason in result.dropped.items():
-        complain(f"warning: {name} did not come to the end: {reason}")
+        complain(f"warning: {name} failed and was dropped: {reason}")
     if plot is not None:
         result.plot(plot)
     first = recorded[0]
@@ -105,7 +107,7 @@ def compare(
     title = f"{'one learner' if len(rows) == 1 else f'{len(rows)} learners'} on {n_queries:,} queries, best first"
     show(rows, title=title, as_json=as_json, extra=extra, shown=shown_rows)
     if not as_json:
-        print("behind: the best mean minus this one; significant: all of its interval is above 0.")
+        print("behind: best mean minus this mean; significant: the whole interval is above 0.")
 
 
 def _compared(
@@ -145,9 +147,9 @@ def _learners(chosen: list[str], rates: list[float], settings: dict[str, Any]) -
         except ValueError as error:
             if "all" not in chosen:
                 raise
-            warnings.warn(f"{name} is left out: {describe(error)}", stacklevel=2)
+            warnings.warn(f"{name} is skipped: {describe(error)}", stacklevel=2)
     if not learners:
-        raise ValueError("no learner can be made with these settings")
+        raise ValueError("no learner accepts these settings")
     return learners
 
 

@@ -56,7 +56,7 @@ def convert(
         typer.Argument(
             metavar="SOURCE... DESTINATION",
             help="LETOR text (plain or compressed, '-' for standard input), stores, Parquet files or tables (.csv, "
-            ".tsv, .jsonl, .qrels), folders or patterns of them; and what to write.",
+            ".tsv, .jsonl, .qrels), or folders or patterns of files; last, the file or store to write.",
         ),
         Reads(What.data, part=slice(-1), in_place=True),
         Writes(What.data, part=slice(-1, None), called="the destination"),
@@ -64,20 +64,21 @@ def convert(
     to: Annotated[
         To | None,
         typer.Option(
-            help="Format to write. By default the name says it: .parquet; .txt, .letor, .svm, …; else a store."
+            help="Format to write. By default it follows from the name: .parquet; .txt, .letor, .svm, …; else a store."
         ),
     ] = None,
-    append: Annotated[bool, typer.Option("--append", help="Add to a store that is there.")] = False,
+    append: Annotated[bool, typer.Option("--append", help="Add to an existing store.")] = False,
     overwrite: Overwrite = False,
     whole: Annotated[
-        bool, typer.Option("--group", help="Bring documents of a query together that are not adjacent, in memory.")
+        bool,
+        typer.Option("--group", help="Group documents of a query that are not adjacent; needs all data in memory."),
     ] = False,
     comments: Annotated[bool, typer.Option("--comments", help="Keep comments.")] = False,
     layout: Annotated[
         Layout | None,
         typer.Option(
-            help="Parquet: a column per feature, one of lists, or lists of what is not 0. By default columns, or "
-            "sparse if the features are."
+            help="Layout of Parquet: a column per feature, one column of lists, or lists of the values that are not "
+            "0. By default columns, or sparse for sparse features."
         ),
     ] = None,
     write_zero_based: Annotated[
@@ -86,7 +87,7 @@ def convert(
     dialect: Dialect,
     as_json: AsJson = False,
 ) -> None:
-    """Convert between LETOR text, stores and Parquet, and from tables, in memory that does not depend on the size.
+    """Convert between LETOR text, stores and Parquet, and from tables, in constant memory.
 
     A store converted to itself has its segments merged into one, comments included.
 
@@ -150,21 +151,21 @@ def write(blocks: "Iterator[QueryStream]", writing: Writing) -> None:
     kind = writing.format
     if writing.append:
         if kind != "store":
-            raise ValueError("--append is for stores")
+            raise ValueError("--append applies to stores only")
         if writing.overwrite:
-            raise ValueError("say --append or --overwrite, not both")
+            raise ValueError("give --append or --overwrite, not both")
         pr.open_store(path).append(blocks)
         return
     if writing.destination == "-":
         if kind != "letor":
-            raise ValueError("only LETOR text can go to standard output")
+            raise ValueError("only LETOR text can be written to standard output")
         pr.write_letor(blocks, standard_output(), sparse=writing.sparse, zero_based=writing.zero_based)
         return
     if kind == "store":
         pr.write_store(blocks, path, overwrite=writing.overwrite)
         return
     if path.exists() and not writing.overwrite:
-        raise FileExistsError(f"there is a file {path} already; --overwrite replaces it")
+        raise FileExistsError(f"{path} exists already; --overwrite replaces it")
     if kind == "parquet":
         pr.write_parquet(blocks, path, layout=writing.layout)
     else:

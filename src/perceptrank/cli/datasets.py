@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def datasets(
     data: Annotated[
-        Path, typer.Option(envvar="PERCEPTRANK_DATA", help="The folder that data sets are kept in.", show_default=True)
+        Path, typer.Option(envvar="PERCEPTRANK_DATA", help="Folder of the data sets.", show_default=True)
     ] = Path("data"),
     as_json: AsJson = False,
 ) -> None:
-    """List the public data sets, which of them are there, and where to obtain the others.
+    """List the public data sets: which are installed, and where to get the others.
 
     Example: perceptrank datasets --data ~/data
     """

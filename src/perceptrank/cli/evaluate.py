@@ -28,7 +28,7 @@ def evaluate(
     model: Annotated[
         str,
         typer.Argument(
-            help="Model that 'perceptrank learn' has saved, or weights: names and weights as JSON, a linear model of "
+            help="Model saved by 'perceptrank learn', or weights: JSON with names and weights, or a linear model of "
             "Solr, Elasticsearch or OpenSearch. More models may follow, before the files."
         ),
         Reads(),
@@ -42,16 +42,18 @@ def evaluate(
             "(number of documents), or feature:NAME.",
         ),
     ] = None,
-    worst: Annotated[int | None, typer.Option(min=1, help="List so many queries that lost most.")] = None,
+    worst: Annotated[
+        int | None, typer.Option(min=1, help="Number of queries to list, those with the largest losses.")
+    ] = None,
     margin: Annotated[
-        float, typer.Option(min=0, help="Loss in a mean that is tolerated; by default a model must be better.")
+        float, typer.Option(min=0, help="Largest acceptable drop of the mean; by default a model must be better.")
     ] = 0.0,
-    confidence: Annotated[float, typer.Option(help="Confidence of the intervals.")] = _CONFIDENCE,
-    page: Annotated[Path | None, typer.Option(help="HTML page to write all of it to."), Writes()] = None,
+    confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = _CONFIDENCE,
+    page: Annotated[Path | None, typer.Option(help="HTML page to write the results to."), Writes()] = None,
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a model on held-out queries; or several, and say whether one may replace the first.
+    """Measure a model on held-out queries; or several models, and decide whether one may replace the first.
 
     Exit status, of several models: 0 if one may go live, 3 if none may, 4 if it is not decided; 1 and 2 for errors.
 
@@ -66,7 +68,7 @@ def evaluate(
         given |= {"--confidence": None if confidence == _CONFIDENCE else confidence}
         if several := [name for name, value in given.items() if value is not None]:
             raise ValueError(
-                f"{', '.join(several)}: needs several models, of which the first is live, got {model} alone"
+                f"{', '.join(several)}: needs several models, of which the first is live; got only {model}"
             )
         _evaluate_one(model, rankers[model], record, reading, start, as_json=as_json)
         return
@@ -103,9 +105,7 @@ def _labels(by: str | None, rankers: "dict[str, Learner]", reading: Reading) -> 
     column = by.removeprefix("column:")
     kinds = {"table" if reading.feature_paths else format_of(one) for one in reading.files if one != "-"}
     if not kinds or not kinds <= {"table", "parquet"}:
-        raise ValueError(
-            f"--by {by}: only tables and Parquet files have columns; --by length or feature:NAME goes here"
-        )
+        raise ValueError(f"--by {by}: only tables and Parquet files have columns; use --by length or --by feature:NAME")
     names = reading.column_names()
     labels = read_labels(list(reading.files), column, reading.feature_paths or None, qid=names.get("qid"))
     known = {name for one in rankers.values() for name in getattr(one, "feature_names_in_", ())}

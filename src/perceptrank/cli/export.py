@@ -20,7 +20,7 @@ def export(
     out: Annotated[Path | None, typer.Option(help="File to write; by default standard output."), Writes()] = None,
     pairs: TargetOptions = None,
 ) -> None:
-    """Write a model as the file that another engine takes; say on standard error what must be known to use it.
+    """Export a model to the file format of another engine, with notes on its use on standard error.
 
     What the engine cannot express is an error, which says the way out; --set names options of the target.
 
@@ -31,7 +31,7 @@ def export(
     exported = pr.deploy.export(load_ranker(model), to, **parse_settings(pairs or []))
     if out is None:
         if not exported.is_text and sys.stdout.isatty():
-            raise ValueError(f"{to} is no text, which a terminal could show: name a file with --out")
+            raise ValueError(f"{to} is a binary format: name a file with --out")
         standard_output().write(exported.content)
     else:
         exported.save(out)

@@ -32,36 +32,41 @@ _WINDOWS = 100  # of a plot with alerts
 class Keeping:
     """Files that the model is saved to, and continued from."""
 
-    save: Annotated[Path | None, typer.Option(help="File to save the model in, JSON."), Writes()] = None
+    save: Annotated[Path | None, typer.Option(help="File to save the model to (JSON)."), Writes()] = None
     start_from: Annotated[
         Path | None,
         typer.Option(
             "--from",
-            help="Model to go on with; or weights to start from, JSON: names and weights, or a linear model of Solr, "
-            "Elasticsearch or OpenSearch.",
+            help="Model to continue from, or weights to start from: JSON with names and weights, or a linear model of "
+            "Solr, Elasticsearch or OpenSearch.",
         ),
         Reads(becomes="save"),
     ] = None
-    checkpoint: Annotated[int | None, typer.Option(min=1, help="Save every so many queries.")] = None
+    checkpoint: Annotated[int | None, typer.Option(min=1, help="Save after every N queries.")] = None
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the saved model after the queries of these files it has seen.")
+        bool,
+        typer.Option(
+            "--resume", help="Continue with the saved model, after the queries of these files that it has seen."
+        ),
     ] = False
-    trace: Annotated[Path | None, typer.Option(help="File to save what was recorded in, .npz."), Writes()] = None
+    trace: Annotated[Path | None, typer.Option(help="File to save the recorded values to (.npz)."), Writes()] = None
     plot: MeansPlot = None
     alerts: Annotated[
         bool,
         typer.Option(
-            "--alerts", help="Tell where rankings became worse, with a chance of 1 % of a false alarm; --plot marks it."
+            "--alerts", help="Report where rankings became worse (1 % false alarms); --plot marks the places."
         ),
     ] = False
 
     def check(self) -> None:
         """Raise now, not after all is learned, if something cannot be kept."""
         if self.save is None and (self.checkpoint is not None or self.resume):
-            raise ValueError("--checkpoint and --resume need --save, the file to keep the model in")
+            raise ValueError("--checkpoint and --resume need --save FILE")
         both = [path for path in (self.save, self.start_from) if path is not None and path.exists()]
         if self.resume and len(both) == 2 and both[0].samefile(both[1]):
-            raise ValueError(f"{self.save} is both --from and --save: say --from to begin a run, --resume to go on")
+            raise ValueError(
+                f"{self.save} is both --from and --save: use --from to begin a run, or --resume to continue one"
+            )
         if self.plot is not None:
             from perceptrank.evaluation.plots import check_drawable
 
@@ -87,7 +92,7 @@ def learn(
     *,
     algorithm: Annotated[
         str | None,
-        typer.Option(help="Learner, one of those that 'perceptrank algorithms' lists; bagging:slam wraps one."),
+        typer.Option(help="Learner, as listed by 'perceptrank algorithms'; bagging:slam wraps slam."),
     ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Learning rate, for learners that have one.")] = None,
     settings: LearnerSettings,
@@ -97,7 +102,7 @@ def learn(
     sharing: Sharing,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from judged queries in one pass, and print how well each was ranked before it was learned from.
+    """Learn from judged queries in one pass, and print how well each was ranked before learning from it.
 
     With --dask or --scheduler, files are learned from in parallel, in several passes.
 
@@ -204,7 +209,7 @@ def _begin(
     """Make or load the learner to go on with, find where its run stands, and load what is recorded of that."""
     weights = _weights_of(keeping.start_from)
     if keeping.start_from is not None and weights is None and (algorithm is not None or settings):
-        raise ValueError("--from goes on with a model as it is: give no algorithm and no settings")
+        raise ValueError("--from continues with the settings of the model: give no algorithm and no settings")
     if weights is not None and "initial_weights" in settings:
         raise ValueError("initial_weights is given twice, by --from and by --set")
     resumed = keeping.save if keeping.resume and keeping.save is not None and keeping.save.exists() else None
@@ -227,13 +232,13 @@ def _begin(
     run = Run.of(resumed, learner.n_queries)
     if keeping.start_from is not None and run.origin != origin:
         raise ValueError(
-            f"{resumed} is not of a run that began with {keeping.start_from}: leave out --resume to begin one, or "
-            "--from to go on with the other"
+            f"{resumed} is not from a run that began with {keeping.start_from}: leave out --resume to begin one, or "
+            "--from to continue the other run"
         )
     if keeping.trace is None:
         return learner, run, []
     if not keeping.trace.exists():
-        raise ValueError(f"there is no {keeping.trace} to go on with; without --trace nothing recorded is kept")
+        raise ValueError(f"there is no {keeping.trace} to continue; leave out --trace to discard the recorded values")
     trace = pr.Trace.load(keeping.trace)
     if len(trace) < run.position or trace.measures != measures:
         raise ValueError(f"{keeping.trace} is not what was recorded with {resumed}: other measures, or too few queries")

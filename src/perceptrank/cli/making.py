@@ -21,7 +21,7 @@ def kinds_of(name: str) -> "list[type[Learner]]":
     for one in outer:
         check_choice("what is around a learner", one, sorted(wrappers))
     if algorithm in wrappers:
-        raise ValueError(f"{algorithm} goes around a learner: say {algorithm}:listwise, for example")
+        raise ValueError(f"{algorithm} wraps another learner: use {algorithm}:listwise, for example")
     check_choice("algorithm", algorithm, sorted(algorithms))
     return [*(wrappers[one] for one in outer), algorithms[algorithm]]
 

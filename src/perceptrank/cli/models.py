@@ -22,7 +22,9 @@ def split_models(first: str, others: list[str]) -> tuple[list[str], list[str]]:
     if twice := sorted({path for path in models if models.count(path) > 1}):
         raise ValueError(f"{twice[0]} is given twice: every model must be another")
     if not files:
-        raise ValueError(f"there are no queries to rank: {', '.join(models)} are models, name the files after them")
+        raise ValueError(
+            f"there are no queries to rank: {', '.join(models)} are models; name the files of queries after them"
+        )
     return models, files
 
 

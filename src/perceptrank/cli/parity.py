@@ -22,20 +22,20 @@ def parity(
         str | None,
         typer.Option(
             metavar="URL",
-            help="A live engine to ask: http://host:9200 of opensearch or elasticsearch, http://host:8983/solr/CORE, "
+            help="Live engine to query: http://host:9200 for opensearch or elasticsearch, http://host:8983/solr/CORE, "
             "or PostgreSQL's address.",
         ),
     ] = None,
     queries: Annotated[
         int | None,
-        typer.Option(min=1, help="Queries to rank, the first ones; by default all, or 200 of a live engine."),
+        typer.Option(min=1, help="Number of queries to rank; by default all, or 200 with a live engine."),
     ] = None,
     tolerance: Annotated[
         float | None,
         typer.Option(
             min=0,
-            help="By how much scores may differ, relative to the largest of a query, and documents be in another "
-            "order; by default by rounding.",
+            help="Largest acceptable difference of scores, relative to the largest of a query; documents that close "
+            "may be in another order. By default only rounding is accepted.",
         ),
     ] = None,
     pairs: TargetOptions = None,

@@ -29,12 +29,16 @@ def rank(
     out: Annotated[Path | None, typer.Option(help="File to write; by default standard output."), Writes()] = None,
     qrels: Annotated[
         Path | None,
-        typer.Option(help="File to write the grades to, as TREC judgements of the same documents."),
+        typer.Option(help="File to write the grades to, as TREC judgements."),
         Writes(),
     ] = None,
-    top: Annotated[int | None, typer.Option(min=1, help="Only so many documents of each query.")] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Number of documents to write per query; by default all.")
+    ] = None,
     tag: Annotated[str, typer.Option(help="Name of the run, the last column.")] = "perceptrank",
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines, one per query, instead of a TREC run.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write JSON lines, one per query, instead of a TREC run.")
+    ] = False,
     reading: Reading,
 ) -> None:
     """Rank documents with a model, as a TREC run: query, Q0, document, rank, score, tag; or as JSON lines.

@@ -36,22 +36,20 @@ class Order(StrEnum):
 
 
 def reproduce(
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with data sets, each of which is run too."), Reads(What.tree)
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder with data sets to include."), Reads(What.tree)] = None,
     out: Annotated[Path, typer.Option(help="Folder for the report."), Writes(What.report)] = Path("report"),
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and queries: a look in some seconds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds and queries: takes a few seconds.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
-    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds: 10 unless given, 3 if quick.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds; by default 10, or 3 with --quick.")] = None,
     scaling: Annotated[
         Scaled, typer.Option(help="Scaling of real sets; auto: query-zscore unless all features are in [-1, 1].")
     ] = Scaled.auto,
     order: Annotated[Order, typer.Option(help="Order of the queries of real sets.")] = Order.shuffled,
-    passes: Annotated[int, typer.Option(min=1, help="How many times real sets are shown.")] = 1,
+    passes: Annotated[int, typer.Option(min=1, help="Number of passes over real data sets.")] = 1,
     n_threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's experiments, and ours beside them: report.html, results.json, figures and curves.
+    """Run the paper's experiments and ours, and write report.html, results.json, figures and curves.
 
     On a simulated stream, and on every data set below the folder that --data names, with all its folds. If it is
     interrupted, the same command goes on from the trials that were finished.

@@ -29,78 +29,80 @@ def serve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Configuration, in TOML: names and values of these options, and the tables settings and limits. "
-            "What the command line or the environment (PERCEPTRANK_SERVE_PORT, …) says counts before it.",
+            help="TOML configuration file with these options, and the tables settings and limits. The command line and "
+            "the environment (PERCEPTRANK_SERVE_PORT, …) take precedence.",
         ),
     ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[NAME=]FILE",
-            help="Model that a new ranker starts from, and the ranker's name (by default 'default'); may be repeated. "
-            "Without any, it is one that has learned nothing, and takes the features' names from the first answer.",
+            help="Model that a new ranker starts from, and the name of the ranker (default: 'default'); may be "
+            "repeated. Without it, the ranker starts untrained and takes the feature names from the first answer.",
         ),
     ] = None,
     incumbent: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[NAME=]FILE",
-            help="As --model, for a model that ranks and stays as it is; or weights, JSON: names and weights, or a "
-            "linear model of Solr, Elasticsearch or OpenSearch.",
+            help="Like --model, for a model that ranks but does not learn; or weights: JSON with names and weights, or "
+            "a linear model of Solr, Elasticsearch or OpenSearch.",
         ),
     ] = None,
     challenger: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[RANKER/]NAME=WHAT",
-            help="Model that learns silently from the same answers and is compared with the one that ranks: a file of "
-            "a model or weights, or the name of an algorithm; may be repeated. A name that the log has is not added "
-            "again.",
+            help="Model that learns from the same answers without ranking, and is compared with the current model: a "
+            "file with a model or weights, or the name of an algorithm; may be repeated. A challenger that the log "
+            "has already is not added again.",
         ),
     ] = None,
     promote_at: Annotated[
         float | None,
         typer.Option(
             metavar="ERROR",
-            help="Promote a challenger by itself once it is shown to be better, with this probability, such as 0.05, "
-            "of ever promoting one that is not over the model that ranks.",
+            help="Promote a challenger automatically once it is shown to be better. ERROR is the probability, such as "
+            "0.05, of ever promoting a challenger that is not better.",
         ),
     ] = None,
     data: Annotated[
         Path,
-        typer.Option(metavar="DIR", help="Folder of the logs and snapshots; made if it is not there."),
+        typer.Option(metavar="DIR", help="Folder of the logs and snapshots; created if missing."),
     ] = Path("perceptrank-data"),
     database: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="PostgreSQL database that has the logs, postgresql://…; by default, SQLite files in the folder do.",
+            help="PostgreSQL database for the logs, postgresql://…; by default SQLite files in the folder.",
         ),
     ] = None,
-    port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen at; 0 takes any.")] = 8080,
-    host: Annotated[str, typer.Option(help="Address to listen at; others than loopback need tokens.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen on; 0 for any free port.")
+    ] = 8080,
+    host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs tokens.")] = "127.0.0.1",
     quick_start: Annotated[
-        bool, typer.Option("--quick-start", help="Check the log from the newest snapshot on only, not all of it.")
+        bool, typer.Option("--quick-start", help="Check the log only from the newest snapshot on.")
     ] = False,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Write a line of JSON per request to standard error.")
     ] = False,
     log_features: Annotated[
-        bool, typer.Option("--log-features", help="Write what requests say to the access log, features and all.")
+        bool, typer.Option("--log-features", help="Write the content of requests, with features, to the access log.")
     ] = False,
     log_format: Annotated[
         LogFormat, typer.Option(help="Write messages as text, or as lines of JSON.")
     ] = LogFormat.text,
     rate_limit: Annotated[
         float | None,
-        typer.Option(metavar="N", help="Requests per second that each token may send; by default, any number."),
+        typer.Option(metavar="N", help="Requests per second allowed per token; by default unlimited."),
     ] = None,
     add_token: Annotated[
         str | None,
         typer.Option(
             metavar="NAME=SCOPES",
             allow_from_autoenv=False,
-            help="Make a token, print it and exit; scopes are rank, feedback, watch and admin, with commas.",
+            help="Create a token, print it and exit; scopes are rank, feedback, watch and admin, separated by commas.",
         ),
     ] = None,
     verify: Annotated[
@@ -108,18 +110,18 @@ def serve(
         typer.Option(
             metavar="DIR",
             allow_from_autoenv=False,
-            help="Replay the logs of a folder, compare every snapshot, and exit.",
+            help="Replay the logs of a folder, compare with every snapshot, and exit.",
         ),
     ] = None,
     check: Annotated[
         bool,
         typer.Option(
-            "--check", allow_from_autoenv=False, help="Do everything but serve: read settings and logs, compile, exit."
+            "--check", allow_from_autoenv=False, help="Read settings and logs, compile, and exit without serving."
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Serve rankers that learn from answers: rank, log the answer, acknowledge it, learn from it.
+    """Run a service that ranks, logs the answers of users, acknowledges them, and learns from them.
 
     An answer that was acknowledged is never lost, and after any crash the model is, bit for bit, the one that learns
     the log offline. Stops in order on SIGTERM and Ctrl-C. docs/serve.md is a walk through it.

@@ -30,7 +30,7 @@ class Queries(Reading):
 
     files: Annotated[
         list[str] | None,
-        typer.Argument(help="Queries to measure importance on and to show contributions of, as for 'learn'."),
+        typer.Argument(help="Queries to measure importance on and to explain, in any format of 'learn'."),
         Reads(What.data),
     ] = None  # type: ignore[assignment]
 
@@ -38,21 +38,21 @@ class Queries(Reading):
 def show(
     *,
     model: Model,
-    since: Annotated[str | None, typer.Option(help="Another model: show what has changed since."), Reads()] = None,
-    query: Annotated[str | None, typer.Option(metavar="ID", help="Query to show; by default the first.")] = None,
-    documents: Annotated[int, typer.Option(min=1, help="Show so many documents of the query.")] = 10,
+    since: Annotated[str | None, typer.Option(help="Earlier model: show what has changed since."), Reads()] = None,
+    query: Annotated[str | None, typer.Option(metavar="ID", help="Query to explain; by default the first.")] = None,
+    documents: Annotated[int, typer.Option(min=1, help="Number of documents of the query to show.")] = 10,
     why: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="A B", help="Say why one document of the query is above another."),
+        typer.Option(metavar="A B", help="Explain why document A of the query is above document B."),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Show so many features.")] = 20,
+    top: Annotated[int, typer.Option(min=1, help="Number of features to show.")] = 20,
     plot: Annotated[
-        Path | None, typer.Option(help="Image file to draw curves of bins, or a bar per feature, into."), Writes()
+        Path | None, typer.Option(help="Image file for a plot of the effects of features."), Writes()
     ] = None,
     queries: Queries,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a model has learned: weights in words and raw units, importance, sign, history, changes.
+    """Explain a model: weights in words and raw units, importance, signs, history, changes.
 
     With a file, importance is measured on its queries, and for one query it shows what each feature contributes to
     its documents' scores; contributions add up exactly.

@@ -35,25 +35,31 @@ class Drift(StrEnum):
 def simulate(
     destination: Annotated[
         str,
-        typer.Argument(help="What to write: LETOR text, a store or Parquet, by its name."),
+        typer.Argument(help="File or store to write: LETOR text, a store or Parquet, by its name."),
         Writes(What.data, called="the destination"),
     ],
     kind: Annotated[
         Simulation,
         typer.Option(help="The paper's separable stream, one shaped like MSLR-WEB, or one whose target moves."),
     ] = (Simulation.separable),
-    n_queries: Annotated[int, typer.Option("--queries", min=1, help="How many queries.")] = 1000,
-    n_documents: Annotated[int | None, typer.Option("--documents", min=1, help="Documents of a query.")] = None,
-    n_features: Annotated[int | None, typer.Option("--features", min=1, help="Features of a document.")] = None,
+    n_queries: Annotated[int, typer.Option("--queries", min=1, help="Number of queries to simulate.")] = 1000,
+    n_documents: Annotated[
+        int | None, typer.Option("--documents", min=1, help="Number of documents per query.")
+    ] = None,
+    n_features: Annotated[
+        int | None, typer.Option("--features", min=1, help="Number of features per document.")
+    ] = None,
     margin: Annotated[float | None, typer.Option(help="Margin of the separable stream, by default 0.5.")] = None,
     noise: Annotated[float, typer.Option(help="Spread of the features (of the grades, if mslr).")] = 1.0,
     label_noise: Annotated[float | None, typer.Option(help="Share of wrong grades in the separable stream.")] = None,
     drift: Annotated[
         Drift | None, typer.Option(help="How the target of a drifting stream moves, by default abrupt.")
     ] = (None),
-    period: Annotated[int | None, typer.Option(min=1, help="Queries until it is another, by default 2000.")] = None,
+    period: Annotated[
+        int | None, typer.Option(min=1, help="Number of queries between changes of the target; by default 2000.")
+    ] = None,
     seed: SimulationSeed = 0,
-    to: Annotated[To | None, typer.Option(help="Format to write, if the name does not say it.")] = None,
+    to: Annotated[To | None, typer.Option(help="Format to write; by default it follows from the name.")] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:

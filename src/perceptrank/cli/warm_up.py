@@ -19,7 +19,7 @@ _GRADES, _QUERIES = [2.0, 0.0, 1.0, 0.0], [2, 2]
 def warm_up(
     algorithm: Annotated[
         list[str] | None,
-        typer.Option(help="Learner to compile (bagging:slam wraps one); may be repeated. By default listwise."),
+        typer.Option(help="Learner to compile (bagging:slam wraps slam); may be repeated. By default listwise."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Compile all learners.")] = False,
     as_json: AsJson = False,
@@ -37,7 +37,7 @@ def warm_up(
 
     announce_compiling()
     if everything and algorithm:
-        raise ValueError("say --all or --algorithm, not both")
+        raise ValueError("give --all or --algorithm, not both")
     names = sorted(pr.algorithms()) if everything else list(dict.fromkeys(algorithm or ["listwise"]))
     learners = {name: make_learner(name, {}) for name in names}
     compiled: list[str] = []
@@ -62,4 +62,4 @@ def warm_up(
     extra = {"kernels": compiled, "seconds": seconds, "cache": None if folder is None else str(folder)}
     show(rows, title=f"{len(compiled)} kernels compiled in {seconds:.1f} s", as_json=as_json, extra=extra)
     if not as_json:
-        print("not kept: there is no cache folder that can be used" if folder is None else f"cache: {folder}")
+        print("not cached: no cache folder can be used" if folder is None else f"cache: {folder}")

@@ -8,14 +8,14 @@ from typing import Any, Generic, NamedTuple
 
 from perceptrank.distributed.checkpoints import Checkpoint
 from perceptrank.distributed.executors import Executor, Outcome, Task, executor_of
-from perceptrank.distributed.mixing import MIXED_BY, MixedBy, Ranker, check_mixable, mixed
+from perceptrank.distributed.mixing import MIXED_BY, MixedBy, SomeLearner, check_mixable, mixed
 from perceptrank.distributed.shards import Shard, as_shards
 from perceptrank.evaluation.trace import Trace
 from perceptrank.measures import MeasureLike, parse_all
 from perceptrank.stream.validation import check_choice, check_positive, check_positive_whole
 
 
-class Learned(NamedTuple, Generic[Ranker]):
+class Learned(NamedTuple, Generic[SomeLearner]):
     """Result of `learn`.
 
     Attributes
@@ -26,7 +26,7 @@ class Learned(NamedTuple, Generic[Ranker]):
         What was recorded, `traces[epoch][shard]`; shards without queries are left out. Empty if traces were not kept.
     """
 
-    ranker: Ranker
+    ranker: SomeLearner
     traces: list[list[Trace]]
 
     def trace(self, epoch: int = 0) -> Trace:
@@ -70,7 +70,7 @@ class Progress(NamedTuple):
 
 
 def learn(
-    ranker: Ranker,
+    ranker: SomeLearner,
     parts: Any,
     client: Any = None,
     *,
@@ -84,7 +84,7 @@ def learn(
     traces: bool = True,
     progress: Callable[[Progress], object] | None = None,
     **options: Any,
-) -> Learned[Ranker]:
+) -> Learned[SomeLearner]:
     """Learn from shards of queries side by side: each from the common weights, which then become the mean of theirs.
 
     The shards and their order are those of the data. The result is the same, to the bit, on one worker and on many, and

@@ -45,7 +45,7 @@ _ADDED = [ROUNDS, UPDATES, SQUARED_REACH, SQUARED_STEPS, ROUND_WEIGHT, UPDATE_WE
 _LARGEST = [LARGEST_REACH, LARGEST_WEIGHT]
 _SQUARES = {"squares"}  # AdaGrad's: a sum along one pass, of which the mean over shards is one again
 
-Ranker = TypeVar("Ranker", bound=Learner)
+SomeLearner = TypeVar("SomeLearner", bound=Learner)
 
 
 def check_mixable(ranker: Learner) -> None:
@@ -69,7 +69,7 @@ def check_mixable(ranker: Learner) -> None:
     check_mergeable(model)
 
 
-def mix(start: Ranker, learned: Sequence[Ranker], by: MixedBy = "queries") -> Ranker:
+def mix(start: SomeLearner, learned: Sequence[SomeLearner], by: MixedBy = "queries") -> SomeLearner:
     """Return a ranker with the mean of what several have learned, each from `start` and from queries of its own.
 
     One alone is returned as it is. The theorem of a learner holds for the mixture if each of them counts by its weight

@@ -10,7 +10,7 @@ import numpy as np
 
 from perceptrank.evaluation.comparing import numbered_names
 from perceptrank.evaluation.evaluation import Evaluation
-from perceptrank.evaluation.protocols import Ranker
+from perceptrank.evaluation.protocols import Scorer
 from perceptrank.evaluation.slices import By, LabelCollector
 from perceptrank.evaluation.trace import Trace
 from perceptrank.evaluation.worst import WorstQueries
@@ -30,10 +30,10 @@ from perceptrank.stream.validation import (
 
 
 @overload
-def evaluate(ranker: Ranker, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike) -> Trace: ...
+def evaluate(ranker: Scorer, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike) -> Trace: ...
 @overload
 def evaluate(
-    ranker: Mapping[str, Ranker] | Iterable[Ranker],
+    ranker: Mapping[str, Scorer] | Iterable[Scorer],
     stream: Blocks,
     measures: Iterable[MeasureLike] | MeasureLike,
     *,
@@ -44,7 +44,7 @@ def evaluate(
     seed: int = 0,
 ) -> Evaluation: ...
 def evaluate(
-    ranker: Ranker | Mapping[str, Ranker] | Iterable[Ranker],
+    ranker: Scorer | Mapping[str, Scorer] | Iterable[Scorer],
     stream: Blocks,
     measures: Iterable[MeasureLike] | MeasureLike,
     *,

@@ -10,7 +10,7 @@ from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
 
 
-class Ranker(Protocol):
+class Scorer(Protocol):
     """Scores the documents of a stream."""
 
     def scores(self, stream: QueryStream) -> Floats:

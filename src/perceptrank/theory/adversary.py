@@ -25,7 +25,7 @@ from perceptrank.stream.validation import ParameterError, check_choice, check_po
 _MOST_BYTES = 2**32
 
 
-class Ranker(Protocol):
+class Opponent(Protocol):
     """The interface that the adversary needs: ranking, and learning one query."""
 
     def rank(self, X: npt.ArrayLike) -> Ints:
@@ -98,7 +98,7 @@ def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
 
 
 def play(
-    ranker: Ranker,
+    ranker: Opponent,
     *,
     radius: float = 1.0,
     margin: float = 0.1,

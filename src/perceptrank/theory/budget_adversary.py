@@ -15,7 +15,7 @@ from perceptrank.kernels.arrays import Floats
 from perceptrank.measures import MeasureLike, parse
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import check_positive, check_positive_whole
-from perceptrank.theory.adversary import Ranker
+from perceptrank.theory.adversary import Opponent
 
 _MOST_BYTES = 2**32
 
@@ -48,7 +48,7 @@ class BudgetGame(NamedTuple):
 
 
 def play_budget(
-    ranker: Ranker, budget: int, *, rounds: int | None = None, radius: float = 1.0, measure: MeasureLike = "ndcg"
+    ranker: Opponent, budget: int, *, rounds: int | None = None, radius: float = 1.0, measure: MeasureLike = "ndcg"
 ) -> BudgetGame:
     """Play against a ranker whose function is made of at most `budget` documents, using its `rank` and `learn_one`.
 

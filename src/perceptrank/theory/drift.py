@@ -1,4 +1,7 @@
-"""Bounds against a target that moves, Theorems M and T of docs/theory.md."""
+"""Bounds against a target that moves, Theorems M and T of docs/theory.md.
+
+All functions raise ValueError if an argument is out of its range.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,6 @@ def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
 
     Examples
     --------
@@ -78,11 +76,6 @@ def fading(
     float
         Infinity if the rate is too large.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
-
     Examples
     --------
     >>> round(fading(4.0, (0.5, 0.0), 0.0, 1e-9), 6), round(fading(4.0, (0.5, 10.0), 2.0, 0.01), 3)
@@ -115,11 +108,6 @@ def without_forgetting(constant: float, comparator: AnyComparator, path: float) 
     -------
     float
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
-
     Examples
     --------
     >>> without_forgetting(4.0, (0.5, 0.0), 0.0), without_forgetting(4.0, (0.5, 0.0), 2.0)
@@ -149,11 +137,6 @@ def tracking(losses: np.typing.ArrayLike, n_learners: int, lag: float, *, larges
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
 
     Examples
     --------

@@ -32,16 +32,19 @@ class Orders:
 
     test: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="Held-out queries, ranked after each pass; may be repeated."),
+        typer.Option(metavar="FILE", help="Held-out queries, to rank after each pass; may be repeated."),
         Reads(What.data),
     ] = None
     orders: Annotated[
         int | None,
-        typer.Option(min=1, help="Random orders of the queries, one pass each; 10 with --test, --csv or --latex."),
+        typer.Option(
+            min=1,
+            help="Number of random orders of the queries, one pass each; by default 10 with --test, --csv or --latex.",
+        ),
     ] = None
-    seeds: Annotated[str | None, typer.Option(help="Seeds of the orders, as 3,5,8; by default 0,1,2 and so on.")] = None
-    csv: Annotated[Path | None, typer.Option(help="CSV file to write the results of all orders to."), Writes()] = None
-    latex: Annotated[Path | None, typer.Option(help="File to write a LaTeX table to (booktabs)."), Writes()] = None
+    seeds: Annotated[str | None, typer.Option(help="Seeds of the orders, such as 3,5,8; by default 0,1,2,…")] = None
+    csv: Annotated[Path | None, typer.Option(help="CSV file for the results of all orders."), Writes()] = None
+    latex: Annotated[Path | None, typer.Option(help="File for a LaTeX table (booktabs)."), Writes()] = None
 
     def are_asked_for(self) -> bool:
         """Tell if any of the options is given."""
@@ -97,7 +100,7 @@ def compare_over_orders(
             on_error="drop",
         )
     for name, reason in result.dropped.items():
-        complain(f"warning: {name} did not come to the end: {reason}")
+        complain(f"warning: {name} failed and was dropped: {reason}")
     if plot is not None:
         result.plot(plot)
     if orders.csv is not None:
@@ -161,4 +164,4 @@ def _show(result: "pr.Comparison", seed: int) -> None:
     learners = "one learner" if len(rows) == 1 else f"{len(rows)} learners"
     print_rows(rows, f"{learners}, {orders} of {result.n_queries:,} queries{held_out}, best first")
     spread = "±: standard deviation over orders; " if several else ""
-    print(f"{spread}letters: learners that are significantly worse, all intervals holding at once with 95 %.")
+    print(f"{spread}letters: learners that are significantly worse, at a simultaneous confidence of 95 %.")

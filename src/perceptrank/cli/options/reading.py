@@ -81,7 +81,7 @@ class Reading(Dialect):
             "n_threads": self.n_threads,
         }
         if self.missing and self.zero_missing:
-            raise ValueError("say --keep-missing or --zero-missing, not both")
+            raise ValueError("give --keep-missing or --zero-missing, not both")
         given = {name: value for name, value in given.items() if value is not None}
         given["columns"] = self.column_names()
         given["missing"] = "keep" if self.missing else "zero" if self.zero_missing else "error"
@@ -122,7 +122,7 @@ def _say_what_is_left_out(found: tuple[str, ...] | None, names: tuple[str, ...])
     others = [name for name in found or () if name not in set(names)]
     if others and set(names) <= set(found or ()):
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-        complain(f"features that the model does not know are left out: {', '.join(others[:5])}{more}")
+        complain(f"features unknown to the model are ignored: {', '.join(others[:5])}{more}")
 
 
 def needed_names(*models: Any) -> tuple[str, ...] | None:

@@ -4,7 +4,6 @@ A parameter of an option is named as in the library, whatever its flag: that is 
 takes a group of options as one value, by a parameter that has the group's type; `ungrouped` shows typer each of them.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
@@ -47,7 +46,7 @@ Files = Annotated[
 Model = Annotated[
     str,
     typer.Argument(
-        help="Model that 'perceptrank learn' has saved, or weights: names and weights as JSON, a linear model of Solr, "
+        help="Model saved by 'perceptrank learn', or weights: JSON with names and weights, or a linear model of Solr, "
         "Elasticsearch or OpenSearch."
     ),
     Reads(),
@@ -57,17 +56,19 @@ Target = Annotated[
     typer.Option(
         "--to",
         metavar="TARGET",
-        help="What to export to: python, javascript, sql, onnx, elasticsearch, opensearch, solr, ranklib, vespa, pmml "
-        "or hybrid.",
+        help="Target of the export: python, javascript, sql, onnx, elasticsearch, opensearch, solr, ranklib, vespa, "
+        "pmml or hybrid.",
     ),
 ]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads to use; by default all processors.")]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="Number of threads; by default one per processor.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file or store.")]
 SimulationSeed = Annotated[int, typer.Option(min=0, help="Seed of the simulation.")]
-MeansPlot = Annotated[Path | None, typer.Option(help="Image file to draw the running means into."), Writes()]
+MeansPlot = Annotated[Path | None, typer.Option(help="Image file for a plot of the running means."), Writes()]
 Record = Annotated[list[str] | None, typer.Option(help="Measure to record; may be repeated.")]
-Measure = Annotated[str | None, typer.Option(help="Measure that the learner learns for, such as ndcg@10 or ap.")]
+Measure = Annotated[str | None, typer.Option(help="Measure to learn, such as ndcg@10 or ap.")]
 TargetOptions = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Option of the target; may be repeated.")
 ]
@@ -80,23 +81,19 @@ Transforms = Annotated[
     list[str] | None,
     typer.Option(
         "--transform",
-        help="What features go through first: auto, none, running, query-zscore, query-normal, query-rank, "
+        help="Transform of the features: auto, none, running, query-zscore, query-normal, query-rank, "
         "query-minmax, running-spread, clip, signed-log, missing, bins, hash, random-fourier, fastfood or random-relu, "
-        "perhaps with settings (bins:n_bins=16,kind=one-hot); side by side with +, one after the other if repeated.",
+        "with settings if needed (bins:n_bins=16,kind=one-hot). A + puts transforms side by side; repeated, they form "
+        "a chain.",
     ),
 ]
-FormerScaling = Annotated[list[str] | None, typer.Option(hidden=True)]
 
 
-def chosen_transforms(transform: list[str] | None, scaling: list[str] | None) -> list[str]:
-    """Return the transforms that are given, by the option's former name too; an empty list if nothing is said."""
-    if scaling:
-        warnings.warn("--scaling is now --transform", DeprecationWarning, stacklevel=2)
-        if transform:
-            raise ValueError("--scaling is the former name of --transform: give --transform alone")
-    names = transform or scaling or []
+def chosen_transforms(names: list[str] | None) -> list[str]:
+    """Return the transforms that are given, an empty list if none are."""
+    names = names or []
     if "none" in names and len(names) > 1:
-        raise ValueError("--transform none goes with no other transform")
+        raise ValueError("--transform none cannot be combined with other transforms")
     return names
 
 
@@ -106,9 +103,8 @@ class LearnerSettings:
 
     measure: Measure = None
     transforms: Transforms = None
-    scaling: FormerScaling = None
     average: Annotated[
-        bool | None, typer.Option("--average/--no-average", help="Rank with the mean of all weights.")
+        bool | None, typer.Option("--average/--no-average", help="Rank with the average of all weights so far.")
     ] = None
     pairs: Pairs = None
 
@@ -119,13 +115,13 @@ class LearnerSettings:
 
         flags = {"measure": self.measure, "average": self.average} | others
         given = {name: value for name, value in flags.items() if value is not None}
-        if names := chosen_transforms(self.transforms, self.scaling):
+        if names := chosen_transforms(self.transforms):
             # None would stand for the transforms of the learner inside, or for those that default learners have.
             given["transforms"] = [] if names == ["none"] else names[0] if len(names) == 1 else names
         free = parse_settings(self.pairs or [])
         leave_alone(free)
         if twice := sorted(set(given) & set(free)):
-            raise ValueError(f"{', '.join(twice)} is given twice, by an option of its own and by --set")
+            raise ValueError(f"{', '.join(twice)} is given twice, by its own option and by --set")
         return given | free
 
 
@@ -133,21 +129,23 @@ class LearnerSettings:
 class Dialect:
     """Options of reading: dialect of LETOR text, columns of tables and Parquet files, threads."""
 
-    n_features: Annotated[int | None, typer.Option(min=1, help="How many features LETOR text has.")] = None
+    n_features: Annotated[int | None, typer.Option(min=1, help="Number of features of LETOR text.")] = None
     zero_based: Annotated[bool, typer.Option("--zero-based", help="Feature ids of LETOR text count from 0.")] = False
     qid: Annotated[Qid, typer.Option(help="Where LETOR text names queries.")] = Qid.auto
-    clip: Annotated[float | None, typer.Option(help="Bound values of LETOR text to plus or minus this.")] = None
+    clip: Annotated[
+        float | None, typer.Option(help="Largest absolute value in LETOR text; larger values are clipped.")
+    ] = None
     dtype: Annotated[bool, typer.Option("--float64", help="Keep features of LETOR text as float64.")] = False
     sparse: Annotated[
         bool | None,
         typer.Option(
             "--sparse/--dense",
-            help="Keep only the features that are not 0, or all. By default stores and Parquet files say it, and LETOR "
-            "text is sparse if it has more than 1000 features, of which less than an eighth is not 0.",
+            help="Store only the features that are not 0, or all. By default stores and Parquet files record it, and "
+            "LETOR text is sparse if it has more than 1000 features and less than an eighth of them is not 0.",
         ),
     ] = None
     on_error: Annotated[
-        bool, typer.Option("--skip-errors", help="Skip wrong lines of LETOR text and say how many there were.")
+        bool, typer.Option("--skip-errors", help="Skip invalid lines of LETOR text, with a warning that counts them.")
     ] = False
     column: Annotated[
         list[str] | None,
@@ -179,7 +177,7 @@ class Dialect:
         ),
     ] = False
     zero_missing: Annotated[
-        bool, typer.Option("--zero-missing", help="Take missing values for 0, as search engines do.")
+        bool, typer.Option("--zero-missing", help="Replace missing values by 0, as search engines do.")
     ] = False
     n_threads: Threads = None
 
