@@ -34,10 +34,6 @@ class _Catalogue(dict[str, DataSet]):
 def datasets() -> Mapping[str, DataSet]:
     """Return the known public data sets by name. Nothing is downloaded.
 
-    Returns
-    -------
-    mapping of str to DataSet
-
     Examples
     --------
     >>> datasets()["mslr-web10k"].n_features

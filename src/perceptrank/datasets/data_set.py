@@ -142,10 +142,6 @@ class DataSet:
         **options
             Options of `read_letor`.
 
-        Returns
-        -------
-        QueryStream
-
         Raises
         ------
         FileNotFoundError
@@ -177,10 +173,6 @@ class DataSet:
             Check the numbers of queries, documents and features against the published ones, at the end of an iteration.
         **options
             Options of `scan_letor`.
-
-        Returns
-        -------
-        Scan
 
         Raises
         ------

@@ -47,10 +47,6 @@ def drifting(
         Standard deviation of the noise, relative to that of the products.
     seed : int
 
-    Returns
-    -------
-    QueryStream
-
     Raises
     ------
     ValueError

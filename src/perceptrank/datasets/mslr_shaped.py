@@ -30,10 +30,6 @@ def mslr_shaped(
         Standard deviation of the noise, relative to that of the linear function.
     seed : int
 
-    Returns
-    -------
-    QueryStream
-
     Raises
     ------
     ValueError

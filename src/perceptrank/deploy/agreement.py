@@ -99,10 +99,6 @@ def parity(
     **options
         Those of the target.
 
-    Returns
-    -------
-    Parity
-
     Raises
     ------
     ValueError

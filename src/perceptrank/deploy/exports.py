@@ -28,10 +28,6 @@ _TARGETS = {
 def targets() -> list[str]:
     """Return the names of all targets.
 
-    Returns
-    -------
-    list of str
-
     Examples
     --------
     >>> "python" in targets()
@@ -54,10 +50,6 @@ def export(model: Any, target: str, **options: Any) -> Export:
         One of `targets()`; docs/deploy.md has all of them, with what to do with the file.
     **options
         Those of the target.
-
-    Returns
-    -------
-    Export
 
     Raises
     ------

@@ -110,10 +110,6 @@ class Folded:
         ----------
         X : array of shape (documents, features) or SparseFeatures
             Raw features.
-
-        Returns
-        -------
-        array of float of shape (documents,)
         """
         scores: Floats = (self.columns(X) - self.offsets[self.places]) @ self.weights[self.places] + self.bias
         return scores
@@ -155,10 +151,6 @@ def fold(model: Any) -> Folded:
     model : learner
         One that has learned, with transforms that are affine for each feature: none, `running`, `running-spread`, or
         several of them one after the other.
-
-    Returns
-    -------
-    Folded
 
     Raises
     ------

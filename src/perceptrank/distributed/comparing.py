@@ -99,10 +99,6 @@ def compare(
     **options
         Options for files, as `learn` takes them.
 
-    Returns
-    -------
-    Comparison
-
     Raises
     ------
     TypeError

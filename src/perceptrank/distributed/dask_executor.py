@@ -48,10 +48,6 @@ def local_cluster(n_workers: int | None = None) -> Any:
     n_workers : int, optional
         Number of processes; default one per processor.
 
-    Returns
-    -------
-    distributed.LocalCluster
-
     Raises
     ------
     ValueError

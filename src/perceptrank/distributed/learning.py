@@ -37,10 +37,6 @@ class Learned(NamedTuple, Generic[SomeLearner]):
         epoch : int
             Number of the epoch, counted from 0.
 
-        Returns
-        -------
-        Trace
-
         Raises
         ------
         IndexError

@@ -41,10 +41,6 @@ def predict(
         No query is in two partitions. It must be so if the ranker transforms features within queries, as the default
         transforms do.
 
-    Returns
-    -------
-    Dask Series
-
     Raises
     ------
     ValueError
@@ -88,10 +84,6 @@ def rank(
         "relevance" and other declared columns, such as "docid".
     assume_grouped : bool
         No query is in two partitions; True must be said.
-
-    Returns
-    -------
-    Dask Series
 
     Raises
     ------
@@ -138,10 +130,6 @@ def evaluate(
         No query is in two partitions: there is no shuffle.
     **columns
         `qid`, `relevance`, `features` and `missing`, as `QueryStream.from_frame` takes them.
-
-    Returns
-    -------
-    Dask DataFrame
 
     Raises
     ------

@@ -251,12 +251,7 @@ class ChangeDetector:
         return change
 
     def as_document(self) -> dict[str, Any]:
-        """Return settings and state as plain values, for a file.
-
-        Returns
-        -------
-        dict
-        """
+        """Return settings and state as plain values, for a file."""
         counts, down, candidates, wealth = self._state
         alive = int(counts[ALIVE])
         return {
@@ -277,10 +272,6 @@ class ChangeDetector:
         ----------
         document : dict
             As `as_document` returned it.
-
-        Returns
-        -------
-        ChangeDetector
 
         Raises
         ------

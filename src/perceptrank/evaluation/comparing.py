@@ -67,10 +67,6 @@ def compare(
         Treatment of a learner that fails, for example because its weights overflow: raise the error, or continue
         without that learner, in all orders, and report it in `Comparison.dropped`.
 
-    Returns
-    -------
-    Comparison
-
     Raises
     ------
     TypeError or ValueError

@@ -173,10 +173,6 @@ class Comparison:
             One of those that were recorded.
         on : str
             One of `sets`.
-
-        Returns
-        -------
-        int
         """
         return int(self._counted(parse(measure), on)[0].shape[1])
 
@@ -278,10 +274,6 @@ class Comparison:
             Number of bootstrap resamples.
         seed : int
             Seed of the bootstrap.
-
-        Returns
-        -------
-        list of PairDifference
         """
         intervals = self._intervals(measure, self._chosen_set(on), confidence, n_resamples, seed)
         means, beats = intervals.per_order.mean(axis=1), _beats(intervals)
@@ -367,10 +359,6 @@ class Comparison:
         ----------
         measure : str or Measure, optional
             Default the first recorded measure.
-
-        Returns
-        -------
-        dict of str to array
         """
         chosen, last = self._chosen_measure(measure), self.points - 1
         orders = self._sets["progressive"]
@@ -385,10 +373,6 @@ class Comparison:
             Confidence level, between 0 and 1.
         seed : int
             Seed of the bootstrap.
-
-        Returns
-        -------
-        dict
         """
         settings: Any = {"confidence": confidence, "seed": seed}
         sets = {

@@ -104,10 +104,6 @@ class Evaluation:
         measure : str or Measure, optional
             Default the first.
 
-        Returns
-        -------
-        float
-
         Raises
         ------
         ValueError
@@ -218,10 +214,6 @@ class Evaluation:
         measure : str or Measure, optional
             Default the first.
 
-        Returns
-        -------
-        list of QueryChange
-
         Raises
         ------
         ValueError
@@ -251,10 +243,6 @@ class Evaluation:
         library : either "pandas" or "polars"
             Library of the frame; it must be installed.
 
-        Returns
-        -------
-        data frame of pandas or polars
-
         Raises
         ------
         ImportError
@@ -266,12 +254,7 @@ class Evaluation:
         return make_frame(columns, library)
 
     def as_plain(self) -> dict[str, Any]:
-        """Return everything but the values of single queries as dicts, lists, text and numbers.
-
-        Returns
-        -------
-        dict
-        """
+        """Return everything but the values of single queries as dicts, lists, text and numbers."""
         means = [{"model": name} | {str(one): self.mean(name, one) for one in self.measures} for name in self.traces]
         return {
             "answer": self.answer,

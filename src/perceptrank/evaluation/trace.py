@@ -84,10 +84,6 @@ class Trace:
         Parameters
         ----------
         rounds : slice
-
-        Returns
-        -------
-        Trace
         """
         values = {measure: values[rounds] for measure, values in self._values.items()}
         return Trace(values, self.masses[rounds], None if self.weights is None else self.weights[rounds])
@@ -242,10 +238,6 @@ class Trace:
         ----------
         measure : str or Measure
 
-        Returns
-        -------
-        array of float of shape (rounds,)
-
         Raises
         ------
         KeyError
@@ -325,10 +317,6 @@ class Trace:
         tolerance : float
             A rise of the mean loss that is none.
 
-        Returns
-        -------
-        list of Change
-
         Raises
         ------
         KeyError
@@ -353,10 +341,6 @@ class Trace:
         ----------
         library : either "pandas" or "polars"
             Library of the frame; it must be installed.
-
-        Returns
-        -------
-        data frame of pandas or polars
 
         Raises
         ------
@@ -394,10 +378,6 @@ class Trace:
         path : path
         max_bytes : int, optional
             Limit on the size of the arrays in memory; default 100 times the size of the file, at least 256 MiB.
-
-        Returns
-        -------
-        Trace
 
         Raises
         ------
@@ -474,10 +454,6 @@ class Trace:
         Parameters
         ----------
         traces : iterable of Trace
-
-        Returns
-        -------
-        Trace
 
         Raises
         ------

@@ -162,10 +162,6 @@ def scan_parquet(
     max_bytes : int
         Approximate size of a block's features.
 
-    Returns
-    -------
-    Scan
-
     Raises
     ------
     FileNotFoundError
@@ -237,10 +233,6 @@ def read_parquet(
         Keep the column ``comment``, if there is one.
     missing : "error", "keep", or "zero"
         What to do with features that are null or NaN: refuse them, keep them as NaN, or take them for 0.
-
-    Returns
-    -------
-    QueryStream
 
     Raises
     ------

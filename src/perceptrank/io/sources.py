@@ -106,10 +106,6 @@ def open_sources(
     **letor
         Options for LETOR text, as for `read_letor`.
 
-    Returns
-    -------
-    QueryStream or iterable of QueryStream
-
     Raises
     ------
     ValueError

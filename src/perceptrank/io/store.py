@@ -38,10 +38,6 @@ def open_store(path: PathLike, *, comments: bool = False) -> Store:
     comments : bool
         Have the comments, if there are any.
 
-    Returns
-    -------
-    Store
-
     Raises
     ------
     FileNotFoundError
@@ -79,10 +75,6 @@ def write_store(
         Replace an existing store, atomically.
     progress : callable, optional
         Called with the number of documents written so far.
-
-    Returns
-    -------
-    Store
 
     Raises
     ------

@@ -234,10 +234,6 @@ class Learner(Estimator):
         ----------
         model : Model
             What it has learned; the two share it until one learns more.
-
-        Returns
-        -------
-        Learner
         """
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__, _model=model, _lock=RLock())
@@ -298,10 +294,6 @@ class Learner(Estimator):
             The queries, in the order of learning.
         measures : str, Measure or list of them, optional
             Measures to record; by default the measure that is learned, or NDCG@10.
-
-        Returns
-        -------
-        (Model, Trace)
 
         Raises
         ------
@@ -454,10 +446,6 @@ class Learner(Estimator):
         model : Model, optional
             Where to begin; by default the current one.
 
-        Returns
-        -------
-        Model
-
         Raises
         ------
         ValueError
@@ -477,10 +465,6 @@ class Learner(Estimator):
         Parameters
         ----------
         stream : QueryStream
-
-        Returns
-        -------
-        Model
 
         Raises
         ------
@@ -602,10 +586,6 @@ class Learner(Estimator):
             Most documents of a query, if known: the bound is then smaller, as one ranking of m documents loses at most
             1 - 1 / m in AP and 1 - 1 / log2(1 + m) in NDCG (without a cut-off before m).
 
-        Returns
-        -------
-        float
-
         Raises
         ------
         ValueError
@@ -657,10 +637,6 @@ class Learner(Estimator):
         n_documents : int, optional
             Most documents of a query, if known: `loss_bound` is then smaller.
 
-        Returns
-        -------
-        Certificate
-
         Raises
         ------
         AttributeError
@@ -690,10 +666,6 @@ class Learner(Estimator):
             Query of each document, or number of documents of each query, for transforms within queries. Without them, X
             is one query.
 
-        Returns
-        -------
-        array of float of shape (documents,)
-
         Raises
         ------
         ValueError
@@ -715,10 +687,6 @@ class Learner(Estimator):
         ----------
         stream : QueryStream
             Its grades are not looked at.
-
-        Returns
-        -------
-        array of float of shape (documents,)
 
         Raises
         ------
@@ -848,10 +816,6 @@ class Learner(Estimator):
             Number of features, before the transforms.
         longest : int
             Largest number of documents of a query.
-
-        Returns
-        -------
-        float
 
         Raises
         ------

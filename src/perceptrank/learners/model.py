@@ -390,10 +390,6 @@ class Model:
         stream : QueryStream
             Its grades are not looked at.
 
-        Returns
-        -------
-        array of float of shape (documents,)
-
         Raises
         ------
         ValueError

@@ -167,10 +167,6 @@ class Perceptron(CompiledLearner):
         Parameters
         ----------
         X : array of shape (documents, features)
-
-        Returns
-        -------
-        array of int of shape (documents,)
         """
         return np.where(self.predict(X) > 0, 1, -1)
 

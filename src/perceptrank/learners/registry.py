@@ -272,10 +272,6 @@ def _all_kinds() -> dict[str, type[Learner]]:
 def algorithms() -> dict[str, type[Learner]]:
     """Return name and class of every learner that learns; each can be constructed without arguments.
 
-    Returns
-    -------
-    dict of str to type
-
     Examples
     --------
     >>> list(algorithms())  # doctest: +NORMALIZE_WHITESPACE
@@ -288,10 +284,6 @@ def algorithms() -> dict[str, type[Learner]]:
 
 def wrappers() -> dict[str, type[Learner]]:
     """Return name and class of everything that is put around one learner.
-
-    Returns
-    -------
-    dict of str to type
 
     Examples
     --------
@@ -330,10 +322,6 @@ def load(path: str | Path) -> Learner:
     ----------
     path : str or Path
         The model file.
-
-    Returns
-    -------
-    Learner
 
     Raises
     ------

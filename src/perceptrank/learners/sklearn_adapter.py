@@ -70,10 +70,6 @@ class Estimator(ABC):
         ----------
         deep : bool
             Return those of a nested learner as well; a parameter b of a nested learner a is named ``a__b``.
-
-        Returns
-        -------
-        dict of str to value
         """
         parameters = {name: getattr(self, name) for name in self.parameter_names}
         nested = {name: value for name, value in parameters.items() if deep and isinstance(value, Estimator)}
@@ -293,10 +289,6 @@ class Estimator(ABC):
         sample_weight : array of shape (documents,), optional
             Weight of each document's query, the same for all documents of a query: that of the query in the mean.
 
-        Returns
-        -------
-        float
-
         Raises
         ------
         ValueError
@@ -358,10 +350,6 @@ class Estimator(ABC):
 
     def get_metadata_routing(self) -> Any:
         """Return the metadata that each method takes: `qid`, unless a `set_…_request` said otherwise.
-
-        Returns
-        -------
-        sklearn.utils.metadata_routing.MetadataRequest
 
         Raises
         ------

@@ -36,10 +36,6 @@ def parse(name: MeasureLike) -> Measure:
         A name such as "ndcg@10", "ap" or "ndcg@5:gain=linear,ties=expected"; with the name of another tool in front,
         "trec_eval:ndcg@10", by the conventions of that tool, as `preset` has them. A Measure is returned unchanged.
 
-    Returns
-    -------
-    Measure
-
     Raises
     ------
     ValueError
@@ -63,10 +59,6 @@ def parse_all(names: Iterable[MeasureLike] | MeasureLike) -> list[Measure]:
     Parameters
     ----------
     names : str, Measure, or an iterable of these
-
-    Returns
-    -------
-    list of Measure
 
     Raises
     ------
@@ -167,10 +159,6 @@ def preset(tool: str, name: MeasureLike) -> Measure:
         their identifiers. trec_eval reads scores in single precision, so it may see ties that are none here.
     name : str or Measure
         The measure; options that the tool has no convention for are kept.
-
-    Returns
-    -------
-    Measure
 
     Raises
     ------

@@ -186,10 +186,6 @@ class Client:
     def model(self) -> Any:
         """Return the model as it is now, to rank or learn with here.
 
-        Returns
-        -------
-        Learner
-
         Raises
         ------
         FormatError

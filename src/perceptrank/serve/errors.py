@@ -26,12 +26,7 @@ class ServiceError(Exception):
         self.message, self.advice = message, advice
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as the body of a response.
-
-        Returns
-        -------
-        dict
-        """
+        """Return it as the body of a response."""
         return {"error": {"kind": self.kind, "message": self.message, "advice": self.advice}}
 
     def __reduce__(self) -> tuple[Any, ...]:

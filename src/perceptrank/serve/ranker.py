@@ -286,10 +286,6 @@ class ServedRanker:
         ----------
         documents : sequence of Document
 
-        Returns
-        -------
-        Ranked
-
         Raises
         ------
         ServiceError

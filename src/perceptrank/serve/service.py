@@ -120,10 +120,6 @@ class Service:
         ----------
         name : str
 
-        Returns
-        -------
-        ServedRanker
-
         Raises
         ------
         ServiceError

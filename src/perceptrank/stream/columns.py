@@ -170,10 +170,6 @@ def declare(
     rule : str
         What `check` demands, for the message: "must be between 0 and 1".
 
-    Returns
-    -------
-    Column
-
     Raises
     ------
     ValueError
@@ -243,10 +239,6 @@ def withdraw(name: str) -> None:
 
 def declared() -> dict[str, Column]:
     """Return all columns by name: those of this package, then others in the order of their declaration.
-
-    Returns
-    -------
-    dict of str to Column
 
     Examples
     --------

@@ -301,10 +301,6 @@ class QueryStream:
         missing : "error", "keep", or "zero"
             What to do with features that are NaN: refuse them, keep them, or take them for 0.
 
-        Returns
-        -------
-        QueryStream
-
         Raises
         ------
         TypeError or ValueError
@@ -362,10 +358,6 @@ class QueryStream:
         missing : "error", "keep", or "zero"
             What to do with features that are NaN: refuse them, keep them, or take them for 0.
 
-        Returns
-        -------
-        QueryStream
-
         Raises
         ------
         TypeError or ValueError
@@ -385,10 +377,6 @@ class QueryStream:
         ----------
         library : either "pandas" or "polars"
             Library of the frame; it must be installed.
-
-        Returns
-        -------
-        data frame of pandas or polars
 
         Raises
         ------
@@ -428,10 +416,6 @@ class QueryStream:
         Parameters
         ----------
         streams : iterable of QueryStream
-
-        Returns
-        -------
-        QueryStream
 
         Raises
         ------
@@ -503,10 +487,6 @@ class QueryStream:
         ----------
         index : int, slice, or array of int or bool
             One number selects a query; anything else a stream.
-
-        Returns
-        -------
-        Query or QueryStream
 
         Raises
         ------
@@ -603,10 +583,6 @@ class QueryStream:
         seed : int or numpy.random.Generator
         documents : bool
             Also shuffle the documents inside each query.
-
-        Returns
-        -------
-        QueryStream
         """
         rng = np.random.default_rng(seed)
         return self._take(rng.permutation(self.n_queries), rng if documents else None)
@@ -620,10 +596,6 @@ class QueryStream:
             Share of the queries in each part, at most 1 in total. The remainder, if any, is one more part.
         seed : int or numpy.random.Generator, optional
             Shuffle the queries first.
-
-        Returns
-        -------
-        list of QueryStream
 
         Raises
         ------
@@ -687,10 +659,6 @@ class QueryStream:
         feature_names : list of str, optional
             Their names; by default those they had, if the number of features is the same.
 
-        Returns
-        -------
-        QueryStream
-
         Raises
         ------
         TypeError or ValueError
@@ -750,10 +718,6 @@ class QueryStream:
         weights : array of shape (queries,), or None
             Finite and not negative; None for a stream without weights.
 
-        Returns
-        -------
-        QueryStream
-
         Raises
         ------
         ValueError
@@ -774,10 +738,6 @@ class QueryStream:
         ----------
         columns : mapping of str to array or None
             Values of columns that are declared, one per document or per query; None for a stream without the column.
-
-        Returns
-        -------
-        QueryStream
 
         Raises
         ------

@@ -115,10 +115,6 @@ class SparseFeatures:
         ----------
         X : SciPy sparse matrix or array
 
-        Returns
-        -------
-        SparseFeatures
-
         Raises
         ------
         ValueError
@@ -150,10 +146,6 @@ class SparseFeatures:
         ----------
         X : array of shape (rows, columns)
 
-        Returns
-        -------
-        SparseFeatures
-
         Raises
         ------
         ValueError
@@ -176,10 +168,6 @@ class SparseFeatures:
         ----------
         parts : list of SparseFeatures
             At least one; all with the same number of columns.
-
-        Returns
-        -------
-        SparseFeatures
 
         Raises
         ------
@@ -207,10 +195,6 @@ class SparseFeatures:
         ----------
         parts : list of SparseFeatures
             At least one; all with the same number of rows.
-
-        Returns
-        -------
-        SparseFeatures
 
         Raises
         ------
@@ -277,10 +261,6 @@ class SparseFeatures:
         Parameters
         ----------
         rows : slice, or array of int or bool
-
-        Returns
-        -------
-        SparseFeatures
         """
         if isinstance(rows, slice) and rows.step in (None, 1):
             start, stop, _ = rows.indices(len(self))
@@ -305,10 +285,6 @@ class SparseFeatures:
         ----------
         values : array of shape (non-zeros,)
 
-        Returns
-        -------
-        SparseFeatures
-
         Raises
         ------
         ValueError
@@ -327,10 +303,6 @@ class SparseFeatures:
         dtype : dtype
             float32 or float64.
 
-        Returns
-        -------
-        SparseFeatures
-
         Raises
         ------
         ValueError
@@ -347,10 +319,6 @@ class SparseFeatures:
         ----------
         columns : array of int or bool
             Numbers of columns, all different, or one boolean per column.
-
-        Returns
-        -------
-        SparseFeatures
 
         Raises
         ------
@@ -370,22 +338,13 @@ class SparseFeatures:
         return self._trusted(whole.values[kept][order], indices[order], starts, len(chosen))
 
     def without_empty_columns(self) -> SparseFeatures:
-        """Leave out the columns that hold no value; the others keep their order.
-
-        Returns
-        -------
-        SparseFeatures
-        """
+        """Leave out the columns that hold no value; the others keep their order."""
         whole = self._rebased()
         columns, indices = np.unique(whole.indices, return_inverse=True)
         return self._trusted(whole.values, indices.astype(np.int32), whole.starts, max(1, len(columns)))
 
     def toarray(self) -> Features:
         """Copy to a dense array.
-
-        Returns
-        -------
-        array of shape (rows, columns)
 
         Raises
         ------
@@ -405,10 +364,6 @@ class SparseFeatures:
 
     def to_scipy(self) -> Any:
         """Convert to a SciPy sparse array, which shares values and indices.
-
-        Returns
-        -------
-        scipy.sparse.csr_array
 
         Raises
         ------

@@ -57,10 +57,6 @@ class Texts(Sequence[str]):
         ----------
         n : int
             Number of texts.
-
-        Returns
-        -------
-        Texts
         """
         return cls._trusted(np.zeros(0, np.uint8), np.zeros(n + 1, np.int64))
 
@@ -71,10 +67,6 @@ class Texts(Sequence[str]):
         Parameters
         ----------
         parts : sequence of Texts
-
-        Returns
-        -------
-        Texts
         """
         firsts = np.cumsum([0] + [int(part.starts[-1] - part.starts[0]) for part in parts])
         starts = [part.starts[:-1] + (first - part.starts[0]) for part, first in zip(parts, firsts, strict=False)]
@@ -105,10 +97,6 @@ class Texts(Sequence[str]):
         ----------
         index : int, slice, or array of int or bool
 
-        Returns
-        -------
-        str or Texts
-
         Raises
         ------
         IndexError
@@ -130,12 +118,7 @@ class Texts(Sequence[str]):
         return iter(self.tolist())
 
     def tolist(self) -> list[str]:
-        """Return the texts as a list.
-
-        Returns
-        -------
-        list of str
-        """
+        """Return the texts as a list."""
         first = int(self.starts[0])
         content = self.content[first : int(self.starts[-1])].tobytes()
         bounds = (self.starts - first).tolist()

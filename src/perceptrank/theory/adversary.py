@@ -73,10 +73,6 @@ def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
     version : "sharp", "paper", or "exact"
         The first formula, the second or the third.
 
-    Returns
-    -------
-    int
-
     Raises
     ------
     ValueError
@@ -123,10 +119,6 @@ def play(
         A smaller number of rounds.
     measure : str or Measure
         "ndcg" or "ap", with or without a cut-off; the loss is 1 minus this.
-
-    Returns
-    -------
-    Game
 
     Raises
     ------

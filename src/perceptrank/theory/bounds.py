@@ -57,10 +57,6 @@ def largest_share(measure: MeasureLike, n_documents: int) -> float:
     n_documents : int
         m, the most documents of a query.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> largest_share("ap", 2), largest_share("ndcg", 3), largest_share("ndcg@10", 20)
@@ -85,10 +81,6 @@ def safe_averaging(mean_loss: float, current_loss: float, *, largest_weight: flo
         The same by the current weights; the theorems about these bound it.
     largest_weight : float > 0, optional
         Largest weight of a query, if not all are 1.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -140,10 +132,6 @@ def random_budget(
     comparator : (U, L), optional
         Norm of a function, and its cumulative surrogate over the rounds with an update.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> random_budget(diameter=1, n_units=16, relative_margin=0, margin=0.5)  # 8 / (1 - 8 / 32)
@@ -181,10 +169,6 @@ def forgetron(
     comparator : (U, L), optional
         Norm of a function, and its cumulative surrogate, max-pair with margin 1, over the rounds with an update.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> round(forgetron(diameter=1, n_units=500, margin=0.5), 2)
@@ -208,10 +192,6 @@ def leader(*, n_learners: int, best_loss: float, largest_weight: float = 1.0) ->
         L*, the smallest cumulative loss of a learner, 1 - measure summed over queries, times their weights.
     largest_weight : float > 0
         Largest weight of a query.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -242,10 +222,6 @@ def hedge(
         The fixed rate.
     best_loss : float ≥ 0, optional
         L*, the smallest cumulative loss of a learner; with a fixed rate.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -283,10 +259,6 @@ def prank(*, n_grades: int, radius: float, margin: float, threshold_margin: floa
         with this margin.
     threshold_margin : float ≥ 0
         The margin of `MarginPRank`, 0 for `PRank`.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -333,10 +305,6 @@ def averaged_risk(
     comparator : Comparator or (U, L), optional
         Norm of a fixed ranker, and the expectation of its cumulative SLAM surrogate with margin 1, over T + 1 queries.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> averaged_risk(diameter=2, n_queries=1000, surrogate_margin=4.0, margin=0.5)  # rho = 1: 2 * 16 / 1000
@@ -371,10 +339,6 @@ def ridge(*, n_features: int, n_documents: float, penalty: float, largest_loss: 
     n_doublings : int
         k, how often a unit was doubled, in sum over features.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> round(ridge(n_features=10, n_documents=5000, penalty=1000, largest_loss=4), 1)
@@ -408,10 +372,6 @@ def random_features(*, error: float, chance: float, n_documents: int, n_together
         the number of features, and for `Fastfood` the power of 2 from there on; the bound is then far from what is
         seen, as no use is made of what such directions gain.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> random_features(error=0.1, chance=0.01, n_documents=100)
@@ -442,10 +402,6 @@ def lower(*, radius: float, margin: float, measure: MeasureLike = "ndcg", versio
     version : either "sharp" or "paper"
         Number of rounds, see `perceptrank.theory.n_rounds`.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> lower(radius=1, margin=0.5, measure="ap")
@@ -469,10 +425,6 @@ def weight_ratio(measure: MeasureLike, stream: Blocks) -> float:
     measure : str or Measure
         "ndcg", "ndcg@k" or "ap".
     stream : QueryStream or iterable of blocks
-
-    Returns
-    -------
-    float
 
     Examples
     --------

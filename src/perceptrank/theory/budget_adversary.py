@@ -68,10 +68,6 @@ def play_budget(
     measure : str or Measure
         "ndcg" or "ap", with or without a cut-off; the loss is 1 minus this.
 
-    Returns
-    -------
-    BudgetGame
-
     Raises
     ------
     ValueError

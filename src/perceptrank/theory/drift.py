@@ -28,10 +28,6 @@ def largest_weights(constant: float, rate: float, *, largest_weight: float = 1.0
     largest_weight : float > 0
         Largest weight c of a query.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> round(largest_weights(4.0, 0.5 * math.log(2.0)), 9)
@@ -104,10 +100,6 @@ def without_forgetting(constant: float, comparator: AnyComparator, path: float) 
     path : float
         P, the sum of |u_{t+1} - u_t|.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> without_forgetting(4.0, (0.5, 0.0), 0.0), without_forgetting(4.0, (0.5, 0.0), 2.0)
@@ -133,10 +125,6 @@ def tracking(losses: np.typing.ArrayLike, n_learners: int, lag: float, *, larges
         The furthest that a learner is counted as behind.
     largest_weight : float > 0
         Largest weight of a query.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

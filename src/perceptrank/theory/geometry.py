@@ -19,10 +19,6 @@ def radius(stream: Blocks) -> float:
     ----------
     stream : QueryStream or iterable of blocks
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     ValueError
@@ -55,10 +51,6 @@ def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
     stream : QueryStream or iterable of blocks
     measure : str or Measure
         For "ap", grades differ if one is positive and the other is not.
-
-    Returns
-    -------
-    float
 
     Raises
     ------

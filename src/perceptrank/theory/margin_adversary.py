@@ -83,10 +83,6 @@ def costly_stream(
     measure : str or Measure
         The measure that is lost in, which decides how many documents outrank the relevant one.
 
-    Returns
-    -------
-    CostlyStream
-
     Raises
     ------
     ValueError

@@ -67,10 +67,6 @@ class Surrogate(ABC):
         scores, relevance : array of shape (documents,)
             Scores and grades.
 
-        Returns
-        -------
-        float
-
         Raises
         ------
         ValueError
@@ -85,10 +81,6 @@ class Surrogate(ABC):
         ----------
         scores, relevance : array of shape (documents,)
             Scores and grades.
-
-        Returns
-        -------
-        array of float of shape (documents,)
 
         Raises
         ------

@@ -121,10 +121,6 @@ class Theorem:
         largest_weight : float > 0
             Largest weight of a query.
 
-        Returns
-        -------
-        float
-
         Raises
         ------
         ValueError
@@ -182,10 +178,6 @@ class Theorem:
         share : float
             Largest part of the weight of outranked documents that a ranking loses, see `bounds.largest_share`.
 
-        Returns
-        -------
-        float
-
         Raises
         ------
         ValueError
@@ -222,10 +214,6 @@ class Theorem:
         ----------
         by_radius : bool
             Write 4 R² in place of D².
-
-        Returns
-        -------
-        str
 
         Examples
         --------

@@ -108,10 +108,6 @@ def unregister_transform(name: str) -> None:
 def named_transforms() -> dict[str, type[Transform]]:
     """Return name and class of every transform that can be given by name.
 
-    Returns
-    -------
-    dict of str to type
-
     Examples
     --------
     >>> list(named_transforms())  # doctest: +NORMALIZE_WHITESPACE

@@ -114,31 +114,17 @@ class Transform(ABC):
         return type(self).add_nodes is not Transform.add_nodes
 
     def steps(self) -> list[Transform]:
-        """Return the transforms that it applies one after the other: itself, unless it is a chain.
-
-        Returns
-        -------
-        list of Transform
-        """
+        """Return the transforms that it applies one after the other: itself, unless it is a chain."""
         return [self]
 
     def leaves(self) -> list[Transform]:
-        """Return the transforms that it is made of in the end: itself, unless it is made of others.
-
-        Returns
-        -------
-        list of Transform
-        """
+        """Return the transforms that it is made of in the end: itself, unless it is made of others."""
         return [self]
 
     def sparse_form(self) -> Transform:
         """Return the transform that takes its place where features are sparse.
 
         What it returns has an `apply`, and a `learn_and_apply` if it learns, that take and return `SparseFeatures`.
-
-        Returns
-        -------
-        Transform
 
         Raises
         ------
@@ -217,10 +203,6 @@ class Transform(ABC):
             Features, float32 or float64.
         offsets : array of int of shape (queries + 1,)
             Where each query begins, and the number of documents.
-
-        Returns
-        -------
-        array of shape (documents, outputs)
         """
         return self.apply(X, offsets)
 
@@ -230,10 +212,6 @@ class Transform(ABC):
         Parameters
         ----------
         n_features : int
-
-        Returns
-        -------
-        int
         """
         return n_features
 
@@ -345,10 +323,6 @@ class Transform(ABC):
         Parameters
         ----------
         X : array of float64 of shape (documents, features)
-
-        Returns
-        -------
-        array of float64 of shape (documents, outputs)
         """
         return np.asarray(self.apply(X, np.array([0, len(X)])), np.float64)
 
@@ -359,10 +333,6 @@ class Transform(ABC):
         ----------
         form : Form
             What it is given: `label`, `unit`, and what it is made `of`.
-
-        Returns
-        -------
-        Form
         """
         return form.become(self.name, f"unit after {self.name}")
 
@@ -505,21 +475,11 @@ class Transform(ABC):
             raise TypeError(f"{self!r} can only be merged with another {type(self).__name__}, got {other!r}")
 
     def settings(self) -> dict[str, Any]:
-        """Return the arguments that construct it, by name; each must be an attribute of that name.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the arguments that construct it, by name; each must be an attribute of that name."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def state(self) -> dict[str, Any]:
-        """Return settings and learned statistics as numbers and lists.
-
-        Returns
-        -------
-        dict
-        """
+        """Return settings and learned statistics as numbers and lists."""
         return self.settings()
 
     def restore(self, state: dict[str, Any]) -> None:

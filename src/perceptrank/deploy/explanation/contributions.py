@@ -76,10 +76,6 @@ class Contributions:
         ----------
         document : int
             Rank of the document, from 0 on.
-
-        Returns
-        -------
-        float
         """
         return math.fsum([*self.values[document].tolist(), *self.rounding[document].tolist()])
 
@@ -140,10 +136,6 @@ class Contributions:
         first, second : str
             Ids of documents.
 
-        Returns
-        -------
-        list of Difference
-
         Raises
         ------
         ValueError
@@ -164,10 +156,6 @@ class Contributions:
         ----------
         library : either "pandas" or "polars"
             Library of the frame; it must be installed.
-
-        Returns
-        -------
-        data frame of pandas or polars
 
         Raises
         ------
@@ -191,10 +179,6 @@ class Contributions:
         ----------
         n_documents : int, optional
             At most so many documents, the best; default all.
-
-        Returns
-        -------
-        dict
         """
         shown = range(len(self))[:n_documents]
         return {

@@ -211,10 +211,6 @@ class Explanation:
         query : value or QueryStream, optional
             Id of a query of the stream that was explained, by default its first; or a stream of one query.
 
-        Returns
-        -------
-        Contributions
-
         Raises
         ------
         ValueError
@@ -237,10 +233,6 @@ class Explanation:
         ----------
         library : either "pandas" or "polars"
             Library of the frame; it must be installed.
-
-        Returns
-        -------
-        data frame of pandas or polars
 
         Raises
         ------
@@ -266,10 +258,6 @@ class Explanation:
         ----------
         top : int, optional
             At most so many features, curves and changes; default all.
-
-        Returns
-        -------
-        dict
         """
         return {
             "algorithm": self.name,
@@ -296,10 +284,6 @@ class Explanation:
             Number of columns.
         top : int
             Number of features.
-
-        Returns
-        -------
-        str
         """
         from perceptrank.deploy.explanation.text import explanation_text
 
@@ -351,10 +335,6 @@ def explain(ranker: Any, stream: Blocks | None = None, *, since: Any = None) -> 
         any order, and may be more than those of the model.
     since : learner, optional
         Another model, such as that of yesterday, to compare with.
-
-    Returns
-    -------
-    Explanation
 
     Raises
     ------

@@ -44,12 +44,7 @@ class History:
     lines: tuple[str, ...]
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as plain values, for JSON.
-
-        Returns
-        -------
-        dict
-        """
+        """Return it as plain values, for JSON."""
         return {
             "queries": self.queries,
             "rounds": self.rounds,

@@ -147,10 +147,6 @@ def scan_table(
     max_bytes : int
         Approximate size of a block's features.
 
-    Returns
-    -------
-    Scan
-
     Raises
     ------
     FormatError

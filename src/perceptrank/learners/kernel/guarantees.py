@@ -106,10 +106,6 @@ class KernelGuarantees(Learner):
         n_documents : int, optional
             Most documents of a query, if known: the bound is then smaller.
 
-        Returns
-        -------
-        float
-
         Raises
         ------
         ValueError
@@ -172,10 +168,6 @@ class KernelGuarantees(Learner):
             Those of the images of documents.
         n_documents : int, optional
             Most documents of a query, if known, for `loss_bound`.
-
-        Returns
-        -------
-        Certificate
 
         Raises
         ------

@@ -195,10 +195,6 @@ class Tournament(Ensemble):
         **settings : list
             Values of each setting of the learners.
 
-        Returns
-        -------
-        Tournament
-
         Raises
         ------
         ValueError or TypeError

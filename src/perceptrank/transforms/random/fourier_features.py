@@ -115,10 +115,6 @@ class FourierFeatures(RandomFeatures, LearningTransform):
         ----------
         n_features : int
             Number of features, before the transform.
-
-        Returns
-        -------
-        array of float of shape (directions, features)
         """
 
     def _spans(self, X: Features, offsets: Ints, *, learning: bool) -> Iterator[tuple[float, int, int]]:

@@ -45,10 +45,6 @@ class RandomFeatures(WritingTransform):
         ----------
         n_features : int
             Number of features, before the transform.
-
-        Returns
-        -------
-        float
         """
         if self.norm is not None:
             return self.norm
@@ -62,10 +58,6 @@ class RandomFeatures(WritingTransform):
         dtype : dtype
             That of the features.
         factor : float
-
-        Returns
-        -------
-        float
 
         Raises
         ------

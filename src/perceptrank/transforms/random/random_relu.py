@@ -97,10 +97,6 @@ class RandomRelu(RandomFeatures):
         ----------
         n_features : int
             Number of features, before the transform.
-
-        Returns
-        -------
-        float
         """
         return self.norm_for(n_features) * math.sqrt(2.0 / self.n_features)
 
