@@ -21,39 +21,41 @@ class Chunk(NamedTuple):
 
 
 def read_chunks(
-    path: str, *, quoted: bool = False, prefix: bytes = b"", progress: Progress | None = None
+    path: str, *, quoted: bool = False, prefix: bytes = b"", size: int | None = None, progress: Progress | None = None
 ) -> Iterator[Chunk]:
     """Read a file in chunks of whole lines; with `quoted`, a record continues after a newline within quotes.
 
-    Every chunk begins with `prefix`. A record has at most 64 MiB, like a line of LETOR text. `progress` is called with
-    the number of bytes read so far, before decompression. Raises `FormatError` for an empty file.
+    Every chunk begins with `prefix` and has at least `size` bytes, unless it is the last. A record has at most 64 MiB,
+    like a line of LETOR text. `progress` is called with the number of bytes read so far, before decompression. Raises
+    `FormatError` for an empty file.
     """
     reader = text_files.TextReader([path], _refuse, "a table")
     held: list[text_files.Chunk] = []
-    rest, line, size, begin = b"", 1, 0, len(prefix)
+    rest, line, n_held, begin = b"", 1, 0, len(prefix)
+    size = size or CHUNK_BYTES
 
     def join() -> bytes:
         return b"".join([prefix, rest, *(chunk.text.data[chunk.start : chunk.stop] for chunk in held)])
 
     for chunk in reader.chunks():
         held.append(chunk)
-        size += chunk.n_bytes
+        n_held += chunk.n_bytes
         if progress is not None:
             progress(reader.n_read)
-        if size < CHUNK_BYTES:
+        if n_held < size:
             continue
         text = join()
         end = _end_of_records(text, begin) if quoted else len(text)
         if end > begin:
             yield Chunk(text[:end], line)
             line = chunk.first_line + chunk.n_lines - text.count(_NEWLINE, end)
-        elif size >= text_files.LONGEST_LINE:
+        elif n_held >= text_files.LONGEST_LINE:
             raise _open_quote(path, text[begin:], line)
         for used in held:
             reader.release(used)
         rest, held = text[end:], []
-        size = len(rest)
-    if size:
+        n_held = len(rest)
+    if n_held:
         text = join()
         if quoted and text.count(_QUOTE, begin) % 2:
             raise _open_quote(path, text[begin:], line)
@@ -61,8 +63,8 @@ def read_chunks(
 
 
 def read_head(path: str, *, quoted: bool = False) -> bytes:
-    """Read the first chunk of a file."""
-    chunks = read_chunks(path, quoted=quoted)
+    """Read the first records of a file."""
+    chunks = read_chunks(path, quoted=quoted, size=1)
     try:
         return next(chunks).text
     finally:
@@ -76,6 +78,8 @@ def _refuse(error: FormatError) -> NoReturn:
 def _end_of_records(text: bytes, begin: int) -> int:
     """Return the end of the last newline that is not within quotes; `begin` if there is none."""
     end = len(text)
+    if text.find(_QUOTE, begin) < 0:  # which is many times as fast as counting
+        return end
     n_quotes = text.count(_QUOTE, begin)
     while n_quotes % 2 and end > begin:
         start = text.rfind(_NEWLINE, begin, end - 1) + 1 or begin
