@@ -19,6 +19,7 @@ from perceptrank.serve.errors import (
     FeatureMismatchError,
     ForbiddenError,
     InvalidRequestError,
+    LearningOffError,
     TooLargeError,
     UnknownError,
 )
@@ -345,6 +346,39 @@ def test_challengers_are_not_lost_with_the_end_of_a_log(tmp_path):
     third = ServedRanker(tmp_path / "r", settings=QUIET)
     assert bits(third) == expected
     third.close()
+
+
+def test_a_bug_in_a_learner_is_no_refusal(tmp_path, monkeypatch, caplog):
+    made = judged(12)
+    ranker = shadowed(tmp_path / "r")
+    answer(ranker, made[:5])
+    ranker.flush()
+    before, document_before = ranker.current, document(ranker.current.shadow.challengers["new"].model)
+
+    def break_down(*_):
+        raise TypeError("a bug")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(pr.ListwisePerceptron, "learn_from", break_down)
+        broken.setattr(pr.ListwisePerceptron, "learn_one", break_down)
+        answer(ranker, made[5:6])  # it is on disk
+        ranker.flush()
+        assert ranker.problem == "learning failed: TypeError: a bug"
+        assert "TypeError: a bug" in caplog.text
+        assert "Traceback" in caplog.text
+        assert ranker.current == before
+        assert document(ranker.current.shadow.challengers["new"].model) == document_before
+        ranking = ranker.rank(made[6][0])
+        with pytest.raises(LearningOffError, match="learning failed"):
+            ranker.feedback(ranking.ranking_id, made[6][1]).result(10)
+    answer(ranker, made[6:])
+    ranker.flush()
+    found = ranker.current.shadow.challengers["new"]
+    expected = pr.ListwisePerceptron()
+    compared = compare_offline(rounds_of(made), pr.FixedRanker(WEIGHTS), expected, fixed=True)
+    assert (found.compared, found.refused, ranker.problem) == (compared, 0, "")
+    assert document(found.model) == document(expected)
+    ranker.close()
 
 
 def test_wrong_challengers_are_refused(tmp_path):

@@ -20,10 +20,10 @@ _RETRIED = (ConnectionError, HTTPException, TimeoutError)
 class Client:
     """A client of `perceptrank serve`.
 
-    Methods raise what the service has found: a `ValueError` for wrong values, a `LookupError` for ids that are unknown
-    or have expired, a `PermissionError` for a token that does not do, an `OSError` if the service cannot be reached or
-    cannot learn now. All but those of the connection are a `perceptrank.serve.ServiceError`, with `kind`, `message` and
-    `advice`.
+    Methods raise the errors of the service: a `ValueError` for wrong values, a `LookupError` for ids that are unknown
+    or have expired, a `PermissionError` for a token that is unknown or lacks a scope, an `OSError` if the service
+    cannot be reached or cannot learn now. All but those of the connection are a `perceptrank.serve.ServiceError`, with
+    `kind`, `message` and `advice`.
 
     A request whose connection broke is sent again: answers have an `event_id`, so that none is learned twice. Threads
     may share a client.
@@ -93,8 +93,7 @@ class Client:
             for.
         """
         body = {"documents": _documents(documents), "contributions": contributions}
-        found: dict[str, Any] = self._request("POST", "/rank", body)
-        return found
+        return self._request("POST", "/rank", body)
 
     def feedback(
         self,
@@ -126,8 +125,7 @@ class Client:
             `event_id`, `sequence` (number of the log's entry) and `duplicate` (True if it was known before).
         """
         body = {"ranking_id": ranking_id, "grades": dict(grades), "weight": weight, "omit_ungraded": omit_ungraded}
-        found: dict[str, Any] = self._request("POST", "/feedback", body | ({"event_id": event_id} if event_id else {}))
-        return found
+        return self._request("POST", "/feedback", body | ({"event_id": event_id} if event_id else {}))
 
     def learn(
         self,
@@ -165,8 +163,7 @@ class Client:
             "weight": weight,
             "omit_ungraded": omit_ungraded,
         }
-        found: dict[str, Any] = self._request("POST", "/learn", body)
-        return found
+        return self._request("POST", "/learn", body)
 
     def learn_many(self, queries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Send queries and their answers in bulk.
@@ -211,8 +208,7 @@ class Client:
         dict
             `model_version`, the current one, and `snapshots`, the versions that have one.
         """
-        found: dict[str, Any] = self._request("GET", "/model/versions")
-        return found
+        return self._request("GET", "/model/versions")
 
     def roll_back(self, version: int) -> int:
         """Go back to a version.
@@ -230,7 +226,7 @@ class Client:
         return int(self._request("POST", "/model/rollback", {"version": version})["model_version"])
 
     def promote(self, model: Any) -> int:
-        """Go on with another model.
+        """Rank with another model from now on.
 
         Parameters
         ----------
@@ -248,15 +244,14 @@ class Client:
         return int(self._request("POST", "/model/promote", body)["model_version"])
 
     def challengers(self) -> dict[str, Any]:
-        """Return who ranks, and how the challengers are doing.
+        """Return the model that ranks, and how its challengers compare with it.
 
         Returns
         -------
         dict
             As `perceptrank.serve.ServedRanker.standings` returns it.
         """
-        found: dict[str, Any] = self._request("GET", "/challengers")
-        return found
+        return self._request("GET", "/challengers")
 
     def add_challenger(self, name: str, model: Any, *, measure: str = "ndcg@10") -> int:
         """Let a model learn silently from the same answers.
@@ -268,7 +263,7 @@ class Client:
         model : str, int, or learner
             What it starts from: the name of an algorithm, a version of this ranker, or a model.
         measure : str
-            What it is compared with the model that ranks by.
+            Measure used to compare it with the model that ranks.
 
         Returns
         -------
@@ -288,7 +283,7 @@ class Client:
         return int(self._request("POST", "/challengers/add", body)["model_version"])
 
     def remove_challenger(self, name: str) -> int:
-        """Let a challenger go.
+        """Remove a challenger.
 
         Parameters
         ----------
@@ -303,7 +298,7 @@ class Client:
         return int(self._request("POST", "/challengers/remove", {"name": name})["model_version"])
 
     def promote_challenger(self, name: str) -> int:
-        """Let a challenger rank from now on.
+        """Rank with a challenger from now on.
 
         Parameters
         ----------
@@ -346,9 +341,10 @@ class Client:
     ) -> None:
         self.close()
 
-    def _request(self, method: str, path: str, body: Any = None) -> Any:
+    def _request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         content = None if body is None else json.dumps(body, allow_nan=False).encode()
-        return json.loads(self._send(method, path, content))
+        response: dict[str, Any] = json.loads(self._send(method, path, content))
+        return response
 
     def _send(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
         headers = {"Content-Type": kind} if body is not None else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 import time
@@ -68,6 +69,7 @@ from perceptrank.serve.submissions import (
     started,
 )
 
+logger = logging.getLogger("perceptrank.serve")
 _TICK = 0.2  # seconds between looks at whether a snapshot is due
 _LOOK = 1.0  # seconds between looks at whether the log is still there
 
@@ -727,9 +729,12 @@ class ServedRanker:
         self._logged = row.sequence
 
     def _fail(self, error: Exception) -> LearningOffError:
-        """Turn learning off until the log can be written again."""
-        what = "the log cannot be written" if isinstance(error, (sqlite3.Error, OSError)) else "learning failed"
-        self.problem = f"{what}: {error}"
+        """Turn learning off until the log can be written again, or what it has can be learned."""
+        before, self.problem = self.problem, f"the log cannot be written: {error}"
+        if not isinstance(error, (sqlite3.Error, OSError)):
+            self.problem = f"learning failed: {type(error).__name__}: {error}"
+            if self.problem != before:  # it is tried again every second
+                logger.error("%s: %s", self.folder.name, self.problem, exc_info=error)
         advice = getattr(error, "advice", "free some space, and send the answer again with the same event_id")
         return LearningOffError(f"{self.problem}; ranking goes on", advice)
 

@@ -12,7 +12,7 @@ from perceptrank.io.letor import codes
 from perceptrank.io.letor.document_ids import copy_docids
 from perceptrank.io.letor.pairs import name_columns
 from perceptrank.io.letor.parsing import parse_lines
-from perceptrank.io.letor.problems import decode, describe
+from perceptrank.io.letor.problems import decode, describe, find_repeated_id
 from perceptrank.io.letor.settings import LARGEST_UNDECLARED, LineSettings
 from perceptrank.io.letor.sparse_pairs import Columns, count_colons
 from perceptrank.io.text import Chunk
@@ -223,7 +223,8 @@ class LineParser:
 
     def problems(self, chunk: Chunk, parsed: Parsed) -> Iterator[FormatError]:
         """Describe the invalid lines of a chunk, one at a time."""
-        for line, start, pos, code in parsed.bad.tolist():
+        for line, start, at, code in parsed.bad.tolist():
+            pos = find_repeated_id(chunk.text, start) if code == codes.DUPLICATE else at
             problem = describe(chunk.text, pos, code, self.settings, parsed.limit)
             yield FormatError(self.files[chunk.file], chunk.first_line + line, pos - start + 1, problem)
 

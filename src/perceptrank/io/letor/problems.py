@@ -9,6 +9,7 @@ from perceptrank.io.letor.settings import LARGEST_SPARSE, LineSettings
 from perceptrank.kernels.arrays import Bytes
 
 _SHOWN_BYTES = 40
+_PAIR = re.compile(rb"(?<=\s)([0-9]+):\S*")
 _NON_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -45,6 +46,19 @@ def describe(text: Bytes, pos: int, code: int, settings: LineSettings, limit: in
         codes.ZERO_BYTE: f"a query id must not have a zero byte, {got}",
     }
     return problems[code]
+
+
+def find_repeated_id(text: Bytes, start: int) -> int:
+    """Return the offset of the first feature id of the line at `start` that has come before in it."""
+    size = 2**10
+    while b"\n" not in (piece := text[start : start + size].tobytes()):
+        size *= 2
+    seen: set[int] = set()
+    for pair in _PAIR.finditer(re.split(rb"[\n#]", piece, maxsplit=1)[0]):
+        if int(pair[1]) in seen:
+            return start + pair.start()
+        seen.add(int(pair[1]))
+    raise AssertionError("no feature id is repeated")
 
 
 def _token_at(text: Bytes, pos: int) -> str:

@@ -162,7 +162,7 @@ def parse_sparse_pairs(
         _sort_row(values, indices, first, n)
         for k in range(first + 1, n):
             if indices[k] == indices[k - 1]:
-                return DUPLICATE, _first_repeated(text, start, values, indices, first, n, base), first
+                return DUPLICATE, start, first  # where it is repeated is found for the message
     if code != FINE:
         return code, pos, first
     if n > first:
@@ -204,36 +204,3 @@ def _sort_row(values: Features, indices: Columns, first: int, end: int) -> None:
 def _swap(values: Features, indices: Columns, one: int, other: int) -> None:
     values[one], values[other] = values[other], values[one]
     indices[one], indices[other] = indices[other], indices[one]
-
-
-@helper
-def _first_repeated(
-    text: Bytes, start: int, values: Features, indices: Columns, first: int, end: int, base: int
-) -> int:
-    """Return the offset of the first id of a line that has come before in it; the sorted row has one.
-
-    The values, which nobody needs any more, mark the ids that have come.
-    """
-    for k in range(first, end):
-        values[k] = 0
-    pos = start
-    while True:
-        while is_blank(text[pos]):
-            pos += 1
-        begin = pos
-        number: Any = 0
-        while text[pos] != COLON:
-            number = 10 * number + np.int64(text[pos]) - ZERO
-            pos += 1
-        low, high = first, end
-        while low < high:
-            middle = (low + high) // 2
-            if indices[middle] < number - base:
-                low = middle + 1
-            else:
-                high = middle
-        if values[low] != 0:
-            return begin
-        values[low] = 1
-        while not ends_field(text[pos]):
-            pos += 1
