@@ -67,7 +67,10 @@ def test_transforms_are_a_flag_or_a_setting(run, files, tmp_path):
     run("learn", files, "--transform", "running", "--save", tmp_path / "1.json")
     run("learn", files, "--set", "transforms=running", "--save", tmp_path / "2.json")
     assert (tmp_path / "1.json").read_text() == (tmp_path / "2.json").read_text()
-    assert "give one of them" in run("learn", files, "--transform", "auto", "--set", "transforms=clip", code=1).stderr
+    assert (
+        "transforms is given twice"
+        in run("learn", files, "--transform", "auto", "--set", "transforms=clip", code=1).stderr
+    )
     words = ["--save", tmp_path / "2.json", "--resume", "--set"]
     run("learn", files, *words, "transforms=running")
     assert "learned with" in run("learn", files, *words, "transforms=clip", code=1).stderr
