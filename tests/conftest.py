@@ -32,7 +32,7 @@ settings.load_profile("suite")
 
 
 # Fixtures that start a server, a Java engine, a browser or a cluster, or build the site.
-ENGINE_FIXTURES = {"browser", "nursery", "opensearch", "processes", "server", "site", "solr", "walked"}
+ENGINE_FIXTURES = {"browser", "nursery", "opensearch", "postgresql", "processes", "server", "site", "solr", "walked"}
 
 
 def pytest_collection_modifyitems(items):

@@ -63,6 +63,19 @@ def test_learn_settings(run, files, stream, tmp_path):
     assert np.array_equal(pr.load(model).coef_, expected.coef_)
 
 
+def test_transforms_are_a_flag_or_a_setting(run, files, tmp_path):
+    run("learn", files, "--transform", "running", "--save", tmp_path / "1.json")
+    run("learn", files, "--set", "transforms=running", "--save", tmp_path / "2.json")
+    assert (tmp_path / "1.json").read_text() == (tmp_path / "2.json").read_text()
+    assert (
+        "transforms is given twice"
+        in run("learn", files, "--transform", "auto", "--set", "transforms=clip", code=1).stderr
+    )
+    words = ["--save", tmp_path / "2.json", "--resume", "--set"]
+    run("learn", files, *words, "transforms=running")
+    assert "learned with" in run("learn", files, *words, "transforms=clip", code=1).stderr
+
+
 @pytest.mark.parametrize("algorithm", ["listwise", "sum", "tournament", "bagging:listwise", "bagging:adagrad:listwise"])
 def test_no_transforms_are_none_whatever_the_defaults(run, files, tmp_path, algorithm):
     run("learn", files, "--algorithm", algorithm, "--transform", "none", "--save", tmp_path / "m.json")

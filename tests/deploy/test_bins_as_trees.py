@@ -139,6 +139,7 @@ def test_documents_that_are_rounded_stay_at_the_edge(target):
     assert any("in another bin than for the model if float32 does not tell" in note for note in found.notes)
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("target", ["vespa", "pmml"])
 def test_the_engines_themselves_score_as_the_model_does(target):
     options = {"harness": java_engines.harness(target)}
