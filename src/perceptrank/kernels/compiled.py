@@ -68,7 +68,8 @@ def _compile(function: Kernel, *, allocates: bool = False, helps: bool = False, 
     shortcuts = {"_nrt": allocates, "no_cpython_wrapper": helps, "no_cfunc_wrapper": helps}  # without documents
     options |= {name: value for name, value in shortcuts.items() if hasattr(cpu_target.options, name)}
     kernel: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
-    if extending.is_jitted(kernel):  # not so with NUMBA_DISABLE_JIT
+    is_jitted = extending.is_jitted(kernel)
+    if is_jitted:  # not so with NUMBA_DISABLE_JIT
         kernel._cache = KernelCache(kernel)
         kernel.__class__ = _Helper if helps else _Kernel
     return cast(Kernel, kernel)
