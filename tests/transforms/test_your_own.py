@@ -21,6 +21,7 @@ class Shifted(Transform):
 
     name = "shifted"
     rises = True
+    label, unit = "half", "two units"
 
     def __init__(self, by=1.0):
         self.by = by
@@ -30,12 +31,6 @@ class Shifted(Transform):
 
     def affine(self, n_features):
         return Affine(np.full(n_features, self.by), np.full(n_features, 0.5))
-
-    def describe(self, form):
-        return form.become("half", "two units")
-
-    def add_nodes(self, nodes, X, n_features):
-        return nodes.add("Mul", nodes.add("Sub", X, self.by), 0.5)
 
 
 class Signs(Transform):
@@ -58,9 +53,6 @@ class Signs(Transform):
 
     def piecewise(self, n_features):
         return Piecewise("thermometer", np.tile([0.0, 1.0], (n_features, 1)))
-
-    def add_nodes(self, nodes, X, n_features):
-        return self.piecewise(n_features).add_nodes(nodes, X)
 
 
 @pytest.fixture
