@@ -129,9 +129,11 @@ def test_what_cannot_be_registered():
 
     with pytest.raises(TypeError, match="must be a subclass of Transform, got 3"):
         register_transform(3)
-    for name in ("auto", "Upper", "", None):
-        with pytest.raises(ValueError, match="name of Own must be of lower-case letters"):
+    for name in ("Upper", "", None):
+        with pytest.raises(ValueError, match="name of Own must be a name of lower-case letters"):
             register_transform(named(name))
+    with pytest.raises(ValueError, match="name of Own must not be 'auto'"):
+        register_transform(named("auto"))
     with pytest.raises(ValueError, match=r"name 'clip' of Own is taken by perceptrank.transforms.clip.Clip"):
         register_transform(named("clip"))
     with pytest.raises(TypeError, match="Own must be constructible without arguments"):
@@ -141,17 +143,17 @@ def test_what_cannot_be_registered():
 
 def test_installed_packages_bring_transforms(monkeypatch):
     entries = [
-        importlib.metadata.EntryPoint("shifted", f"{__name__}:Shifted", registry.ENTRY_POINTS),
-        importlib.metadata.EntryPoint("clip", f"{__name__}:Signs", registry.ENTRY_POINTS),
+        importlib.metadata.EntryPoint("shifted", f"{__name__}:Shifted", "perceptrank.transforms"),
+        importlib.metadata.EntryPoint("clip", f"{__name__}:Signs", "perceptrank.transforms"),
     ]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: entries)
-    registry._installed.cache_clear()
+    vars(registry.REGISTRY).pop("installed", None)  # what is remembered
     try:
         with pytest.warns(UserWarning, match="is skipped: the name 'clip' is taken"):
             assert named_transforms()["shifted"].name == "shifted"
         assert repr(pr.ListwisePerceptron(transforms="shifted")) == "ListwisePerceptron(transforms='shifted')"
     finally:
-        registry._installed.cache_clear()
+        vars(registry.REGISTRY).pop("installed", None)
 
 
 PLUGIN = """

@@ -1,4 +1,4 @@
-"""What transforms that standardise share: their answers, and compiled steps."""
+"""Answers and compiled steps of transforms that standardise."""
 
 from __future__ import annotations
 
