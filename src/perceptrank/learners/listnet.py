@@ -7,10 +7,10 @@ from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
-from perceptrank.learners.compiled_learner import CompiledLearner, list_rule
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.measures.gains import EXP2, gain_of
 from perceptrank.stream.validation import check_choice
 from perceptrank.theory import theorems
@@ -79,6 +79,6 @@ class OnlineListNet(CompiledLearner, Startable):
     average: bool = False
     transforms: TransformLike = None
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         check_choice("target", self.target, TARGETS)
-        return list_rule(self, self.target == "gains")
+        return list_settings(self, self.target == "gains")

@@ -6,10 +6,10 @@ from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper_inlined
-from perceptrank.learners.compiled_learner import CompiledLearner, list_rule
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.theory import theorems
 from perceptrank.theory.hinges import find_hinges, is_mistaken, move_widest_pair
@@ -76,6 +76,6 @@ class MinimaxPerceptron(CompiledLearner, Startable):
         """The guarantee for the current settings."""
         return self.beginning.theorem(theorems.pair_perceptron())
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         weighing = weighing_of(self.measure)
-        return list_rule(self, *weighing, binary=weighing[0])
+        return list_settings(self, *weighing, binary=weighing[0])

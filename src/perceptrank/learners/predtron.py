@@ -7,10 +7,10 @@ from dataclasses import KW_ONLY
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.learners.compiled_learner import CompiledLearner, list_rule
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.transforms.transform import TransformLike
@@ -80,6 +80,6 @@ class Predtron(CompiledLearner, Startable):
     average: bool = False
     transforms: TransformLike = None
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         binary, cutoff, _, _ = weighing_of(self.measure)
-        return list_rule(self, cutoff, binary=binary)
+        return list_settings(self, cutoff, binary=binary)

@@ -7,10 +7,10 @@ from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
-from perceptrank.learners.compiled_learner import CompiledLearner, list_rule
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike
 
@@ -65,5 +65,5 @@ class RankNet(CompiledLearner, Startable):
     average: bool = False
     transforms: TransformLike = None
 
-    def _make_rule(self) -> ListRule:
-        return list_rule(self)
+    def _make_settings(self) -> ListSettings:
+        return list_settings(self)

@@ -6,10 +6,10 @@ from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper_inlined
-from perceptrank.learners.compiled_learner import CompiledLearner, list_rule
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
@@ -88,6 +88,6 @@ class SlamPerceptron(CompiledLearner, Startable):
         """The guarantee for the current settings."""
         return self.beginning.theorem(theorems.slam(float(self.learning_rate), float(self.margin)))
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         margin, weighing = check_positive("margin", self.margin), weighing_of(self.measure, self.class_order)
-        return list_rule(self, True, weighing, margin=margin, binary=weighing[0])
+        return list_settings(self, True, weighing, margin=margin, binary=weighing[0])

@@ -8,10 +8,10 @@ from dataclasses import KW_ONLY
 from perceptrank.kernels.arrays import FloatRows, Floats, IntRows, Ints, Query, Rows
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.learners.compiled_learner import CompiledLearner, list_rule
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import NDCG, MeasureLike, parse
 from perceptrank.measures.gains import EXP2, gain_of, gain_shift
 from perceptrank.stream.validation import ParameterError
@@ -160,8 +160,8 @@ class StructuredNdcg(CompiledLearner, Startable):
     average: bool = False
     transforms: TransformLike = None
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         parsed = parse(self.measure)
         if not isinstance(parsed, NDCG) or parsed.gain != "exp2":
             raise ParameterError("measure", "must be ndcg or ndcg@k", str(parsed))
-        return list_rule(self, weighing_of(parsed)[1], EXP2)
+        return list_settings(self, weighing_of(parsed)[1], EXP2)

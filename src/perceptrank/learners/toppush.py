@@ -7,10 +7,10 @@ from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
-from perceptrank.learners.compiled_learner import CompiledLearner, list_rule
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.stream.validation import check_choice
 from perceptrank.transforms.transform import TransformLike
 
@@ -74,6 +74,6 @@ class TopPush(CompiledLearner, Startable):
     average: bool = False
     transforms: TransformLike = None
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         check_choice("loss", self.loss, LOSSES)
-        return list_rule(self, self.loss == "squared", binary=True)
+        return list_settings(self, self.loss == "squared", binary=True)

@@ -6,10 +6,10 @@ from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
-from perceptrank.learners.compiled_learner import CompiledLearner, list_rule
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import Startable
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
 
@@ -72,5 +72,5 @@ class UnevenMargins(CompiledLearner, Startable):
     average: bool = False
     transforms: TransformLike = None
 
-    def _make_rule(self) -> ListRule:
-        return list_rule(self, margin=check_positive("margin", self.margin))
+    def _make_settings(self) -> ListSettings:
+        return list_settings(self, margin=check_positive("margin", self.margin))

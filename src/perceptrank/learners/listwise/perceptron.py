@@ -10,7 +10,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
-from perceptrank.learners.compiled_learner import CompiledLearner, list_rule
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.listwise.places import places_rule
 from perceptrank.learners.listwise.safe_averaging import ROWS, safe_pass
 from perceptrank.learners.listwise.uniform import uniform_rule
@@ -18,7 +18,7 @@ from perceptrank.learners.model import Model
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.slam import SLAM_PASS
 from perceptrank.learners.starting import Startable
-from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS, ListRule
+from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS, ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.measures.discounts import discounts
 from perceptrank.stream.sparse import AnyFeatures
@@ -162,7 +162,7 @@ class ListwisePerceptron(CompiledLearner, Startable):
     def _kernel(self) -> tuple[Callable[..., int], tuple[int, int, int]]:
         return _PASSES[self.violators]
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         check_choice("violators", self.violators, _PASSES)
         relative, absolute = _margin("relative_margin", self.relative_margin), _margin("margin", self.margin)
         if self.margin is not None and relative not in (0.0, 1.0):
@@ -171,7 +171,7 @@ class ListwisePerceptron(CompiledLearner, Startable):
         weighing = weighing_of(self.measure, self.class_order)
         self._judge = weighing[:3]
         settings = (False, weighing) if self.violators == "top" else weighing
-        return list_rule(self, *settings, margin=margins[0], relative_margin=margins[1], binary=weighing[0])
+        return list_settings(self, *settings, margin=margins[0], relative_margin=margins[1], binary=weighing[0])
 
 
 def _margin(name: str, value: Any) -> float:
