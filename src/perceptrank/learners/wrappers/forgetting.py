@@ -50,7 +50,7 @@ def choose_leaders(lag: float, values: FloatRows, weights: Floats, sums: Floats,
                 sums[i] = sums[i] - best if sums[i] - best > -lag * largest[0] else -lag * largest[0]
 
 
-class Forgetting(Wrapper, Tournament):
+class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
     """Follow a target that may move: a learner that forgets nothing beside others that forget, ranking with the leader.
 
     Copies of the learner learn every query: one as it is, and one for each half-life, with `Fading`. Each query is
@@ -118,7 +118,7 @@ class Forgetting(Wrapper, Tournament):
         """The guarantee for the current settings."""
         return theorems.tracking()
 
-    @property
+    @property  # type: ignore[misc]
     def transforms(self) -> TransformLike:  # type: ignore[override]
         """The learner's transforms."""
         return self._copy.transforms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY
 from itertools import product
 from typing import Any, ClassVar, Self
 
@@ -154,23 +155,13 @@ class Tournament(Ensemble):
     never_negative: ClassVar[tuple[str, ...]] = ("judged",)
     cost = "that of its learners"
 
-    def __init__(
-        self,
-        learners: Sequence[Learner] | None = None,
-        *,
-        measure: MeasureLike = "ndcg@10",
-        strategy: str = "leader",
-        transforms: TransformLike = None,
-        seed: int = 0,
-        rate: float | None = None,
-    ) -> None:
-        self.learners = learners
-        self.measure = measure
-        self.strategy = strategy
-        self.transforms = transforms
-        self.seed = seed
-        self.rate = rate
-        self._start()
+    learners: Sequence[Learner] | None = None
+    _: KW_ONLY
+    measure: MeasureLike = "ndcg@10"
+    strategy: str = "leader"
+    transforms: TransformLike = None
+    seed: int = 0
+    rate: float | None = None
 
     @property
     def theorem(self) -> Theorem:
