@@ -1,8 +1,8 @@
 # make demo     run the paper's experiments and write a report
-# make check    format, lint, types, layers, and the tests of what you changed: under a minute
-# make test     everything that must pass before a change is merged: five minutes of processor time
+# make check    format, lint, types, layers, and the tests of what you changed
+# make test     everything that must pass before a change is merged
 # make engines  the tests that need servers, Java engines, a browser or a cluster; the pages of the documentation; examples
-# make deep     long tests with new random draws; prints its plan first, and ends within 80 minutes on two cores
+# make deep     long tests with new random draws; prints its plan first, and ends within 80 minutes
 #
 # All of them create .venv on first use.
 VENV := .venv
