@@ -155,7 +155,7 @@ class BlockAssembler:
     def _take(self, n_rows: int) -> QueryStream:
         """Remove the first rows, which are whole queries, and return them as a stream."""
         X = concatenate_features([piece.X for piece in self._pieces])
-        columns = join_columns([(piece.columns, len(piece.X)) for piece in self._pieces])
+        columns = join_columns([piece.columns for piece in self._pieces], [len(piece.X) for piece in self._pieces])
         n_queries = len(self._starts) - (n_rows < self.n_rows)
         offsets: Ints = np.array([*self._starts[:n_queries], n_rows], dtype=np.int64)
         qids = as_id_array(self._qids[:n_queries])

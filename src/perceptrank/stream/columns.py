@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -349,22 +350,24 @@ def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, str) else str(value)
 
 
-def join_columns(parts: Sequence[tuple[Mapping[str, Values | None], int]]) -> dict[str, Values]:
-    """Join columns of several sources, each with the number of its rows; fill in those that a source lacks."""
+def join_columns(parts: Sequence[Mapping[str, Values | None]], sizes: Sequence[int]) -> dict[str, Values]:
+    """Join columns of several sources, whose numbers of rows are `sizes`; fill in those that a source lacks."""
     joined: dict[str, Values] = {}
-    for name in dict.fromkeys(name for columns, _ in parts for name, values in columns.items() if values is not None):
-        every = [(columns.get(name), n) for columns, n in parts]
-        joined[name] = concatenate_values(
-            [find_column(name).filled(n) if values is None else values for values, n in every]
-        )
+    for name in dict.fromkeys(chain.from_iterable(parts)):
+        values = [columns.get(name) for columns in parts]
+        is_absent = [part is None for part in values]
+        if True in is_absent:
+            if False not in is_absent:
+                continue
+            column = find_column(name)
+            values = [column.filled(n) if part is None else part for part, n in zip(values, sizes, strict=True)]
+        joined[name] = concatenate_values(values)
     return joined
 
 
-def concatenate_values(parts: Sequence[Values]) -> Values:
+def concatenate_values(parts: Sequence[Any]) -> Values:
     """Concatenate values of one column, as a copy."""
-    if isinstance(parts[0], Texts):
-        return Texts.concatenate([part for part in parts if isinstance(part, Texts)])
-    return np.concatenate([np.asarray(part) for part in parts])
+    return Texts.concatenate(parts) if isinstance(parts[0], Texts) else np.concatenate(parts)
 
 
 def take_rows(columns: Mapping[str, Values], rows: slice | Ints) -> dict[str, Values]:

@@ -6,7 +6,7 @@ Input is validated once, when a stream is constructed.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, overload
 
@@ -432,13 +432,13 @@ class QueryStream:
                     f"streams must have the same features, got {first.n_features} ({first.feature_names}) "
                     f"and {part.n_features} ({part.feature_names})"
                 )
-        starts = np.cumsum([0] + [part.n_documents for part in parts])
-        offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
+        n_documents = [part.n_documents for part in parts]
+        offsets = [part.offsets[1:] + start for part, start in zip(parts[1:], accumulate(n_documents), strict=False)]
         return QueryStream._trusted(
             concatenate_features([part.X for part in parts]),
-            np.concatenate([*offsets, starts[-1:]]),
-            join_columns([(part._documents, part.n_documents) for part in parts]),
-            join_columns([(part._queries, part.n_queries) for part in parts]),
+            np.concatenate([first.offsets, *offsets]),
+            join_columns([part._documents for part in parts], n_documents),
+            join_columns([part._queries for part in parts], [part.n_queries for part in parts]),
             first.feature_names,
         )
 

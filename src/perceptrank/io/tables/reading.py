@@ -146,12 +146,14 @@ class Tables:
             for rows in self._read(table):
                 check_grades(rows, table.columns.roles["relevance"])
                 is_graded = ~np.isnan(rows.columns["relevance"])
-                is_blank = _are_empty(rows.qids)
+                no_query = _are_empty(rows.qids)
                 if self._featured:
                     has_document = rows.columns["docid"].lengths > 0
+                    if (without := no_query & (is_graded | has_document)).any():
+                        line = rows.line(int(np.argmax(without)))
+                        raise FormatError(rows.path, line, 1, "a judgement must name its query")
                     is_graded &= has_document
-                    is_blank &= ~has_document
-                self._n_ungraded += int((~is_graded & ~is_blank).sum())
+                self._n_ungraded += int((~is_graded & ~no_query).sum())
                 graded = rows.take(is_graded)
                 if len(graded):
                     yield self._check_columns(table, graded, names)
@@ -224,7 +226,8 @@ class _Judgements:
     def __init__(self) -> None:
         self.numbers: dict[tuple[str, str], int] = {}
         self._grades: list[float] = []
-        self._columns: list[tuple[dict[str, Any], int]] = []
+        self._columns: list[dict[str, Any]] = []
+        self._sizes: list[int] = []
 
     def add(self, rows: Rows) -> None:
         """Add rows; raise if a document of a query is graded twice, and differently."""
@@ -237,7 +240,8 @@ class _Judgements:
             elif self._grades[number] != grade:
                 twice = f"is graded twice, {self._grades[number]:g} and {grade:g}"
                 raise FormatError(rows.path, rows.line(row), 1, f"document {key[1]!r} of query {key[0]!r} {twice}")
-        self._columns.append((rows.take(np.array(new, dtype=np.intp)).columns, len(new)))
+        self._columns.append(rows.take(np.array(new, dtype=np.intp)).columns)
+        self._sizes.append(len(new))
 
     def find(self, rows: Rows) -> Ints:
         """Return the numbers of the rows' judgements, -1 where there is none."""
@@ -245,7 +249,8 @@ class _Judgements:
 
     def finish(self) -> dict[str, Any]:
         """Return the columns of all judgements."""
-        return {name: values for name, values in join_columns(self._columns).items() if name != "docid"}
+        joined = join_columns(self._columns, self._sizes)
+        return {name: values for name, values in joined.items() if name != "docid"}
 
 
 def _columns_of_queries(tables: Iterable[Table]) -> set[str]:
