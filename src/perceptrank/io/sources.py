@@ -10,7 +10,7 @@ from perceptrank.io.letor.reader import read_letor
 from perceptrank.io.letor.scan import scan_letor
 from perceptrank.io.paths import Source, find_files, is_rereadable
 from perceptrank.io.store_manifest import is_store
-from perceptrank.io.tables.formats import format_of_name
+from perceptrank.io.tables.chunks import format_of_name
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
 

@@ -13,12 +13,18 @@ import numpy.typing as npt
 from perceptrank.io.block_assembly import TwoValuesError, ValuesOfQueries
 from perceptrank.io.errors import FileFormatError, FormatError, no_documents
 from perceptrank.io.paths import PathLike, find_files, is_rereadable
+from perceptrank.io.tables.chunks import table_format
 from perceptrank.io.tables.columns import ROLES, Format, Role, TableColumns, Wanted, column_of, missing_column
 from perceptrank.io.tables.delimited import DelimitedTable, open_delimited
-from perceptrank.io.tables.document_table import DocumentTable
-from perceptrank.io.tables.documents import read_json, read_trec
-from perceptrank.io.tables.formats import table_format
-from perceptrank.io.tables.rows import Rows, absent_feature, check_features, check_grades, check_weights, convert_column
+from perceptrank.io.tables.document_table import DocumentTable, read_json, read_trec
+from perceptrank.io.tables.rows import (
+    Rows,
+    absent_feature,
+    check_features,
+    check_grades,
+    check_weights,
+    convert_column,
+)
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.columns import find_column, join_columns, take_rows
 
