@@ -148,33 +148,8 @@ def read_columns(
 class Columns:
     """The columns of a Parquet file that make up a stream, and their conversion to arrays.
 
-    Parameters
-    ----------
-    path : str
-    qid, relevance : str
-        Names of the columns.
-    docid, weight : str, optional
-        Columns of the documents' ids and of the queries' weights; default ``docid`` and ``query_weight``, if there are
-        such columns.
-    features : sequence of str, optional
-        Feature columns, or the one column of lists; default all other columns but those of text.
-    comments : bool
-        Also read the column ``comment``, if there is one.
-
-    Attributes
-    ----------
-    dtype : numpy.dtype
-        float32 if it holds all feature columns exactly, else float64.
-    features : list of str
-        Feature columns, or the one or two columns of lists.
-    names : tuple of str or None
-        Feature names.
-    texts : list of str
-        Columns of text, which are no features unless they are chosen, and then an error.
-    keep_missing : bool
-        Take missing features for NaN.
-    zero_missing : bool
-        Take them for 0 then.
+    `features` are the feature columns, or the one or two columns of lists; `texts` are columns of text, which are no
+    features by default. `dtype` is float32 if it holds all features exactly, else float64.
     """
 
     def __init__(

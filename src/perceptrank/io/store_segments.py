@@ -47,16 +47,6 @@ class OpenSegments:
 
     A few segments are mapped at once. Of more, those last used are mapped, since every mapped file takes a descriptor;
     the files of all of them are held, so that nobody removes them.
-
-    Parameters
-    ----------
-    folder : Path
-    with_comments : bool
-        Load the comments, if there are any.
-
-    Attributes
-    ----------
-    manifest : dict
     """
 
     def __init__(self, folder: Path, with_comments: bool) -> None:

@@ -171,11 +171,6 @@ def declare(
     rule : str
         What `check` demands, for the message: "must be between 0 and 1".
 
-    Raises
-    ------
-    ValueError
-        If `name` is no such name, or is taken by another column, or `dtype` or `fill` do not suit a column.
-
     Examples
     --------
     >>> import perceptrank as pr
@@ -220,18 +215,6 @@ def withdraw(name: str) -> None:
     Parameters
     ----------
     name : str
-
-    Raises
-    ------
-    ValueError
-        If no such column was declared.
-
-    Examples
-    --------
-    >>> withdraw("nothing")
-    Traceback (most recent call last):
-        ...
-    ValueError: no column of the name 'nothing' was declared
     """
     if name in BUILT_IN or name not in _declared:
         raise ValueError(f"no column of the name {name!r} was declared")

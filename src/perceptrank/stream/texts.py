@@ -95,17 +95,7 @@ class Texts(Sequence[str]):
     @overload
     def __getitem__(self, index: slice | npt.ArrayLike) -> Texts: ...
     def __getitem__(self, index: Any) -> str | Texts:
-        """Select a text by its number, or several by a slice or an array of numbers or booleans.
-
-        Parameters
-        ----------
-        index : int, slice, or array of int or bool
-
-        Raises
-        ------
-        IndexError
-            If there is no text of this number.
-        """
+        """Select a text by its number, or several by a slice or an array of numbers or booleans."""
         if isinstance(index, (int, np.integer)):
             i = range(len(self))[index]
             return self.content[self.starts[i] : self.starts[i + 1]].tobytes().decode("utf-8", "surrogateescape")

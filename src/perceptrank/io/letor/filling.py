@@ -189,10 +189,7 @@ class Filler:
         return self._matrix.n_filled
 
     def fill(self, chunks: Iterable[Chunk], report: Callable[[], object]) -> None:
-        """Parse and collect chunks; call `report` after each.
-
-        An error of the chunks is raised after those of earlier lines.
-        """
+        """Parse and collect chunks; call `report` after each. Their own error comes after those of earlier lines."""
         failure: FormatError | None = None
         source = iter(chunks)
         while True:

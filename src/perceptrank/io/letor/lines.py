@@ -333,18 +333,8 @@ def is_sparse(parser: LineParser, chunk: Chunk, width: int) -> bool:
 class DensityLimit:
     """Refuses dense features that take far more memory than their text, unless their number is declared.
 
-    A few bytes of text can name or use a feature with a large id, and every document gets a column for it.
-
-    Parameters
-    ----------
-    parser : LineParser
-    allowed_bytes : int
-        Size that is allowed whatever the text.
-
-    Attributes
-    ----------
-    widest : Widest
-        The first line that has the last feature.
+    A few bytes of text can name or use a feature with a large id, and every document gets a column for it. So many
+    `allowed_bytes` are accepted whatever the text.
     """
 
     def __init__(self, parser: LineParser, allowed_bytes: int = 0) -> None:

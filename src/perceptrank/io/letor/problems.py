@@ -20,13 +20,7 @@ _MAX_SHOWN = 5
 
 
 class ErrorPolicy:
-    """Raises, skips or reports invalid lines, as `on_error` says.
-
-    Parameters
-    ----------
-    on_error : "raise", "skip", or callable
-        A callable is called with each `FormatError`.
-    """
+    """Raises invalid lines, skips them, or passes them to a function, as `on_error` says."""
 
     def __init__(self, on_error: OnError) -> None:
         if on_error not in ("raise", "skip") and not callable(on_error):

@@ -259,24 +259,8 @@ _BATCH_NUMBERS = 2**21
 class DocumentTable:
     """A table of documents that need not all have the same features.
 
-    Parameters
-    ----------
-    path : str
-    format : Format
-    wanted : Wanted
-    required : set of str
-        Roles that must have a column.
-    with_features : bool
-        Read features.
-    dtype : numpy.dtype
-    read : callable
-        Reads the documents, each with its line; takes a callable for the progress, or None.
-
-    Attributes
-    ----------
-    columns : TableColumns
-    knows_names : bool
-        False until all rows are read, unless the names of the features are given.
+    `required` roles must have a column. `read` yields the documents, each with its line; it takes a callable for the
+    progress, or None. `knows_names` is False until all rows are read, unless the names of the features are given.
     """
 
     def __init__(

@@ -35,19 +35,9 @@ _RUN_FEATURES = ("score", "rank")
 
 
 class Tables:
-    """Tables to read as one stream.
+    """Tables to read as one stream: `paths` have grades, `feature_paths` features to join.
 
-    Parameters
-    ----------
-    paths : paths
-        Tables with grades.
-    feature_paths : paths, optional
-        Tables with features, to join; without them the tables with grades have the features too.
-    wanted : Wanted
-    dtype : numpy.dtype
-    missing : "error", "keep", or "zero"
-    report : callable, optional
-    progress : callable, optional
+    Without `feature_paths` the tables with grades have the features too.
     """
 
     def __init__(
@@ -110,13 +100,7 @@ class Tables:
         return all(table.knows_names for table in self._with_features)
 
     def rows(self) -> Iterator[Rows]:
-        """Read the rows that have grades and features; warn at the end about those that lack either.
-
-        Raises
-        ------
-        ValueError
-            If no row has both.
-        """
+        """Read the rows that have grades and features; warn about those that lack either, raise if none has both."""
         self._n_read = self._n_ungraded = 0
         self._of_queries = ValuesOfQueries(_columns_of_queries([*self._graded, *self._featured]))
         left_out: list[str] = []
