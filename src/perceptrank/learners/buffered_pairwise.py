@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats
@@ -15,12 +17,12 @@ from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
 from perceptrank.transforms.transform import TransformLike
 
-BufferedPairwiseRule = tuple[bool, float, float, int]  # averaging, learning_rate, margin, seed
+BufferedPairwiseSettings = tuple[bool, float, float, int]  # averaging, learning_rate, margin, seed
 
 
 @compiled
 def buffered_pairwise_pass(
-    rule: BufferedPairwiseRule,
+    settings: BufferedPairwiseSettings,
     block: Block,
     state: Iterates,
     extra: tuple[FloatRows, Floats],
@@ -31,7 +33,7 @@ def buffered_pairwise_pass(
 
     Pairwise hinges against a reservoir of documents, a uniform sample of all so far.
     """
-    averaging, learning_rate, margin, seed = rule
+    averaging, learning_rate, margin, seed = settings
     X, relevance, offsets, _ = block
     weights, _, tally, squares = state
     kept, grades = extra
@@ -89,18 +91,12 @@ class BufferedPairwise(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float > 0
-        Factor of every step.
     buffer_size : int
         Number of documents in the buffer.
     margin : float > 0
         Required difference in score of two documents of different grades.
     seed : int
         Seed of the sampling.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -126,30 +122,20 @@ class BufferedPairwise(CompiledLearner):
     kernel = buffered_pairwise_pass
     rows = 1, 0, 2
 
-    def __init__(
-        self,
-        learning_rate: float = 0.1,
-        *,
-        buffer_size: int = 100,
-        margin: float = 1.0,
-        seed: int = 0,
-        average: bool = False,
-        transforms: TransformLike = None,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.buffer_size = buffer_size
-        self.margin = margin
-        self.seed = seed
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    learning_rate: float = 0.1
+    _: KW_ONLY
+    buffer_size: int = 100
+    margin: float = 1.0
+    seed: int = 0
+    average: bool = False
+    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
         check_room(f"a buffer of {self.buffer_size} documents", self.buffer_size * n_features)
         return {"kept": np.zeros((self.buffer_size, n_features)), "grades": np.zeros(self.buffer_size)}
 
-    def _make_rule(self) -> BufferedPairwiseRule:
+    def _make_settings(self) -> BufferedPairwiseSettings:
         rate, margin = check_positive("learning_rate", self.learning_rate), check_positive("margin", self.margin)
         check_positive_whole("buffer_size", self.buffer_size)
         check_seed(self.seed)

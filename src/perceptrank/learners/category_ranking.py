@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Unpack
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.compiled import compiled, helper
@@ -11,7 +11,7 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_choice, check_positive
@@ -21,15 +21,15 @@ from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 PAIRS = ("uniform", "max")
-CategoryRankingRule = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, widest_only
+CategoryRankingSettings = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, widest_only
 
 
 @compiled
 def category_ranking_pass(
-    rule: CategoryRankingRule, block: Block, state: Iterates, record: Record, scratch: Scratch
+    settings: CategoryRankingSettings, block: Block, state: Iterates, record: Record, scratch: Scratch
 ) -> int:
     """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, learning_rate, binary, widest_only = rule
+    averaging, learning_rate, binary, widest_only = settings
     _, relevance, offsets, _ = block
     floats, ints, vectors = scratch
     scores, grades, coefficients, moved = floats[0], floats[1], floats[2], ints[0]
@@ -87,7 +87,7 @@ def move_widest_pair(m: int, scores: Floats, grades: Floats, coefficients: Float
     return 1.0
 
 
-class CategoryRanking(CompiledLearner):
+class CategoryRanking(CompiledLearner, Startable):
     """Move along all misordered pairs in equal parts, or along the most misordered one.
 
     Misordered are pairs of grades R_i > R_j with scores s_i ≤ s_j. If there are any, w += learning_rate * the sum of
@@ -105,13 +105,6 @@ class CategoryRanking(CompiledLearner):
         "ap" makes grades binary, relevant or not; otherwise it is only the measure recorded by default.
     learning_rate : float > 0
         Factor of every step; rankings do not depend on it.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     References
     ----------
@@ -134,29 +127,19 @@ class CategoryRanking(CompiledLearner):
     kernel = category_ranking_pass
     rows = 3, 1, 2
 
-    def __init__(
-        self,
-        pairs: str = "uniform",
-        *,
-        measure: MeasureLike = "ndcg",
-        learning_rate: float = 1.0,
-        average: bool = False,
-        transforms: TransformLike = None,
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.pairs = pairs
-        self.measure = measure
-        self.learning_rate = learning_rate
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    pairs: str = "uniform"
+    _: KW_ONLY
+    measure: MeasureLike = "ndcg"
+    learning_rate: float = 1.0
+    average: bool = False
+    transforms: TransformLike = None
 
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
         return self.beginning.theorem(theorems.pair_perceptron())
 
-    def _make_rule(self) -> CategoryRankingRule:
+    def _make_settings(self) -> CategoryRankingSettings:
         check_choice("pairs", self.pairs, PAIRS)
         binary, _, _, _ = weighing_of(self.measure)
         return bool(self.average), check_positive("learning_rate", self.learning_rate), binary, self.pairs == "max"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,12 @@ from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
 from perceptrank.transforms.transform import TransformLike
 
-CommitteeRule = tuple[float, int]  # learning_rate, seed
+CommitteeSettings = tuple[float, int]  # learning_rate, seed
 
 
 @compiled
 def committee_pass(
-    rule: CommitteeRule,
+    settings: CommitteeSettings,
     block: Block,
     state: Iterates,
     extra: tuple[FloatRows, Floats, Floats, IntRows],
@@ -37,7 +38,7 @@ def committee_pass(
     `members` are the hypotheses with the most correct pairs in a row, `successes` these numbers, `current` the number
     for the current hypothesis. Rankings are by the mean of all, weighted by successes.
     """
-    learning_rate, seed = rule
+    learning_rate, seed = settings
     X, relevance, offsets, _ = block
     weights, _, tally, squares = state
     members, successes, current, pairs = extra
@@ -146,8 +147,6 @@ class CommitteePerceptron(CompiledLearner):
         Factor of every step; rankings do not depend on it.
     seed : int
         Seed of the order of pairs.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -174,14 +173,11 @@ class CommitteePerceptron(CompiledLearner):
     kernel = committee_pass
     rows = 0, 0, 2
 
-    def __init__(
-        self, n_members: int = 20, *, learning_rate: float = 1.0, seed: int = 0, transforms: TransformLike = None
-    ) -> None:
-        self.n_members = n_members
-        self.learning_rate = learning_rate
-        self.seed = seed
-        self.transforms = transforms
-        self._start()
+    n_members: int = 20
+    _: KW_ONLY
+    learning_rate: float = 1.0
+    seed: int = 0
+    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
@@ -189,7 +185,7 @@ class CommitteePerceptron(CompiledLearner):
         members = np.zeros((self.n_members, n_features))
         return {"members": members, "successes": np.zeros(self.n_members), "current": np.zeros(1)}
 
-    def _make_rule(self) -> CommitteeRule:
+    def _make_settings(self) -> CommitteeSettings:
         check_positive_whole("n_members", self.n_members)
         check_seed(self.seed)
         return check_positive("learning_rate", self.learning_rate), int(self.seed)

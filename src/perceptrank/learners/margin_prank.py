@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perceptrank.learners.prank import PRank, PRankRule
+from perceptrank.learners.prank import PRank, PRankSettings
 from perceptrank.stream.validation import check_not_negative
 from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike
@@ -28,10 +28,6 @@ class MarginPRank(PRank):
         Distance that scores should keep from thresholds, which move in steps of 1.
     n_grades : int
         Grades are 0 to n_grades - 1; larger ones count as the largest.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -64,6 +60,6 @@ class MarginPRank(PRank):
         self.transforms = transforms
         self._start()
 
-    def _make_rule(self) -> PRankRule:
+    def _make_settings(self) -> PRankSettings:
         check_not_negative("margin", self.margin)
-        return super()._make_rule()
+        return super()._make_settings()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper_inlined
-from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
-from perceptrank.learners.starting import StartSettings
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.starting import Startable
+from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.theory import theorems
 from perceptrank.theory.hinges import find_hinges, is_mistaken, move_widest_pair
@@ -30,7 +30,7 @@ def minimax_rule(settings: Weighing, query: Query, coefficients: Floats, rows: R
     return mass
 
 
-class MinimaxPerceptron(CompiledLearner):
+class MinimaxPerceptron(CompiledLearner, Startable):
     """Move along the most violated pair of every query that was not ranked perfectly (Algorithm 3).
 
     With i, j the pair of grades R_i > R_j whose scores disagree most, w += learning_rate * (x_i - x_j). Rankings do not
@@ -44,13 +44,6 @@ class MinimaxPerceptron(CompiledLearner):
         The measure that decides whether a ranking was perfect.
     learning_rate : float > 0
         Factor of every step; rankings do not depend on it.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     References
     ----------
@@ -72,26 +65,17 @@ class MinimaxPerceptron(CompiledLearner):
     depends_on_rate = False
     kernel, rows = list_pass(minimax_rule, floats=2, ints=3)
 
-    def __init__(
-        self,
-        measure: MeasureLike = "ndcg@10",
-        *,
-        learning_rate: float = 1.0,
-        average: bool = False,
-        transforms: TransformLike = None,
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.measure = measure
-        self.learning_rate = learning_rate
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    measure: MeasureLike = "ndcg@10"
+    _: KW_ONLY
+    learning_rate: float = 1.0
+    average: bool = False
+    transforms: TransformLike = None
 
     @property
     def theorem(self) -> Theorem:
         """The guarantee for the current settings."""
         return self.beginning.theorem(theorems.pair_perceptron())
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         weighing = weighing_of(self.measure)
-        return self._list_rule(*weighing, binary=weighing[0])
+        return list_settings(self, *weighing, binary=weighing[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats
@@ -15,12 +17,12 @@ from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_not_negative, check_positive
 from perceptrank.transforms.transform import TransformLike
 
-OpaucRule = tuple[bool, float, float]  # averaging, learning_rate, decay
+OpaucSettings = tuple[bool, float, float]  # averaging, learning_rate, decay
 
 
 @compiled
 def opauc_pass(
-    rule: OpaucRule,
+    settings: OpaucSettings,
     block: Block,
     state: Iterates,
     extra: tuple[Floats, FloatRows, Floats],
@@ -31,7 +33,7 @@ def opauc_pass(
 
     counts, centers and moments (sums of products of deviations) have an entry per class: irrelevant, relevant.
     """
-    averaging, learning_rate, decay = rule
+    averaging, learning_rate, decay = settings
     X, relevance, offsets, _ = block
     weights, squares, d = state[0], state[3], len(state[0])
     counts, centers, moments = extra
@@ -91,14 +93,8 @@ class Opauc(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float > 0
-        Factor of every step.
     decay : float ≥ 0
         Weight decay: the factor of w in the step.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -120,19 +116,11 @@ class Opauc(CompiledLearner):
     kernel = opauc_pass
     rows = 1, 0, 3
 
-    def __init__(
-        self,
-        learning_rate: float = 0.01,
-        *,
-        decay: float = 0.0,
-        average: bool = False,
-        transforms: TransformLike = None,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    learning_rate: float = 0.01
+    _: KW_ONLY
+    decay: float = 0.0
+    average: bool = False
+    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
@@ -143,6 +131,6 @@ class Opauc(CompiledLearner):
             "moments": np.zeros((2, n_features, n_features)),
         }
 
-    def _make_rule(self) -> OpaucRule:
+    def _make_settings(self) -> OpaucSettings:
         rate, decay = check_positive("learning_rate", self.learning_rate), check_not_negative("decay", self.decay)
         return bool(self.average), rate, decay

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 
 import numpy as np
 import numpy.typing as npt
@@ -33,16 +34,18 @@ from perceptrank.stream.validation import as_numbers, check_positive
 from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike
 
-PerceptronRule = tuple[bool, float]  # averaging, learning_rate
+PerceptronSettings = tuple[bool, float]  # averaging, learning_rate
 
 
 @compiled
-def perceptron_pass(rule: PerceptronRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+def perceptron_pass(
+    settings: PerceptronSettings, block: Block, state: Iterates, record: Record, scratch: Scratch
+) -> int:
     """Rank each query as a whole, then learn from one document after the other; return how many queries were learned.
 
     A round is a document. A query that overflows is undone, except for AdaGrad's squares.
     """
-    averaging, learning_rate = rule
+    averaging, learning_rate = settings
     X, relevance, offsets, _ = block
     weights, total, tally, squares = state
     _, masses = record
@@ -106,10 +109,6 @@ class Perceptron(CompiledLearner):
     ----------
     learning_rate : float > 0
         Factor of every step; predictions do not depend on it.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -133,13 +132,12 @@ class Perceptron(CompiledLearner):
     kernel = perceptron_pass
     rows = 1, 0, 4
 
-    def __init__(self, learning_rate: float = 1.0, *, average: bool = False, transforms: TransformLike = None) -> None:
-        self.learning_rate = learning_rate
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    learning_rate: float = 1.0
+    _: KW_ONLY
+    average: bool = False
+    transforms: TransformLike = None
 
-    def _make_rule(self) -> PerceptronRule:
+    def _make_settings(self) -> PerceptronSettings:
         return bool(self.average), check_positive("learning_rate", self.learning_rate)
 
     def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:

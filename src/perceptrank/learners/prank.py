@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from typing import ClassVar
 
 import numpy as np
@@ -18,15 +19,14 @@ from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import ParameterError, check_positive_whole
 from perceptrank.theory import theorems
-from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
-PRankRule = tuple[bool, float, int, float]  # averaging, share, seed, margin
+PRankSettings = tuple[bool, float, int, float]  # averaging, share, seed, margin
 
 
 @compiled
 def prank_pass(
-    rule: PRankRule,
+    settings: PRankSettings,
     block: Block,
     state: Iterates,
     extra: tuple[FloatRows, FloatRows],
@@ -37,7 +37,7 @@ def prank_pass(
 
     Every member learns from a document with probability `share`; the weights are the mean of the members.
     """
-    averaging, share, seed, margin = rule
+    averaging, share, seed, margin = settings
     X, relevance, offsets, _ = block
     weights, _, tally, _ = state
     members, thresholds = extra
@@ -89,10 +89,6 @@ class PRank(CompiledLearner):
     ----------
     n_grades : int
         Grades are 0 to n_grades - 1; larger ones count as the largest.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -118,15 +114,14 @@ class PRank(CompiledLearner):
     share = 1.0
     seed = 0
     margin = 0.0
-    theorem: Theorem = theorems.prank()
+    theorem = theorems.prank()
     kernel = prank_pass
     rows = 1, 0, 1
 
-    def __init__(self, n_grades: int = 5, *, average: bool = False, transforms: TransformLike = None) -> None:
-        self.n_grades = n_grades
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    n_grades: int = 5
+    _: KW_ONLY
+    average: bool = False
+    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
@@ -140,7 +135,7 @@ class PRank(CompiledLearner):
         thresholds: Floats = self._learned().more["thresholds"].mean(axis=0)
         return thresholds
 
-    def _make_rule(self) -> PRankRule:
+    def _make_settings(self) -> PRankSettings:
         if check_positive_whole("n_grades", self.n_grades) < 2:
             raise ParameterError("n_grades", "must be at least 2", self.n_grades)
         return bool(self.average), float(self.share), int(self.seed), float(self.margin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike
 
 TARGETS = ("grades", "gains")
-RidgeRule = tuple[float, bool]  # penalty, of_gains
+RidgeSettings = tuple[float, bool]  # penalty, of_gains
 
 # Documents that enter the inverse at once: many enough to read it seldom, few enough to stay in the first cache.
 CHUNK = 16
@@ -34,9 +35,11 @@ Moments = tuple[Floats, Floats, Floats, Floats, Floats, FloatRows]
 
 
 @compiled
-def ridge_pass(rule: RidgeRule, block: Block, state: Iterates, extra: Moments, record: Record, scratch: Scratch) -> int:
+def ridge_pass(
+    settings: RidgeSettings, block: Block, state: Iterates, extra: Moments, record: Record, scratch: Scratch
+) -> int:
     """Rank, then learn, query after query; return how many queries were learned."""
-    penalty, of_gains = rule
+    penalty, of_gains = settings
     X, relevance, offsets, _ = block
     weights = state[0]
     inverse, products, units, sums, counts, small = extra
@@ -166,8 +169,6 @@ class OnlineRidge(CompiledLearner):
         Weight of the penalty, in documents whose features all deviate by one unit.
     target : either "grades" or "gains"
         What is regressed: grades R, or gains 2^R - 1.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -196,11 +197,10 @@ class OnlineRidge(CompiledLearner):
     kernel = ridge_pass
     rows = 2, 0, 2 + 2 * CHUNK
 
-    def __init__(self, penalty: float = 1000.0, *, target: str = "grades", transforms: TransformLike = None) -> None:
-        self.penalty = penalty
-        self.target = target
-        self.transforms = transforms
-        self._start()
+    penalty: float = 1000.0
+    _: KW_ONLY
+    target: str = "grades"
+    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
@@ -221,7 +221,7 @@ class OnlineRidge(CompiledLearner):
         """The unit of each feature, in which the penalty is; 0 for features that have not varied within a query."""
         return self._learned().more["units"].copy()
 
-    def _make_rule(self) -> RidgeRule:
+    def _make_settings(self) -> RidgeSettings:
         check_choice("target", self.target, TARGETS)
         return check_positive("penalty", self.penalty), self.target == "gains"
 

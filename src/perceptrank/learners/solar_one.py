@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import squared_norm
@@ -13,13 +14,13 @@ from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
 
-SolarOneRule = tuple[bool, float]  # averaging, limit
+SolarOneSettings = tuple[bool, float]  # averaging, limit
 
 
 @compiled
-def solar_one_pass(rule: SolarOneRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+def solar_one_pass(settings: SolarOneSettings, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
     """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, limit = rule
+    averaging, limit = settings
     X, relevance, offsets, _ = block
     weights = state[0]
     scores, mean, x = scratch[0][0], scratch[2][0], scratch[2][1]
@@ -61,10 +62,6 @@ class SolarI(CompiledLearner):
     ----------
     limit : float > 0
         The aggressiveness parameter C, the largest multiple of x in a step.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -87,11 +84,10 @@ class SolarI(CompiledLearner):
     kernel = solar_one_pass
     rows = 1, 0, 3
 
-    def __init__(self, limit: float = 0.001, *, average: bool = False, transforms: TransformLike = None) -> None:
-        self.limit = limit
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    limit: float = 0.001
+    _: KW_ONLY
+    average: bool = False
+    transforms: TransformLike = None
 
-    def _make_rule(self) -> SolarOneRule:
+    def _make_settings(self) -> SolarOneSettings:
         return bool(self.average), check_positive("limit", self.limit)

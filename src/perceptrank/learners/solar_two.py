@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 
 import numpy as np
 
@@ -17,15 +18,15 @@ from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.transforms.transform import TransformLike
 
 COVARIANCES = ("diagonal", "full")
-SolarTwoRule = tuple[bool, float]  # averaging, regularization
+SolarTwoSettings = tuple[bool, float]  # averaging, regularization
 
 
 @compiled
 def solar_two_pass(
-    rule: SolarTwoRule, block: Block, state: Iterates, extra: tuple[FloatRows], record: Record, scratch: Scratch
+    settings: SolarTwoSettings, block: Block, state: Iterates, extra: tuple[FloatRows], record: Record, scratch: Scratch
 ) -> int:
     """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, regularization = rule
+    averaging, regularization = settings
     X, relevance, offsets, _ = block
     weights = state[0]
     (covariance,) = extra
@@ -95,10 +96,6 @@ class SolarII(CompiledLearner):
         The parameter γ; larger values make steps smaller.
     covariance : either "diagonal" or "full"
         "full" takes time for every pair, and memory, quadratic in the number of features.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -122,19 +119,11 @@ class SolarII(CompiledLearner):
     kernel = solar_two_pass
     rows = 1, 0, 4
 
-    def __init__(
-        self,
-        regularization: float = 100.0,
-        *,
-        covariance: str = "diagonal",
-        average: bool = False,
-        transforms: TransformLike = None,
-    ) -> None:
-        self.regularization = regularization
-        self.covariance = covariance
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    regularization: float = 100.0
+    _: KW_ONLY
+    covariance: str = "diagonal"
+    average: bool = False
+    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
@@ -149,6 +138,6 @@ class SolarII(CompiledLearner):
         found = self._learned().more["covariance"]
         return found[0].copy() if self.covariance == "diagonal" else found.copy()
 
-    def _make_rule(self) -> SolarTwoRule:
+    def _make_settings(self) -> SolarTwoSettings:
         check_choice("covariance", self.covariance, COVARIANCES)
         return bool(self.average), check_positive("regularization", self.regularization)
