@@ -15,7 +15,8 @@ import pytest
 from support.kernels import INNER, NOBODY, entries, finish, needs_root, run, start, write
 
 from perceptrank.kernels import cache, cache_folder, stamps
-from perceptrank.kernels.compiled import CacheWarning, compiled, on_compile
+from perceptrank.kernels.cache_folder import CacheWarning
+from perceptrank.kernels.compiled import compiled, on_compile
 
 UNKNOWN = 54321
 

@@ -11,7 +11,7 @@ import pytest
 from support.kernels import INNER, NOBODY, finish, needs_root, run, write
 
 from perceptrank.kernels import cache, cache_folder
-from perceptrank.kernels.compiled import CacheWarning
+from perceptrank.kernels.cache_folder import CacheWarning
 
 # Calls kernels again and again, as new processes would, after files of the cache have changed in many ways.
 FUZZ = """

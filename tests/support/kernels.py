@@ -57,7 +57,8 @@ started = []
 sys.addaudithook(lambda event, _: started.append(event) if event in SPAWNING else None)
 sys.path.insert(0, folder)
 import numba, numpy, outer
-from perceptrank.kernels.compiled import CacheWarning, cache_state, on_compile
+from perceptrank.kernels.cache_folder import CacheWarning, cache_state
+from perceptrank.kernels.compiled import on_compile
 if int(user):
     numba.njit(lambda n: numpy.zeros(n))(1)
     os.setgid(int(user)); os.setuid(int(user))

@@ -33,7 +33,8 @@ def warm_up(
     """
     import numpy as np
 
-    from perceptrank.kernels.compiled import cache_folder, on_compile
+    from perceptrank.kernels.cache_folder import cache_folder
+    from perceptrank.kernels.compiled import on_compile
 
     announce_compiling()
     if everything and algorithm:

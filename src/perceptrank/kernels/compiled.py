@@ -10,28 +10,7 @@ from numba import extending
 from numba.core.registry import CPUDispatcher, cpu_target
 
 from perceptrank.kernels.cache import KernelCache
-from perceptrank.kernels.cache_folder import CacheState, CacheWarning, cache_folder, cache_state
 from perceptrank.kernels.interrupts import InterruptsPostponed
-
-__all__ = [
-    "CONFIG",
-    "CacheState",
-    "CacheWarning",
-    "by_layout",
-    "cache_folder",
-    "cache_state",
-    "compiled",
-    "compiled_allocating",
-    "compiled_extrema",
-    "compiled_sums",
-    "helper",
-    "helper_extrema",
-    "helper_inlined",
-    "helper_sums",
-    "helper_sums_inlined",
-    "on_compile",
-    "specialise",
-]
 
 CONFIG: Any = numba.config
 _EVENT: Any = numba.core.event
