@@ -55,7 +55,7 @@ async def add_challenger(backend: Backend, request: Request) -> Response:
             )
         model = kind()
     elif wanted.ranker is not None:
-        model = backend.service.ranker(wanted.ranker).current.model
+        model = backend.service.ranker(wanted.ranker).current.learner
     elif wanted.version is not None:
         model = wanted.version
     else:

@@ -53,7 +53,7 @@ class PromoteRequest(msgspec.Struct, forbid_unknown_fields=True):
 async def get_model(backend: Backend, request: Request) -> Response:
     """Return the model as a model file."""
     current = backend.ranker(request).current
-    text = await backend.in_thread(lambda: model_text(current.model.as_document()))  # large ones take a while
+    text = await backend.in_thread(lambda: model_text(current.learner.as_document()))  # large ones take a while
     return Response(text, media_type="application/json", headers={"X-Model-Version": str(current.version)})
 
 
@@ -80,7 +80,7 @@ async def promote(backend: Backend, request: Request) -> Response:
     if wanted.challenger is not None:
         future = ranker.promote_challenger(wanted.challenger)
     elif wanted.ranker is not None:
-        model, reason = backend.service.ranker(wanted.ranker).current.model, f"promoted from {wanted.ranker}"
+        model, reason = backend.service.ranker(wanted.ranker).current.learner, f"promoted from {wanted.ranker}"
         future = ranker.promote(model, reason, fixed=wanted.fixed)
     else:
         model = await backend.in_thread(restore_document, wanted.model)
@@ -94,7 +94,7 @@ async def export_model(backend: Backend, request: Request) -> Response:
     if target not in targets():
         raise UnknownError(f"there is no target {target[:100]!r}", f"there are {', '.join(targets())}")
     try:
-        exported = await backend.in_thread(export, backend.ranker(request).current.model, target)
+        exported = await backend.in_thread(export, backend.ranker(request).current.learner, target)
     except (ValueError, AttributeError, ImportError) as error:  # AttributeError: it does not rank by weights
         raise InvalidRequestError(f"the model cannot be exported to {target}: {error}", "see docs/deploy.md") from None
     headers = {"X-Notes": json.dumps(exported.notes)}

@@ -46,7 +46,7 @@ def _contributions(ranked: Ranked) -> dict[str, dict[str, float]]:
         arranged.X, np.zeros(len(arranged.ids)), feature_names=arranged.names, missing="keep"
     )
     try:
-        contributions = explain(ranked.model).contributions(query)
+        contributions = explain(ranked.learner).contributions(query)
     except (ValueError, AttributeError) as error:  # the latter from models that do not rank by weights
         raise InvalidRequestError(f"there are no contributions: {error}", "ask again without them") from None
     places = contributions.places.tolist()
