@@ -15,6 +15,7 @@ import ir_measures
 import numpy as np
 import pytest
 from support.shop import make_shop
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import perceptrank as pr
@@ -405,10 +406,12 @@ def test_errors_carry_what_they_name():
 def test_help_and_wrong_use_load_no_numbers():
     code = """
 import sys
+from typer.main import get_command
 from typer.testing import CliRunner
+from typer.main import get_command
 from perceptrank.cli.app import app
 runner = CliRunner()
-names = [one.name or one.callback.__name__.replace("_", "-") for one in app.registered_commands]
+names = list(get_command(app).commands)
 assert len(names) > 10
 for arguments in (["--help"], ["--version"], ["learn"], *([name, "--help"] for name in names)):
     assert runner.invoke(app, arguments).exit_code == (2 if arguments == ["learn"] else 0), arguments
@@ -437,8 +440,7 @@ def test_debug_shows_the_traceback(files):
 
 
 def test_every_command_has_help_with_an_example(run):
-    for command in app.registered_commands:
-        name = command.name or command.callback.__name__.replace("_", "-")
+    for name in get_command(app).commands:
         assert f"Example: perceptrank {name}" in " ".join(run(name, "--help").stdout.split())
 
 

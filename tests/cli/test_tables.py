@@ -76,24 +76,14 @@ def test_every_command_that_reads_takes_tables(run, folder):
 
 def test_columns_by_name(run, folder):
     pl.read_csv("one.csv").rename({"Query Text": "who", "Doc ID": "what", "Rating": "how"}).write_csv("odd.csv.gz.csv")
-    named = ["--qid-column", "who", "--docid-column", "what", "--relevance-column", "how"]
+    named = ["--column", "qid=who", "--column", "docid=what", "--column", "relevance=how"]
     result = run("convert", "odd.csv.gz.csv", "out.store", *named, "--column", "feature=age")
     assert (
         "query from 'who', document from 'what', grade from 'how'; 1 features: 'age'; ignored: 'title'" in result.stderr
     )
     assert pr.open_store("out.store").feature_names == ("age",)
-    run(
-        "convert",
-        "odd.csv.gz.csv",
-        "out.parquet",
-        "--column",
-        "qid=who",
-        "--column",
-        "docid=what",
-        "--column",
-        "relevance=how",
-    )
-    twice = run("convert", "odd.csv.gz.csv", "x.store", "--column", "qid=who", "--qid-column", "what", code=1)
+    run("convert", "odd.csv.gz.csv", "out.parquet", *named)
+    twice = run("convert", "odd.csv.gz.csv", "x.store", "--column", "qid=who", "--column", "qid=what", code=1)
     assert "the column of qid is given twice, 'who' and 'what'" in twice.stderr
     assert "--column qid=… names it" in run("convert", "odd.csv.gz.csv", "x.store", code=1).stderr
 
@@ -174,19 +164,18 @@ def test_weights_of_queries(run, folder):
     frame = pl.read_csv("one.csv").with_columns(searches=pl.col("Query Text").str.len_chars() * 0.5)
     frame.write_csv("weighted.csv")
     expected = [len(f"query-{qid}") * 0.5 for qid in STREAM.qids]
-    for options in (["--weight-column", "searches"], ["--column", "weight=searches"]):
-        result = run("convert", "weighted.csv", "out.store", "--overwrite", "--float64", *options)
-        assert "query weight from 'searches'; 4 features" in result.stderr
-        assert pr.open_store("out.store").weights.tolist() == expected
+    result = run("convert", "weighted.csv", "out.store", "--float64", "--column", "weight=searches")
+    assert "query weight from 'searches'; 4 features" in result.stderr
+    assert pr.open_store("out.store").weights.tolist() == expected
     run("convert", "out.store", "own.parquet")
     pl.read_parquet("own.parquet").rename({"query_weight": "searches"}).write_parquet("theirs.parquet")
-    for options in (["own.parquet"], ["theirs.parquet", "--weight-column", "searches"]):
+    for options in (["own.parquet"], ["theirs.parquet", "--column", "weight=searches"]):
         run("convert", *options, "again.store", "--overwrite")
         assert pr.open_store("again.store").weights.tolist() == expected
     frame.select("Query Text", "Doc ID", "Rating", "searches").write_csv("judged.csv")
-    run("convert", "judged.csv", *JOINED[1:], "joined.store", "--weight-column", "searches")
+    run("convert", "judged.csv", *JOINED[1:], "joined.store", "--column", "weight=searches")
     assert pr.open_store("joined.store").weights.tolist() == expected
-    twice = run("convert", "weighted.csv", "x.store", "--column", "weight=a", "--weight-column", "b", code=1)
+    twice = run("convert", "weighted.csv", "x.store", "--column", "weight=a", "--column", "weight=b", code=1)
     assert "the column of weight is given twice, 'a' and 'b'" in twice.stderr
     wrong = run("convert", "weighted.csv", "x.store", "--column", "mass=a", code=1)
     assert "relevance=NAME, weight=NAME, feature=NAME, got 'mass=a'" in wrong.stderr

@@ -122,7 +122,7 @@ def test_a_small_file_cannot_take_much_memory(tmp_path, monkeypatch):
     np.savez_compressed(path, masses=np.zeros(2**20))
     tracemalloc.start()
     try:
-        with pytest.raises(pr.FormatError, match=r"8388736 bytes .*the limit of 1048576; .*max_bytes=8388736 reads"):
+        with pytest.raises(pr.FormatError, match=r"8388736 bytes .*the limit of 1048576; .*`max_bytes=8388736` reads"):
             pr.Trace.load(path)
         header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (400000000,), }".ljust(117) + b"\n"
         with zipfile.ZipFile(path, "w") as archive:

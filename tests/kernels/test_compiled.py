@@ -274,6 +274,22 @@ def test_a_damaged_entry_is_compiled_again(load, place):
         assert outer.stats.cache_hits
 
 
+@pytest.mark.parametrize(("part", "verb"), [("_link", "loading"), ("_symbols", "saving"), ("stamp_of", "loading")])
+def test_an_error_of_the_cache_does_not_break_a_call(load, place, monkeypatch, part, verb):
+    def fail(*_):
+        raise AttributeError("of another Numba")
+
+    if verb == "loading":
+        load().outer(2.0)
+    monkeypatch.setattr(cache, part, fail)
+    monkeypatch.setattr(cache_folder, "_reasons", [])
+    with pytest.warns(
+        CacheWarning, match=rf"{verb} (outer|inner) failed \(AttributeError\('of another Numba'\)\)"
+    ) as caught:
+        assert load().outer(2.0) == 6
+    assert len(caught) == 1
+
+
 @pytest.mark.deep
 def test_symbols_that_are_missing_are_looked_for_in_all_of_numba(load, place):
     """Else LLVM would end the process."""

@@ -28,7 +28,7 @@ def bad_queries():
     yield "negative grade", X, grades - 1, "not negative, got -1.0 at document 0"
     yield "NaN grade", X, np.full(3, np.nan), "got nan at document 0"
     yield "infinite grade", X, np.full(3, np.inf), "relevance must be finite"
-    yield "too few grades", X, grades[:2], "one grade per document"
+    yield "too few grades", X, grades[:2], "one (grade|value) per document"
     yield "other width", X[:, :3], grades, "X has 3 features, but .* is expecting 4"
     yield "a vector", X[0], grades[:1], "X must be a matrix"
     yield "no documents", X[:0], grades[:0], "at least one document"

@@ -64,7 +64,7 @@ def kinds(folder):
     for kind in found:
         pr.unregister(kind.algorithm)
     names = vars(sys.modules[found[-1].__module__])
-    for kernel in (names["pair_hinge_pass"], names["descend_pair_hinges"]):
+    for kernel in (names["PairHinge"].kernel, names["pair_hinge_rule"]):
         kernel._cache.flush()  # the file is in another folder next time
 
 

@@ -121,8 +121,8 @@ def test_newer_stores_are_refused(tmp_path):
     pr.write_store(stream(), tmp_path / "s.store")
     path = tmp_path / "s.store" / "manifest.json"
     manifest = json.loads(path.read_text()) | {"written_by": NEWER}
-    path.write_text(json.dumps(manifest | {"version": 3}))
-    with pytest.raises(pr.FormatError, match=rf"manifest.json has version 3, .* {NEWER} wrote it; upgrade to read it$"):
+    path.write_text(json.dumps(manifest | {"version": 4}))
+    with pytest.raises(pr.FormatError, match=rf"manifest.json has version 4, .* {NEWER} wrote it; upgrade to read it$"):
         pr.open_store(tmp_path / "s.store")
     path.write_text(json.dumps(manifest | {"dtype": "float16"}))
     with pytest.raises(

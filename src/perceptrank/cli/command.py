@@ -1,19 +1,80 @@
-"""The kinds of commands that the application is made of."""
+"""The commands, which are imported when they are called, and what they have in common."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
 from perceptrank.cli.configuration import configure
 from perceptrank.cli.options.files import check_files
+from perceptrank.cli.options.shared import ungrouped
 from perceptrank.cli.terminal.errors import reported
 from perceptrank.cli.terminal.streams import complain, discard, finish, prepare
+
+# In the order of the help; perceptrank.cli.NAME has a function of that name.
+_NAMES = (
+    "reproduce",
+    "convert",
+    "datasets",
+    "learn",
+    "evaluate",
+    "rank",
+    "show",
+    "export",
+    "parity",
+    "serve",
+    "compare",
+    "simulate",
+    "algorithms",
+    "bound",
+    "adversary",
+    "warm-up",
+    "cite",
+)
+
+
+class Commands(Mapping[str, Any]):
+    """The commands by name, each imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in _NAMES:
+            raise KeyError(name)
+        return _load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+@cache
+def _load(name: str) -> Any:
+    function = name.replace("-", "_")
+    command = getattr(import_module(f"perceptrank.cli.{function}"), function)
+    # Options of the service can be set in the environment, too.
+    settings = {"auto_envvar_prefix": "PERCEPTRANK_SERVE"} if name == "serve" else None
+    single = typer.Typer(add_completion=False)
+    single.command(name, cls=Command, context_settings=settings)(ungrouped(command))
+    return typer.main.get_command(single)
 
 
 class Group(TyperGroup):
     """The application."""
+
+    commands: Any
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands."""
+        return list(self.commands)
 
     def main(self, *args: Any, **settings: Any) -> Any:
         """Run the application with standard streams that can be used, and exit."""

@@ -104,11 +104,6 @@ class DataSet:
         -------
         Path or None
             None if there is no such file.
-
-        Raises
-        ------
-        ValueError
-            If there is no such split or fold.
         """
         check_choice("split", split, self.splits)
         fold = self.folds[0] if fold is None else fold

@@ -47,11 +47,6 @@ def drifting(
         Standard deviation of the noise, relative to that of the products.
     seed : int
 
-    Raises
-    ------
-    ValueError
-        If an argument is invalid.
-
     Examples
     --------
     >>> drifting(100, drift="rotating")

@@ -30,11 +30,6 @@ def mslr_shaped(
         Standard deviation of the noise, relative to that of the linear function.
     seed : int
 
-    Raises
-    ------
-    ValueError
-        If an argument is invalid.
-
     Examples
     --------
     >>> mslr_shaped(10, seed=1)

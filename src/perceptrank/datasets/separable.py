@@ -97,11 +97,6 @@ def separable(
     SeparableStream
         Ranker and margin are those of the grades without label noise.
 
-    Raises
-    ------
-    ValueError
-        If an argument is invalid.
-
     Examples
     --------
     >>> simulated = separable(100, seed=1)
@@ -150,11 +145,6 @@ def separable_blocks(
     -------
     SeparableBlocks
         Ranker and margin are those of the grades without label noise.
-
-    Raises
-    ------
-    ValueError
-        If an argument is invalid.
 
     Examples
     --------

@@ -129,13 +129,6 @@ def teacher_stream(
     TeacherStream
         Re-iterable blocks, always the same ones; its `teacher` is the ranker that knows the truth.
 
-    Raises
-    ------
-    ImportError
-        If scikit-learn (extra ``sklearn``) is not installed.
-    ValueError
-        If an argument is invalid, or all grades are equal.
-
     Examples
     --------
     >>> import perceptrank as pr

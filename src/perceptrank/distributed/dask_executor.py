@@ -48,13 +48,6 @@ def local_cluster(n_workers: int | None = None) -> Any:
     n_workers : int, optional
         Number of processes; default one per processor.
 
-    Raises
-    ------
-    ValueError
-        If `n_workers` is not a positive whole number.
-    ImportError
-        If Dask is not installed.
-
     Examples
     --------
     ```python

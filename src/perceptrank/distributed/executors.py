@@ -100,11 +100,6 @@ class Executor(Protocol):
         ------
         (int, Result)
             Number and outcome of each shard, as it is done.
-
-        Raises
-        ------
-        ShardError
-            If one fails.
         """
 
 
@@ -131,11 +126,6 @@ class InProcess:
         ------
         (int, Result)
             Number and outcome of each shard, in their order.
-
-        Raises
-        ------
-        ShardError
-            If one fails.
         """
         for number, shard in enumerate(shards):
             try:

@@ -36,11 +36,6 @@ class Learned(NamedTuple, Generic[SomeLearner]):
         ----------
         epoch : int
             Number of the epoch, counted from 0.
-
-        Raises
-        ------
-        IndexError
-            If there was no such epoch, or traces were not kept.
         """
         return Trace.concatenate(self.traces[epoch])
 

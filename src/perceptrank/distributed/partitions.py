@@ -41,11 +41,6 @@ def predict(
         No query is in two partitions. It must be so if the ranker transforms features within queries, as the default
         transforms do.
 
-    Raises
-    ------
-    ValueError
-        If a column is missing, or `assume_grouped` must be said.
-
     Examples
     --------
     >>> import dask.dataframe as dd, perceptrank as pr
@@ -84,11 +79,6 @@ def rank(
         "relevance" and other declared columns, such as "docid".
     assume_grouped : bool
         No query is in two partitions; True must be said.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, or `assume_grouped` is not said.
 
     Examples
     --------
@@ -130,11 +120,6 @@ def evaluate(
         No query is in two partitions: there is no shuffle.
     **columns
         `qid`, `relevance`, `features` and `missing`, as `QueryStream.from_frame` takes them.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, or a measure is unknown.
 
     Examples
     --------

@@ -130,13 +130,7 @@ def as_asked(block: QueryStream, options: dict[str, Any]) -> QueryStream:
 
 
 def split_file(path: str, n: int, options: tuple[tuple[str, Any], ...]) -> Sequence[StoreShard | TextShard]:
-    """Split a store or a text file at ends of queries to n parts of about the same size; fewer if it has fewer queries.
-
-    Raises
-    ------
-    ValueError
-        If it is of another kind, with what to do.
-    """
+    """Split a store or a text file between queries into n parts of about the same size, or fewer."""
     kind = format_of(path)
     if kind == "store":
         store = cast(Store, open_sources([path], **dict(options)))

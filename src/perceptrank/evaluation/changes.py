@@ -197,11 +197,6 @@ class ChangeDetector:
         -------
         Change or None
             The alarm that it raises, if it does.
-
-        Raises
-        ------
-        ValueError
-            If it is not from 0 to 1.
         """
         found = self.add_all([loss])
         return found[0] if found else None
@@ -272,11 +267,6 @@ class ChangeDetector:
         ----------
         document : dict
             As `as_document` returned it.
-
-        Raises
-        ------
-        ValueError or KeyError
-            If it is inconsistent or incomplete.
         """
         detector = cls(document["false_alarms"], tolerance=document["tolerance"])
         detector._origin = whole_number("origin", document["origin"])

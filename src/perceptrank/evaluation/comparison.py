@@ -216,13 +216,6 @@ class Comparison:
         -------
         list of Standing
             With fewer than 30 queries the intervals are NaN and no difference is significant.
-
-        Raises
-        ------
-        KeyError
-            If the measure was not recorded.
-        ValueError
-            If an argument is invalid, or the measure leaves out all queries.
         """
         on = self._chosen_set(on)
         intervals = self._intervals(measure, on, confidence, n_resamples, seed)
@@ -450,15 +443,6 @@ class Comparison:
             Image file; the suffix selects the format.
         measure : str or Measure, optional
             Default the first recorded measure.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib (extra ``plot``) is not installed.
-        KeyError
-            If the measure was not recorded.
-        ValueError
-            If the suffix is unknown.
         """
         chosen = self._chosen_measure(measure)
         if not self.seeds:

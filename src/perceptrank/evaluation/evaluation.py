@@ -103,13 +103,6 @@ class Evaluation:
             Name of the ranker.
         measure : str or Measure, optional
             Default the first.
-
-        Raises
-        ------
-        ValueError
-            If there is no such ranker.
-        KeyError
-            If the measure was not recorded.
         """
         if model not in self.traces:
             raise ParameterError("model", f"must be one of {', '.join(map(repr, self.traces))}", model)
@@ -177,13 +170,6 @@ class Evaluation:
         -------
         list of Slice
             The intervals of all slices and challengers hold at once; a slice with fewer than 30 queries has none.
-
-        Raises
-        ------
-        ValueError
-            If there is not one label per query.
-        KeyError
-            If the measure was not recorded.
         """
         chosen = self._measure(measure)
         if isinstance(by, str) and by == "length":
@@ -213,13 +199,6 @@ class Evaluation:
             The challenger; default the first.
         measure : str or Measure, optional
             Default the first.
-
-        Raises
-        ------
-        ValueError
-            If `n` is larger than what was kept, or there is no such challenger.
-        KeyError
-            If the measure was not recorded.
         """
         if n is not None and check_positive_whole("n", n) > self._n_worst:
             raise ParameterError("n", f"must be at most {self._n_worst}, unless evaluate keeps more: worst={n}", n)
@@ -242,11 +221,6 @@ class Evaluation:
         ----------
         library : either "pandas" or "polars"
             Library of the frame; it must be installed.
-
-        Raises
-        ------
-        ImportError
-            If the library is not installed.
         """
         columns: dict[str, Any] = {"qid": self.qids, "documents": self.sizes}
         for measure in self.measures:

@@ -88,12 +88,6 @@ def evaluate(
         For one ranker one value per query and measure, its masses being 0; for several an `Evaluation`. Weights of
         queries are those of means.
 
-    Raises
-    ------
-    ValueError
-        If there are no queries, a measure does not apply to the grades or leaves out all queries, a feature that a
-        ranker needs is not there, or an argument is invalid.
-
     Examples
     --------
     >>> import perceptrank as pr

@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from perceptrank.evaluation.cards import RISING, Bar, CardCell, card
-from perceptrank.evaluation.changes import Change, ChangeDetector
-from perceptrank.evaluation.plots import draw_running_means, draw_window_means
-from perceptrank.evaluation.trace_file import read_arrays, write_arrays
+from perceptrank.io.atomic import replaced_file
 from perceptrank.io.errors import FileFormatError, FormatError
+from perceptrank.io.model_file import WRITTEN_BY, too_new
+from perceptrank.io.npy_file import read_vector
 from perceptrank.kernels.arrays import Floats
 from perceptrank.measures import Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.frames import make_frame
 from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole
+
+if TYPE_CHECKING:
+    from perceptrank.evaluation.cards import CardCell
+    from perceptrank.evaluation.changes import Change
 
 _MASSES = "masses"
 _WEIGHTS = "weights"
 _LIMIT_PER_BYTE = 100  # an honest trace may be compressed a thousandfold, but then it is small
 _LEAST_LIMIT = 256 * 2**20
 _DAMAGE = (ValueError, TypeError, EOFError, RuntimeError, OverflowError, struct.error, zlib.error, zipfile.BadZipFile)
+_VERSION = 1
+_COMMENT = re.compile(rb"perceptrank trace, version (\d{1,9}), written by ([ -~]+)")  # archives of 0.1.0 have none
 
 
 class Trace:
     """Measures of the rankings predicted before each answer was revealed, one value per query.
+
+    Methods that take a measure raise KeyError if it was not recorded.
 
     Parameters
     ----------
@@ -42,13 +50,6 @@ class Trace:
         weight of the query; 0 without an update.
     weights : array of shape (rounds,), optional
         Weights of the queries, those of all means and of cumulative losses; without them, all are 1.
-
-    Attributes
-    ----------
-    masses : array of float of shape (rounds,)
-        Size of each update, 0 without one.
-    weights : array of float of shape (rounds,) or None
-        Weights of the queries; None if all are 1.
 
     Examples
     --------
@@ -79,12 +80,7 @@ class Trace:
         return len(self.masses)
 
     def __getitem__(self, rounds: slice) -> Trace:
-        """Select rounds.
-
-        Parameters
-        ----------
-        rounds : slice
-        """
+        """Select rounds."""
         values = {measure: values[rounds] for measure, values in self._values.items()}
         return Trace(values, self.masses[rounds], None if self.weights is None else self.weights[rounds])
 
@@ -94,6 +90,8 @@ class Trace:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the means, overall and over the last tenth of the rounds."""
+        from perceptrank.evaluation.cards import RISING, Bar, card
+
         recent = self[-max(1, len(self) // 10) :]
         rows: list[list[CardCell]] = [
             [str(one), self.mean(one), recent.mean(one), Bar(self.mean(one), RISING)] for one in self._values
@@ -112,11 +110,6 @@ class Trace:
         -------
         array of shape (rounds,)
             NaN where the measure leaves a query out.
-
-        Raises
-        ------
-        KeyError
-            If the measure was not recorded.
         """
         wanted = parse(measure)
         if wanted not in self._values:
@@ -137,11 +130,6 @@ class Trace:
         -------
         float
             NaN if the measure leaves out all rounds.
-
-        Raises
-        ------
-        KeyError
-            If the measure was not recorded.
         """
         values = self.values(measure)
         if self.weights is not None:
@@ -170,11 +158,6 @@ class Trace:
         -------
         array of float of shape (rounds,)
             NaN while the measure has left out all queries.
-
-        Raises
-        ------
-        KeyError
-            If the measure was not recorded.
         """
         return running_means(self.values(measure), self.weights)
 
@@ -191,13 +174,6 @@ class Trace:
         -------
         array of float of shape (rounds,)
             NaN where the measure leaves out all queries of the window.
-
-        Raises
-        ------
-        KeyError
-            If the measure was not recorded.
-        ValueError
-            If `size` is not a positive whole number.
         """
         check_positive_whole("size", size)
         values = self.values(measure)
@@ -223,11 +199,6 @@ class Trace:
         -------
         array of float of shape (rounds,)
             0 where the measure leaves a query out.
-
-        Raises
-        ------
-        KeyError
-            If the measure was not recorded.
         """
         return np.nan_to_num(1 - self.values(measure))
 
@@ -237,11 +208,6 @@ class Trace:
         Parameters
         ----------
         measure : str or Measure
-
-        Raises
-        ------
-        KeyError
-            If the measure was not recorded.
         """
         losses = self.losses(measure)
         return np.cumsum(losses if self.weights is None else self.weights * losses)
@@ -272,13 +238,6 @@ class Trace:
         -------
         float
             At most 1; NaN if the measure left out all queries.
-
-        Raises
-        ------
-        KeyError
-            If the measure was not recorded.
-        ValueError
-            If `confidence` is not between 0 and 1, or no measure was recorded.
 
         Examples
         --------
@@ -316,14 +275,9 @@ class Trace:
             Probability of an alarm although nothing has become worse.
         tolerance : float
             A rise of the mean loss that is none.
-
-        Raises
-        ------
-        KeyError
-            If the measure was not recorded.
-        ValueError
-            If no measure was recorded.
         """
+        from perceptrank.evaluation.changes import ChangeDetector
+
         if measure is None and not self._values:
             raise ValueError("the trace has no measures to find changes in")
         losses = 1 - self.values(self.measures[0] if measure is None else measure)
@@ -341,11 +295,6 @@ class Trace:
         ----------
         library : either "pandas" or "polars"
             Library of the frame; it must be installed.
-
-        Raises
-        ------
-        ImportError
-            If the library is not installed.
         """
         columns: dict[str, Any] = {"round": np.arange(1, len(self) + 1)}
         columns |= {str(measure): self.values(measure) for measure in self._values}
@@ -359,15 +308,10 @@ class Trace:
         ----------
         path : str or path
             The file; one of that name is replaced.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written; a file that was there is left as it was.
         """
         arrays: dict[str, Any] = {str(measure): values for measure, values in self._values.items()}
         arrays |= {_MASSES: self.masses} | ({} if self.weights is None else {_WEIGHTS: self.weights})
-        write_arrays(path, arrays)
+        _write_arrays(path, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Trace:
@@ -391,7 +335,7 @@ class Trace:
         with open(path, "rb") as file:
             limit = max_bytes or max(_LEAST_LIMIT, _LIMIT_PER_BYTE * os.fstat(file.fileno()).st_size)
             try:
-                arrays = read_arrays(path, file, limit)
+                arrays = _read_arrays(path, file, limit)
                 masses, weights = arrays.pop(_MASSES), arrays.pop(_WEIGHTS, None)
                 values = {parse(name): array for name, array in arrays.items()}
             except FormatError:
@@ -428,16 +372,9 @@ class Trace:
             Plot means over the last so many rounds, on an axis that is not logarithmic, in place of running means.
         changes : list of Change
             Alarms to mark, those that `changes` returns.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib (extra ``plot``) is not installed.
-        KeyError
-            If a measure was not recorded.
-        ValueError
-            If the suffix is unknown, or the window is not a positive number.
         """
+        from perceptrank.evaluation.plots import draw_running_means, draw_window_means
+
         chosen = parse_all(measures) if measures is not None else self.measures
         marks = [(one.alarm + 1, one.since + 1) for one in changes]
         if window is not None:
@@ -454,11 +391,6 @@ class Trace:
         Parameters
         ----------
         traces : iterable of Trace
-
-        Raises
-        ------
-        ValueError
-            If there are no traces, or they record different measures.
         """
         parts = list(traces)
         if not parts:
@@ -489,3 +421,38 @@ def running_means(values: Floats, weights: Floats | None = None) -> Floats:
 
 def _last(values: Floats) -> float:
     return float(values[-1]) if len(values) else float("nan")
+
+
+def _write_arrays(path: str | os.PathLike[str], arrays: dict[str, Floats]) -> None:
+    """Write vectors by name, atomically, as `numpy.load` reads them."""
+    with replaced_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.comment = f"perceptrank trace, version {_VERSION}, written by {WRITTEN_BY}".encode()
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
+
+
+def _read_arrays(path: str | os.PathLike[str], file: IO[bytes], max_bytes: int) -> dict[str, Floats]:
+    """Read the float64 vectors of an .npz file, whose entries tell their sizes before they are decompressed."""
+    with zipfile.ZipFile(file) as archive:
+        _check_version(path, archive.comment)
+        entries = archive.infolist()
+        n_bytes = sum(entry.file_size for entry in entries)
+        if n_bytes > max_bytes:
+            problem = f" takes {n_bytes} bytes in memory, more than the limit of {max_bytes}; if you trust it, "
+            raise FileFormatError(path, f"{problem}`max_bytes={n_bytes}` reads it")
+        arrays = {}
+        for entry in entries:
+            if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError("it is encrypted, or compressed in another way than traces are")
+            with archive.open(entry) as packed:
+                arrays[entry.filename.removesuffix(".npy")] = read_vector(packed, entry.file_size)
+                packed.read(1)  # at its end, the checksum is compared
+        return arrays
+
+
+def _check_version(path: str | os.PathLike[str], comment: bytes) -> None:
+    match = _COMMENT.fullmatch(comment)
+    if match and int(match[1]) > _VERSION:
+        about = {"version": int(match[1]), "written_by": match[2].decode()}
+        raise FileFormatError(path, f" {too_new(about, _VERSION)}")

@@ -61,14 +61,7 @@ class QueryChange(NamedTuple):
 
 
 class WorstQueries:
-    """Keeps the queries that lose most, while they pass by: of these alone the documents are kept.
-
-    Parameters
-    ----------
-    n : int
-        Number of queries to keep.
-    measure : Measure
-    """
+    """Keep the n queries that lose most while they pass by, and the documents of these alone."""
 
     def __init__(self, n: int, measure: Measure) -> None:
         self._n, self._measure = n, measure

@@ -15,12 +15,12 @@ from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
 from perceptrank.transforms.transform import TransformLike
 
-BufferedPairwiseRule = tuple[bool, float, float, int]  # averaging, learning_rate, margin, seed
+BufferedPairwiseSettings = tuple[bool, float, float, int]  # averaging, learning_rate, margin, seed
 
 
 @compiled
 def buffered_pairwise_pass(
-    rule: BufferedPairwiseRule,
+    settings: BufferedPairwiseSettings,
     block: Block,
     state: Iterates,
     extra: tuple[FloatRows, Floats],
@@ -31,7 +31,7 @@ def buffered_pairwise_pass(
 
     Pairwise hinges against a reservoir of documents, a uniform sample of all so far.
     """
-    averaging, learning_rate, margin, seed = rule
+    averaging, learning_rate, margin, seed = settings
     X, relevance, offsets, _ = block
     weights, _, tally, squares = state
     kept, grades = extra
@@ -149,7 +149,7 @@ class BufferedPairwise(CompiledLearner):
         check_room(f"a buffer of {self.buffer_size} documents", self.buffer_size * n_features)
         return {"kept": np.zeros((self.buffer_size, n_features)), "grades": np.zeros(self.buffer_size)}
 
-    def _make_rule(self) -> BufferedPairwiseRule:
+    def _make_settings(self) -> BufferedPairwiseSettings:
         rate, margin = check_positive("learning_rate", self.learning_rate), check_positive("margin", self.margin)
         check_positive_whole("buffer_size", self.buffer_size)
         check_seed(self.seed)

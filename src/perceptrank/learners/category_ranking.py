@@ -21,15 +21,15 @@ from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 PAIRS = ("uniform", "max")
-CategoryRankingRule = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, widest_only
+CategoryRankingSettings = tuple[bool, float, bool, bool]  # averaging, learning_rate, binary, widest_only
 
 
 @compiled
 def category_ranking_pass(
-    rule: CategoryRankingRule, block: Block, state: Iterates, record: Record, scratch: Scratch
+    settings: CategoryRankingSettings, block: Block, state: Iterates, record: Record, scratch: Scratch
 ) -> int:
     """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, learning_rate, binary, widest_only = rule
+    averaging, learning_rate, binary, widest_only = settings
     _, relevance, offsets, _ = block
     floats, ints, vectors = scratch
     scores, grades, coefficients, moved = floats[0], floats[1], floats[2], ints[0]
@@ -156,7 +156,7 @@ class CategoryRanking(CompiledLearner):
         """The guarantee for the current settings."""
         return self.beginning.theorem(theorems.pair_perceptron())
 
-    def _make_rule(self) -> CategoryRankingRule:
+    def _make_settings(self) -> CategoryRankingSettings:
         check_choice("pairs", self.pairs, PAIRS)
         binary, _, _, _ = weighing_of(self.measure)
         return bool(self.average), check_positive("learning_rate", self.learning_rate), binary, self.pairs == "max"

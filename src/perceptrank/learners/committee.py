@@ -20,12 +20,12 @@ from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_positive, check_positive_whole, check_seed
 from perceptrank.transforms.transform import TransformLike
 
-CommitteeRule = tuple[float, int]  # learning_rate, seed
+CommitteeSettings = tuple[float, int]  # learning_rate, seed
 
 
 @compiled
 def committee_pass(
-    rule: CommitteeRule,
+    settings: CommitteeSettings,
     block: Block,
     state: Iterates,
     extra: tuple[FloatRows, Floats, Floats, IntRows],
@@ -37,7 +37,7 @@ def committee_pass(
     `members` are the hypotheses with the most correct pairs in a row, `successes` these numbers, `current` the number
     for the current hypothesis. Rankings are by the mean of all, weighted by successes.
     """
-    learning_rate, seed = rule
+    learning_rate, seed = settings
     X, relevance, offsets, _ = block
     weights, _, tally, squares = state
     members, successes, current, pairs = extra
@@ -189,7 +189,7 @@ class CommitteePerceptron(CompiledLearner):
         members = np.zeros((self.n_members, n_features))
         return {"members": members, "successes": np.zeros(self.n_members), "current": np.zeros(1)}
 
-    def _make_rule(self) -> CommitteeRule:
+    def _make_settings(self) -> CommitteeSettings:
         check_positive_whole("n_members", self.n_members)
         check_seed(self.seed)
         return check_positive("learning_rate", self.learning_rate), int(self.seed)

@@ -12,7 +12,7 @@ from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import Scratch, borrow_scratch
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
-from perceptrank.learners.tally import ListRule, SparseIterates
+from perceptrank.learners.tally import ListSettings, SparseIterates
 from perceptrank.measures.discounts import discounts
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import check_positive
@@ -27,8 +27,8 @@ class CompiledLearner(Learner):
     Attributes
     ----------
     kernel : compiled function
-        `kernel(rule, block, state, record, scratch)`, or with the arrays of `extra_state` as a tuple before `record`
-        if there are any; returns how many queries were learned before an invalid value.
+        `kernel(settings, block, state, record, scratch)`, with the arrays of `extra_state`, if any, as a tuple before
+        `record`; returns how many queries were learned before an invalid value.
     accepts_sparse : bool
         True if its pass reads features by `open_query` and `close_query` alone: it then takes sparse ones as well.
     accepts_weights : bool
@@ -43,22 +43,22 @@ class CompiledLearner(Learner):
     rows: ClassVar[tuple[int, int, int]]
 
     learning_rate: float
-    _rule: tuple[Any, ...]
+    _settings: tuple[Any, ...]
 
     @abstractmethod
-    def _make_rule(self) -> tuple[Any, ...]:
+    def _make_settings(self) -> tuple[Any, ...]:
         """Return the settings as the pass takes them, a tuple of plain numbers; raise if one is invalid."""
 
-    def _list_rule(
+    def _list_settings(
         self, *settings: Any, margin: float = 0.0, relative_margin: float = 0.0, binary: bool = False
-    ) -> ListRule:
+    ) -> ListSettings:
         """Return the settings as the pass of a list-wise rule takes them; `settings` are the rule's own."""
         rate = check_positive("learning_rate", self.learning_rate)
         return (bool(self.average), rate, margin, relative_margin, binary), settings
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._rule = self._make_rule()
+        self._settings = self._make_settings()
 
     def _kernel(self) -> tuple[Callable[..., int], tuple[int, int, int]]:
         """Return the pass and its rows of scratch, for the settings at hand."""
@@ -77,8 +77,8 @@ class CompiledLearner(Learner):
             core, scratch = state.core, borrow_scratch(longest, X.shape[1], *rows)
             block = X, relevance, offsets, discounts(longest)
         if extra := self._extra(state, longest):
-            return kernel(self._rule, block, core, extra, (predicted, masses), scratch)
-        return kernel(self._rule, block, core, (predicted, masses), scratch)
+            return kernel(self._settings, block, core, extra, (predicted, masses), scratch)
+        return kernel(self._settings, block, core, (predicted, masses), scratch)
 
     def _sparse_arguments(
         self, state: Model, X: SparseFeatures, offsets: Ints, longest: int, rows: tuple[int, int, int]

@@ -10,7 +10,7 @@ from perceptrank.kernels.compiled import helper
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import StartSettings
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.measures.gains import EXP2, gain_of
 from perceptrank.stream.validation import check_choice
 from perceptrank.theory import theorems
@@ -97,6 +97,6 @@ class OnlineListNet(CompiledLearner):
         self.transforms = transforms
         super().__init__(**start)
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         check_choice("target", self.target, TARGETS)
-        return self._list_rule(self.target == "gains")
+        return self._list_settings(self.target == "gains")

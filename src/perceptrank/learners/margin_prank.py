@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perceptrank.learners.prank import PRank, PRankRule
+from perceptrank.learners.prank import PRank, PRankSettings
 from perceptrank.stream.validation import check_not_negative
 from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike
@@ -64,6 +64,6 @@ class MarginPRank(PRank):
         self.transforms = transforms
         self._start()
 
-    def _make_rule(self) -> PRankRule:
+    def _make_settings(self) -> PRankSettings:
         check_not_negative("margin", self.margin)
-        return super()._make_rule()
+        return super()._make_settings()

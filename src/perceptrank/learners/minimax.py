@@ -9,7 +9,7 @@ from perceptrank.kernels.compiled import helper_inlined
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import StartSettings
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.theory import theorems
 from perceptrank.theory.hinges import find_hinges, is_mistaken, move_widest_pair
@@ -92,6 +92,6 @@ class MinimaxPerceptron(CompiledLearner):
         """The guarantee for the current settings."""
         return self.beginning.theorem(theorems.pair_perceptron())
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         weighing = weighing_of(self.measure)
-        return self._list_rule(*weighing, binary=weighing[0])
+        return self._list_settings(*weighing, binary=weighing[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perceptrank.learners.prank import PRank, PRankRule
+from perceptrank.learners.prank import PRank, PRankSettings
 from perceptrank.stream.validation import ParameterError, as_number, check_positive_whole, check_seed
 from perceptrank.theory.theorem import NO_THEOREM
 from perceptrank.transforms.transform import TransformLike
@@ -64,9 +64,9 @@ class OapBpm(PRank):
         self.transforms = transforms
         self._start()
 
-    def _make_rule(self) -> PRankRule:
+    def _make_settings(self) -> PRankSettings:
         check_positive_whole("n_members", self.n_members)
         if not 0 < as_number(self.share) <= 1:
             raise ParameterError("share", "must be a probability above 0", self.share)
         check_seed(self.seed)
-        return super()._make_rule()
+        return super()._make_settings()

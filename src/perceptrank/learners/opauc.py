@@ -15,12 +15,12 @@ from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import check_not_negative, check_positive
 from perceptrank.transforms.transform import TransformLike
 
-OpaucRule = tuple[bool, float, float]  # averaging, learning_rate, decay
+OpaucSettings = tuple[bool, float, float]  # averaging, learning_rate, decay
 
 
 @compiled
 def opauc_pass(
-    rule: OpaucRule,
+    settings: OpaucSettings,
     block: Block,
     state: Iterates,
     extra: tuple[Floats, FloatRows, Floats],
@@ -31,7 +31,7 @@ def opauc_pass(
 
     counts, centers and moments (sums of products of deviations) have an entry per class: irrelevant, relevant.
     """
-    averaging, learning_rate, decay = rule
+    averaging, learning_rate, decay = settings
     X, relevance, offsets, _ = block
     weights, squares, d = state[0], state[3], len(state[0])
     counts, centers, moments = extra
@@ -143,6 +143,6 @@ class Opauc(CompiledLearner):
             "moments": np.zeros((2, n_features, n_features)),
         }
 
-    def _make_rule(self) -> OpaucRule:
+    def _make_settings(self) -> OpaucSettings:
         rate, decay = check_positive("learning_rate", self.learning_rate), check_not_negative("decay", self.decay)
         return bool(self.average), rate, decay

@@ -33,16 +33,18 @@ from perceptrank.stream.validation import as_numbers, check_positive
 from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike
 
-PerceptronRule = tuple[bool, float]  # averaging, learning_rate
+PerceptronSettings = tuple[bool, float]  # averaging, learning_rate
 
 
 @compiled
-def perceptron_pass(rule: PerceptronRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+def perceptron_pass(
+    settings: PerceptronSettings, block: Block, state: Iterates, record: Record, scratch: Scratch
+) -> int:
     """Rank each query as a whole, then learn from one document after the other; return how many queries were learned.
 
     A round is a document. A query that overflows is undone, except for AdaGrad's squares.
     """
-    averaging, learning_rate = rule
+    averaging, learning_rate = settings
     X, relevance, offsets, _ = block
     weights, total, tally, squares = state
     _, masses = record
@@ -139,7 +141,7 @@ class Perceptron(CompiledLearner):
         self.transforms = transforms
         self._start()
 
-    def _make_rule(self) -> PerceptronRule:
+    def _make_settings(self) -> PerceptronSettings:
         return bool(self.average), check_positive("learning_rate", self.learning_rate)
 
     def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:

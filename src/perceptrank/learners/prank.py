@@ -21,12 +21,12 @@ from perceptrank.theory import theorems
 from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
-PRankRule = tuple[bool, float, int, float]  # averaging, share, seed, margin
+PRankSettings = tuple[bool, float, int, float]  # averaging, share, seed, margin
 
 
 @compiled
 def prank_pass(
-    rule: PRankRule,
+    settings: PRankSettings,
     block: Block,
     state: Iterates,
     extra: tuple[FloatRows, FloatRows],
@@ -37,7 +37,7 @@ def prank_pass(
 
     Every member learns from a document with probability `share`; the weights are the mean of the members.
     """
-    averaging, share, seed, margin = rule
+    averaging, share, seed, margin = settings
     X, relevance, offsets, _ = block
     weights, _, tally, _ = state
     members, thresholds = extra
@@ -140,7 +140,7 @@ class PRank(CompiledLearner):
         thresholds: Floats = self._learned().more["thresholds"].mean(axis=0)
         return thresholds
 
-    def _make_rule(self) -> PRankRule:
+    def _make_settings(self) -> PRankSettings:
         if check_positive_whole("n_grades", self.n_grades) < 2:
             raise ParameterError("n_grades", "must be at least 2", self.n_grades)
         return bool(self.average), float(self.share), int(self.seed), float(self.margin)

@@ -10,7 +10,7 @@ from perceptrank.kernels.ordering import sort_descending
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import StartSettings
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.transforms.transform import TransformLike
@@ -96,6 +96,6 @@ class Predtron(CompiledLearner):
         self.transforms = transforms
         super().__init__(**start)
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         binary, cutoff, _, _ = weighing_of(self.measure)
-        return self._list_rule(cutoff, binary=binary)
+        return self._list_settings(cutoff, binary=binary)

@@ -10,7 +10,7 @@ from perceptrank.kernels.compiled import helper
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import StartSettings
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike
 
@@ -85,5 +85,5 @@ class RankNet(CompiledLearner):
         self.transforms = transforms
         super().__init__(**start)
 
-    def _make_rule(self) -> ListRule:
-        return self._list_rule()
+    def _make_settings(self) -> ListSettings:
+        return self._list_settings()

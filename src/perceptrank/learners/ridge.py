@@ -23,7 +23,7 @@ from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike
 
 TARGETS = ("grades", "gains")
-RidgeRule = tuple[float, bool]  # penalty, of_gains
+RidgeSettings = tuple[float, bool]  # penalty, of_gains
 
 # Documents that enter the inverse at once: many enough to read it seldom, few enough to stay in the first cache.
 CHUNK = 16
@@ -34,9 +34,11 @@ Moments = tuple[Floats, Floats, Floats, Floats, Floats, FloatRows]
 
 
 @compiled
-def ridge_pass(rule: RidgeRule, block: Block, state: Iterates, extra: Moments, record: Record, scratch: Scratch) -> int:
+def ridge_pass(
+    settings: RidgeSettings, block: Block, state: Iterates, extra: Moments, record: Record, scratch: Scratch
+) -> int:
     """Rank, then learn, query after query; return how many queries were learned."""
-    penalty, of_gains = rule
+    penalty, of_gains = settings
     X, relevance, offsets, _ = block
     weights = state[0]
     inverse, products, units, sums, counts, small = extra
@@ -221,7 +223,7 @@ class OnlineRidge(CompiledLearner):
         """The unit of each feature, in which the penalty is; 0 for features that have not varied within a query."""
         return self._learned().more["units"].copy()
 
-    def _make_rule(self) -> RidgeRule:
+    def _make_settings(self) -> RidgeSettings:
         check_choice("target", self.target, TARGETS)
         return check_positive("penalty", self.penalty), self.target == "gains"
 

@@ -43,7 +43,7 @@ from perceptrank.learners.tally import (
     ZERO,
     Block,
     Iterates,
-    ListRule,
+    ListSettings,
     Record,
 )
 
@@ -223,9 +223,9 @@ def rule(settings: Any, query: Query, coefficients: Floats, rows: Rows) -> float
     raise NotImplementedError
 
 
-def learn_lists(given: ListRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+def learn_lists(all_settings: ListSettings, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
     """Rank, then learn by a rule, query after query; return how many queries were learned."""
-    (averaging, learning_rate, absolute, relative, binary), settings = given
+    (averaging, learning_rate, absolute, relative, binary), settings = all_settings
     _, relevance, offsets, discounts = block
     floats, ints, vectors = scratch
     scores, grades, coefficients, moved, mean, step = floats[0], floats[1], floats[2], ints[0], vectors[0], vectors[1]

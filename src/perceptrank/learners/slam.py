@@ -9,7 +9,7 @@ from perceptrank.kernels.compiled import helper_inlined
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import StartSettings
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
@@ -108,6 +108,6 @@ class SlamPerceptron(CompiledLearner):
         """The guarantee for the current settings."""
         return self.beginning.theorem(theorems.slam(float(self.learning_rate), float(self.margin)))
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         margin, weighing = check_positive("margin", self.margin), weighing_of(self.measure, self.class_order)
-        return self._list_rule(True, weighing, margin=margin, binary=weighing[0])
+        return self._list_settings(True, weighing, margin=margin, binary=weighing[0])

@@ -13,13 +13,13 @@ from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
 
-SolarOneRule = tuple[bool, float]  # averaging, limit
+SolarOneSettings = tuple[bool, float]  # averaging, limit
 
 
 @compiled
-def solar_one_pass(rule: SolarOneRule, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
+def solar_one_pass(settings: SolarOneSettings, block: Block, state: Iterates, record: Record, scratch: Scratch) -> int:
     """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, limit = rule
+    averaging, limit = settings
     X, relevance, offsets, _ = block
     weights = state[0]
     scores, mean, x = scratch[0][0], scratch[2][0], scratch[2][1]
@@ -93,5 +93,5 @@ class SolarI(CompiledLearner):
         self.transforms = transforms
         self._start()
 
-    def _make_rule(self) -> SolarOneRule:
+    def _make_settings(self) -> SolarOneSettings:
         return bool(self.average), check_positive("limit", self.limit)

@@ -17,15 +17,15 @@ from perceptrank.stream.validation import check_choice, check_positive
 from perceptrank.transforms.transform import TransformLike
 
 COVARIANCES = ("diagonal", "full")
-SolarTwoRule = tuple[bool, float]  # averaging, regularization
+SolarTwoSettings = tuple[bool, float]  # averaging, regularization
 
 
 @compiled
 def solar_two_pass(
-    rule: SolarTwoRule, block: Block, state: Iterates, extra: tuple[FloatRows], record: Record, scratch: Scratch
+    settings: SolarTwoSettings, block: Block, state: Iterates, extra: tuple[FloatRows], record: Record, scratch: Scratch
 ) -> int:
     """Rank, then learn, query after query; return how many queries were learned."""
-    averaging, regularization = rule
+    averaging, regularization = settings
     X, relevance, offsets, _ = block
     weights = state[0]
     (covariance,) = extra
@@ -149,6 +149,6 @@ class SolarII(CompiledLearner):
         found = self._learned().more["covariance"]
         return found[0].copy() if self.covariance == "diagonal" else found.copy()
 
-    def _make_rule(self) -> SolarTwoRule:
+    def _make_settings(self) -> SolarTwoSettings:
         check_choice("covariance", self.covariance, COVARIANCES)
         return bool(self.average), check_positive("regularization", self.regularization)

@@ -11,7 +11,7 @@ from perceptrank.kernels.ordering import sort_descending
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import StartSettings
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import NDCG, MeasureLike, parse
 from perceptrank.measures.gains import EXP2, gain_of, gain_shift
 from perceptrank.stream.validation import ParameterError
@@ -178,8 +178,8 @@ class StructuredNdcg(CompiledLearner):
         self.transforms = transforms
         super().__init__(**start)
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         parsed = parse(self.measure)
         if not isinstance(parsed, NDCG) or parsed.gain != "exp2":
             raise ParameterError("measure", "must be ndcg or ndcg@k", str(parsed))
-        return self._list_rule(weighing_of(parsed)[1], EXP2)
+        return self._list_settings(weighing_of(parsed)[1], EXP2)

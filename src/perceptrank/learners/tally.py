@@ -42,4 +42,4 @@ N_FREE = 4  # of these, if weights are free
 
 # Of a list-wise learner: averaging, learning rate, margin, relative margin, whether grades are read as 0 and 1; and the
 # settings of its rule.
-ListRule: TypeAlias = tuple[tuple[bool, float, float, float, bool], tuple[Any, ...]]
+ListSettings: TypeAlias = tuple[tuple[bool, float, float, float, bool], tuple[Any, ...]]

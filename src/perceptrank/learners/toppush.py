@@ -10,7 +10,7 @@ from perceptrank.kernels.compiled import helper
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import StartSettings
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.stream.validation import check_choice
 from perceptrank.transforms.transform import TransformLike
 
@@ -92,6 +92,6 @@ class TopPush(CompiledLearner):
         self.transforms = transforms
         super().__init__(**start)
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         check_choice("loss", self.loss, LOSSES)
-        return self._list_rule(self.loss == "squared", binary=True)
+        return self._list_settings(self.loss == "squared", binary=True)

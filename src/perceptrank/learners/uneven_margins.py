@@ -9,7 +9,7 @@ from perceptrank.kernels.compiled import helper
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.starting import StartSettings
-from perceptrank.learners.tally import ListRule
+from perceptrank.learners.tally import ListSettings
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
 
@@ -90,5 +90,5 @@ class UnevenMargins(CompiledLearner):
         self.transforms = transforms
         super().__init__(**start)
 
-    def _make_rule(self) -> ListRule:
-        return self._list_rule(margin=check_positive("margin", self.margin))
+    def _make_settings(self) -> ListSettings:
+        return self._list_settings(margin=check_positive("margin", self.margin))

@@ -116,11 +116,6 @@ class Measure:
         float
             NaN if no document is relevant and `empty` is "skip".
 
-        Raises
-        ------
-        ValueError
-            If a score or grade is invalid, or there is no document.
-
         Examples
         --------
         >>> from perceptrank import NDCG
@@ -137,11 +132,6 @@ class Measure:
         Parameters
         ----------
         relevance : array of shape (documents,)
-
-        Raises
-        ------
-        ValueError
-            If a grade is larger than the measure allows.
         """
 
     def per_query(self, scores: Floats, relevance: Floats, offsets: Ints, first_round: int = 0) -> Floats:
@@ -160,11 +150,6 @@ class Measure:
         -------
         array of float of shape (queries,)
             NaN for a query that is left out.
-
-        Raises
-        ------
-        ValueError
-            If the arrays do not fit together, or hold an invalid value.
         """
         values = as_scores(scores)
         grades, bounds = as_grades(relevance, len(values)), as_offsets(offsets, len(values))

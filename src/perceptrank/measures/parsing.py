@@ -36,11 +36,6 @@ def parse(name: MeasureLike) -> Measure:
         A name such as "ndcg@10", "ap" or "ndcg@5:gain=linear,ties=expected"; with the name of another tool in front,
         "trec_eval:ndcg@10", by the conventions of that tool, as `preset` has them. A Measure is returned unchanged.
 
-    Raises
-    ------
-    ValueError
-        If there is no such measure, or it has no such option.
-
     Examples
     --------
     >>> parse("ndcg@10")
@@ -59,13 +54,6 @@ def parse_all(names: Iterable[MeasureLike] | MeasureLike) -> list[Measure]:
     Parameters
     ----------
     names : str, Measure, or an iterable of these
-
-    Raises
-    ------
-    ValueError
-        If one is unknown; the message names all that are.
-    TypeError
-        If `names` is none of these.
 
     Examples
     --------
@@ -159,11 +147,6 @@ def preset(tool: str, name: MeasureLike) -> Measure:
         their identifiers. trec_eval reads scores in single precision, so it may see ties that are none here.
     name : str or Measure
         The measure; options that the tool has no convention for are kept.
-
-    Raises
-    ------
-    ValueError
-        If the tool or the measure is unknown, or the tool does not offer the measure.
 
     Examples
     --------

@@ -28,11 +28,6 @@ class Settings:
         Order of the queries of real data sets.
     passes : int
         Number of passes over real data sets.
-
-    Raises
-    ------
-    ValueError
-        If a setting is invalid.
     """
 
     data: Path | None = None

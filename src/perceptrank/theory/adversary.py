@@ -73,11 +73,6 @@ def n_rounds(radius: float, margin: float, version: str = "sharp") -> int:
     version : "sharp", "paper", or "exact"
         The first formula, the second or the third.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or the margin is so large that there is no round.
-
     Examples
     --------
     >>> n_rounds(1.0, 0.1), n_rounds(1.0, 0.1, "paper")
@@ -119,12 +114,6 @@ def play(
         A smaller number of rounds.
     measure : str or Measure
         "ndcg" or "ap", with or without a cut-off; the loss is 1 minus this.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, there would be too many rounds for the memory, or the ranker's `rank` does
-        not return a ranking.
 
     Examples
     --------

@@ -68,11 +68,6 @@ def play_budget(
     measure : str or Measure
         "ndcg" or "ap", with or without a cut-off; the loss is 1 minus this.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or there would be too many rounds for the memory.
-
     Examples
     --------
     >>> import perceptrank as pr

@@ -45,11 +45,6 @@ def cumulative_surrogate(
         That of the learner's theorem: "slam" for Algorithm 2, "max-pair" for Algorithm 3, "level-pair" for the listwise
         perceptron with its default violators, "slam" with violators "uniform" or "top".
 
-    Raises
-    ------
-    ValueError
-        If `ranker` is not a vector with one weight per feature, or another argument is invalid.
-
     Examples
     --------
     >>> from perceptrank import QueryStream

@@ -19,11 +19,6 @@ def radius(stream: Blocks) -> float:
     ----------
     stream : QueryStream or iterable of blocks
 
-    Raises
-    ------
-    ValueError
-        If the stream has no documents, or a feature is missing.
-
     Examples
     --------
     >>> from perceptrank import QueryStream
@@ -51,11 +46,6 @@ def diameter(stream: Blocks, measure: MeasureLike = "ndcg") -> float:
     stream : QueryStream or iterable of blocks
     measure : str or Measure
         For "ap", grades differ if one is positive and the other is not.
-
-    Raises
-    ------
-    ValueError
-        If a feature is missing, or there is no such measure.
 
     Examples
     --------

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from perceptrank.measures import parse
 from perceptrank.stream.validation import check_positive
-from perceptrank.theory import bounds
-from perceptrank.theory.certificates import Certificate, Promise
 from perceptrank.theory.theorem import AnyComparator, Comparator, Theorem
+
+if TYPE_CHECKING:  # learning needs none of it
+    from perceptrank.theory.certificates import Certificate
 
 
 class Guaranteed(Protocol):
@@ -67,6 +68,9 @@ def certificate(
     n_documents: int | None = None,
 ) -> Certificate:
     """Return the bounds on a learner's loss so far, beside its observed value, as its method `certificate` does."""
+    from perceptrank.theory import bounds
+    from perceptrank.theory.certificates import Certificate, Promise
+
     theorem = check_theorem(learner, comparator)
     share = largest_share(learner, n_documents)
     model, promised, current_of = _learned(learner), theorem.of_moved, theorem.of_current
@@ -126,6 +130,8 @@ def certificate(
 
 def largest_share(learner: Guaranteed, n_documents: int | None) -> float:
     """Return the largest part of the weight of outranked documents that is lost, of queries of so many."""
+    from perceptrank.theory import bounds
+
     if n_documents is None:
         return 1.0
     measure = getattr(learner, "measure", None)
@@ -153,10 +159,7 @@ def _learned(learner: Guaranteed) -> Any:
 
 
 def _start_beside(learner: Guaranteed, comparator: AnyComparator | None) -> tuple[float, float | None]:
-    """Return the norm of the weights to start from, and their product with a comparator, per learning rate.
-
-    The product is None if it is not known. Raises if a comparator does not satisfy the constraints.
-    """
+    """Return the norm of the weights to start from per learning rate, and their product with a comparator, if known."""
     model, ranker = learner.model, comparator.ranker if isinstance(comparator, Comparator) else None
     if ranker is not None and model.has_begun and len(ranker) == model.n_features:
         model.check_signs("comparator", np.asarray(ranker))

@@ -83,11 +83,6 @@ def costly_stream(
     measure : str or Measure
         The measure that is lost in, which decides how many documents outrank the relevant one.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or the stream would be too long for the memory.
-
     Examples
     --------
     >>> import perceptrank as pr

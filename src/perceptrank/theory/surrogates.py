@@ -66,11 +66,6 @@ class Surrogate(ABC):
         ----------
         scores, relevance : array of shape (documents,)
             Scores and grades.
-
-        Raises
-        ------
-        ValueError
-            If a score or grade is invalid, or there is no document.
         """
         return self._evaluate(*as_ranked_query(scores, relevance))[0]
 
@@ -81,11 +76,6 @@ class Surrogate(ABC):
         ----------
         scores, relevance : array of shape (documents,)
             Scores and grades.
-
-        Raises
-        ------
-        ValueError
-            If a score or grade is invalid, or there is no document.
         """
         return self._evaluate(*as_ranked_query(scores, relevance))[1]
 

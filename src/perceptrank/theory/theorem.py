@@ -120,11 +120,6 @@ class Theorem:
             Those of the stream; give either, since 2R bounds the diameter if that is unknown.
         largest_weight : float > 0
             Largest weight of a query.
-
-        Raises
-        ------
-        ValueError
-            If the theorem has no constant, or an argument is missing or out of its range.
         """
         size = self._size_of(diameter, radius)
         with np.errstate(over="ignore", under="ignore"):
@@ -177,12 +172,6 @@ class Theorem:
             Largest weight of a query; the losses of learner and comparator are then weighted sums.
         share : float
             Largest part of the weight of outranked documents that a ranking loses, see `bounds.largest_share`.
-
-        Raises
-        ------
-        ValueError
-            If the theorem has no constant, an argument is missing or out of its range, or not exactly one of `margin`
-            and `comparator` is given.
         """
         size, largest = self._size_of(diameter, radius), check_positive("largest_weight", largest_weight)
         norm, loss = norm_and_loss(margin, comparator)
@@ -242,11 +231,6 @@ class Theorem:
             A pair is taken as it is.
         measure : Measure or None
             The measure that is learned.
-
-        Raises
-        ------
-        ValueError
-            If the comparator's surrogate or measure is not the theorem's.
         """
         if not isinstance(comparator, Comparator) or comparator.surrogate is None:
             return

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from perceptrank.stream.blocks import Blocks
     from perceptrank.stream.query_stream import QueryStream
 
-_ROLES = {"qid": "qid", "docid": "docid", "relevance": "relevance", "weight": "weight", "feature": "features"}
+_ROLES = ("qid", "docid", "relevance", "weight", "feature")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,18 +96,9 @@ class Reading(Dialect):
                 known = ", ".join(f"{one}=NAME" for one in _ROLES)
                 raise ValueError(f"a column must be one of {known}, got {pair!r}")
             if role == "feature":
-                named.setdefault(_ROLES[role], []).append(name)
-            else:
-                named[_ROLES[role]] = name
-        given = {
-            "qid": self.qid_column,
-            "docid": self.docid_column,
-            "relevance": self.relevance_column,
-            "weight": self.weight_column,
-        }
-        for role, column in given.items():
-            if column is not None and named.setdefault(role, column) != column:
-                raise ValueError(f"the column of {role} is given twice, {named[role]!r} and {column!r}")
+                named.setdefault("features", []).append(name)
+            elif named.setdefault(role, name) != name:
+                raise ValueError(f"the column of {role} is given twice, {named[role]!r} and {name!r}")
         return named
 
 

@@ -164,12 +164,6 @@ class Dialect:
         ),
         Reads(What.data),
     ] = None
-    qid_column: Annotated[str | None, typer.Option(help="Column of queries, in tables and Parquet files.")] = None
-    docid_column: Annotated[str | None, typer.Option(help="Column of documents, in tables and Parquet files.")] = None
-    relevance_column: Annotated[str | None, typer.Option(help="Column of grades, in tables and Parquet files.")] = None
-    weight_column: Annotated[
-        str | None, typer.Option(help="Column of the weights of queries, in tables and Parquet files.")
-    ] = None
     missing: Annotated[
         bool,
         typer.Option(

@@ -17,7 +17,7 @@ from perceptrank.learners.model import Model
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.slam import SLAM_PASS
 from perceptrank.learners.starting import StartSettings
-from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS, ListRule
+from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS, ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.measures.discounts import discounts
 from perceptrank.stream.sparse import AnyFeatures
@@ -177,7 +177,7 @@ class ListwisePerceptron(CompiledLearner):
     def _kernel(self) -> tuple[Callable[..., int], tuple[int, int, int]]:
         return _PASSES[self.violators]
 
-    def _make_rule(self) -> ListRule:
+    def _make_settings(self) -> ListSettings:
         check_choice("violators", self.violators, _PASSES)
         relative, absolute = _margin("relative_margin", self.relative_margin), _margin("margin", self.margin)
         if self.margin is not None and relative not in (0.0, 1.0):
@@ -186,7 +186,7 @@ class ListwisePerceptron(CompiledLearner):
         weighing = weighing_of(self.measure, self.class_order)
         self._judge = weighing[:3]
         settings = (False, weighing) if self.violators == "top" else weighing
-        return self._list_rule(*settings, margin=margins[0], relative_margin=margins[1], binary=weighing[0])
+        return self._list_settings(*settings, margin=margins[0], relative_margin=margins[1], binary=weighing[0])
 
 
 def _margin(name: str, value: Any) -> float:
