@@ -357,6 +357,6 @@ def test_why_it_does_not_learn_is_not_for_everyone(tmp_path):
 
     assert problem(tokens["watch"]) == problem(tokens["admin"]) == "no connection to db.example"
     for other in (None, tokens["rank"], "x"):
-        assert problem(other).startswith("it does not learn")
+        assert problem(other).startswith("learning is off; a token")
     app.state.live.close()
     service.close()

@@ -45,40 +45,36 @@ class Ranked(NamedTuple):
 
 
 class ServedRanker:
-    """One model behind a log, in a folder.
+    """A model behind a log, in a folder; its methods raise a `ServiceError` for what they cannot carry out.
 
-    `rank` never waits for learning: a model is replaced as a whole by the one that has learned more. `feedback` and
-    `learn` return futures, which are done once the answer is on disk; it is learned right after. All answers are
-    logged by one thread and learned by another, in the order of the log, so that a replay of the log has the same bits.
+    `rank` never waits for learning. `feedback` and `learn` return futures, which are done once the answer is on disk;
+    it is learned right after. Answers are learned in the order of the log, so that a replay gives bit-identical models.
 
     Parameters
     ----------
     folder : Path
-        Folder of the log and the snapshots; made if it is not there.
+        Folder of the log and the snapshots; created if missing.
     model : Learner, optional
-        What a new folder starts from; by default a `ListwisePerceptron` that has learned nothing. A folder that has a
-        log goes on with what it has.
-    fixed : bool
-        That model ranks, and stays as it is.
-    challengers : mapping from names to Learner, optional
-        Models that learn silently; those whose names the log has are what it says.
+        Model to start a new log with; by default an empty `ListwisePerceptron`. An existing log is continued.
     settings : Settings, optional
         Limits and intervals.
     check_all : bool
-        Check the whole log at the start, not only what came after the newest snapshot.
+        Check the whole log at the start, not only the entries after the newest snapshot.
     database : str, optional
-        Address of the PostgreSQL database that has the log; by default, an SQLite file in the folder has it.
+        Address of the PostgreSQL database with the log; by default, the log is an SQLite file in the folder.
+    fixed : bool
+        The model ranks but does not learn.
+    challengers : mapping from names to Learner, optional
+        Models that learn silently; names that the log already has are ignored.
 
     Attributes
     ----------
     messages : list of str
-        What was found, and done about it, at the start.
+        Problems found at the start, and what was done about them.
     snapshots : Snapshots
         The versions that are kept as model files.
-    problem : str
-        Why nothing is learned now; empty if all is well.
-    watch : callable or None
-        Called by the log's thread with the model before, the model after, and the entries that were learned between.
+    thread : LogThread
+        The log, and the threads that log and learn.
 
     Raises
     ------
@@ -157,11 +153,6 @@ class ServedRanker:
         Parameters
         ----------
         documents : sequence of Document
-
-        Raises
-        ------
-        ServiceError
-            If the documents break a rule, or have other features than the model.
         """
         current = self.current
         arranged = arrange(documents, current)
@@ -209,11 +200,6 @@ class ServedRanker:
         -------
         Future of Acknowledgement
             Done once the answer is on disk; it raises a `ServiceError` if that fails.
-
-        Raises
-        ------
-        ServiceError
-            If the ranking is unknown or has expired, a grade or the weight breaks a rule, or too many answers wait.
         """
         answer = self._answer(self._rankings.find(ranking_id), grades, event_id or ranking_id, ranking_id, weight, omit)
         return self._submitted(answer, together)
@@ -247,23 +233,12 @@ class ServedRanker:
         -------
         Future of Acknowledgement
             Done once the answer is on disk; it raises a `ServiceError` if that fails.
-
-        Raises
-        ------
-        ServiceError
-            If the documents, a grade or the weight break a rule, or too many answers wait.
         """
         arranged = arrange(documents, self.current)
         return self._submitted(self._answer(arranged, grades, event_id, None, weight, omit), together)
 
     def submit(self, answers: list[Answer]) -> None:
-        """Hand several answers to the log at once; if it is closed, their futures say so.
-
-        Parameters
-        ----------
-        answers : list of Answer
-            As `feedback` and `learn` have added them to `together`.
-        """
+        """Log the answers together that `feedback` and `learn` have added to `together`."""
         self.thread.submit(answers)
 
     def _submitted(self, answer: Answer, together: list[Answer] | None) -> Future[Acknowledgement]:
@@ -299,17 +274,11 @@ class ServedRanker:
     # Versions
 
     def versions(self) -> list[int]:
-        """Return the versions that have a snapshot.
-
-        Returns
-        -------
-        list of int
-            Newest first.
-        """
+        """Return the versions that have a snapshot, newest first."""
         return self.snapshots.versions()
 
     def roll_back(self, version: int) -> Future[int]:
-        """Go on with the model of any earlier version.
+        """Continue with the model of any earlier version.
 
         Parameters
         ----------
@@ -319,7 +288,7 @@ class ServedRanker:
         Returns
         -------
         Future of int
-            Number of the version that this makes; it raises a `ServiceError` if there is no such version.
+            Number of the new version; it raises a `ServiceError` if there is no such version.
         """
 
         def make(_: Current) -> Entry:
@@ -329,9 +298,7 @@ class ServedRanker:
         return self._request(make)
 
     def promote(self, model: Learner, reason: str = "promoted", *, fixed: bool = False) -> Future[int]:
-        """Go on with another model.
-
-        Challengers stay, and are compared with it from then on.
+        """Rank with another model from now on; challengers are compared with it from then on.
 
         Parameters
         ----------
@@ -339,12 +306,12 @@ class ServedRanker:
         reason : str
             Kept in the log.
         fixed : bool
-            It stays as it is, as does one that cannot learn; it may then know fewer features than there are.
+            The model does not learn; it may then know fewer features than there are.
 
         Returns
         -------
         Future of int
-            Number of the version that this makes.
+            Number of the new version.
         """
         return self._request(lambda _: model_entry(model, reason, fixed=fixed or not model.learns))
 
@@ -361,7 +328,6 @@ class ServedRanker:
         Parameters
         ----------
         name : str
-            Name of the challenger.
         model : Learner or int
             What it starts from: a model, or any version of this ranker.
         measure : str
@@ -370,13 +336,8 @@ class ServedRanker:
         Returns
         -------
         Future of int
-            Number of the log's entry; it raises a `ServiceError` if the name is taken, there are too many, or the model
+            Number of the new version; it raises a `ServiceError` if the name is taken, there are too many, or the model
             has other features.
-
-        Raises
-        ------
-        ServiceError
-            If the name or the measure breaks a rule.
         """
         make = check_addition(name, measure)
         return self._request(
@@ -389,12 +350,11 @@ class ServedRanker:
         Parameters
         ----------
         name : str
-            Name of the challenger.
 
         Returns
         -------
         Future of int
-            Number of the log's entry; it raises a `ServiceError` if there is no such challenger.
+            Number of the new version; it raises a `ServiceError` if there is no such challenger.
         """
         return self._request(lambda current: make_removal(current, name))
 
@@ -404,25 +364,19 @@ class ServedRanker:
         Parameters
         ----------
         name : str
-            Name of the challenger.
 
         Returns
         -------
         Future of int
-            Number of the version that this makes; it raises a `ServiceError` if there is no such challenger.
+            Number of the new version; it raises a `ServiceError` if there is no such challenger.
         """
         return self._request(lambda current: make_promotion(current, name))
 
     def standings(self) -> dict[str, Any]:
         """Return the model that ranks, and how its challengers compare with it.
 
-        Intervals have the error rate `error` over all rounds, however often one looks; so has `better`, over all
-        challengers of the model that ranks now.
-
-        Returns
-        -------
-        dict
-            Plain values.
+        Intervals hold at the error rate `error` over all rounds, however often they are looked at; so does `better`,
+        over all challengers of the model that ranks now.
         """
         return Standings.of(self.current, self.settings).as_plain()
 
@@ -480,14 +434,7 @@ class ServedRanker:
         self.thread.log.close()
 
     def status(self) -> dict[str, Any]:
-        """Return how it is doing.
-
-        Returns
-        -------
-        dict
-            Plain values: version and algorithm of the model, numbers of answers, the size of the log, and its
-            `problem`.
-        """
+        """Return version and algorithm of the model, numbers of answers, the size of the log, and its `problem`."""
         current = self.current
         return {
             "model_version": current.version,

@@ -18,23 +18,13 @@ from perceptrank.serve.snapshots import Snapshots
 
 @dataclass(frozen=True)
 class Verification:
-    """Findings in the folder of one ranker.
-
-    Attributes
-    ----------
-    ranker : str
-        Its name.
-    entries, answers, snapshots : int
-        How many there are; of snapshots, those that were compared.
-    problems : tuple of str
-        What is wrong, in words; empty if nothing is.
-    """
+    """Findings in the folder of a ranker."""
 
     ranker: str
     entries: int
     answers: int
-    snapshots: int
-    problems: tuple[str, ...]
+    snapshots: int  # that were compared
+    problems: tuple[str, ...]  # empty if the log is sound
 
     @property
     def is_sound(self) -> bool:
@@ -43,9 +33,9 @@ class Verification:
 
 
 def verify(folder: str | Path, database: str | None = None) -> list[Verification]:
-    """Replay the logs of a folder from their first entries, and compare every snapshot with the model at that point.
+    """Replay all logs of a folder, and compare every snapshot with the replayed model, bit by bit.
 
-    Nothing is changed. The model learns one answer after the other by `learn_one`, and must have the same bits.
+    Nothing is changed. The replay learns one answer at a time. Raises `FileNotFoundError` if there is no log.
 
     Parameters
     ----------
@@ -53,16 +43,6 @@ def verify(folder: str | Path, database: str | None = None) -> list[Verification
         Folder of a service, which may be running.
     database : str, optional
         Address of the PostgreSQL database that has the logs, if the folder does not.
-
-    Returns
-    -------
-    list of Verification
-        One for each ranker.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no log.
 
     Examples
     --------
@@ -86,12 +66,12 @@ def _verify(name: str, folder: Path, database: str | None) -> Verification:
     snapshots = Snapshots(folder / "versions")
     expected: dict[int, Current] = {}
     for version in snapshots.versions() if snapshots.folder.exists() else ():
-        if (found := snapshots.read(version)) is None:
+        if (snapshot := snapshots.read(version)) is None:
             if not snapshots.path(version).exists():  # a running service has just removed it
                 continue
             problems.append(f"the snapshot of version {version} is damaged: {snapshots.path(version)}")
         else:
-            expected[version] = found
+            expected[version] = snapshot
     n_compared = 0
     current: Current | None = None
     n_answers = 0
