@@ -226,8 +226,8 @@ with warnings.catch_warnings(record=True) as caught:
 assert {"listwise-pa", "pair-hinge"} < names and not {"gone", "other-name"} & names, names
 assert pr.algorithms()["slam"] is pr.SlamPerceptron
 first, second, third = sorted(str(one.message) for one in caught)
-assert first == "learner gone:Gone of an installed package is left out: No module named 'gone'"
-assert second.endswith("is left out: the name 'slam' is taken"), second
+assert first == "learner gone:Gone of an installed package is skipped: No module named 'gone'"
+assert second.endswith("is skipped: the name 'slam' is taken"), second
 assert third.endswith("its algorithm is 'pair-hinge', its entry point is named 'other-name'"), third
 pr.algorithms()["listwise-pa"](0.25).save("model.json")
 assert pr.load("model.json").limit == 0.25

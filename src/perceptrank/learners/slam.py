@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper_inlined
-from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
-from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
@@ -35,7 +35,7 @@ def slam_rule(settings: tuple[bool, Weighing], query: Query, coefficients: Float
 SLAM_PASS = list_pass(slam_rule, floats=HINGE_ROWS[0], ints=HINGE_ROWS[1])
 
 
-class SlamPerceptron(CompiledLearner):
+class SlamPerceptron(CompiledLearner, Startable):
     """Descend the SLAM surrogate of a measure on every query that was not ranked perfectly (Algorithm 2).
 
     On a mistake, w -= learning_rate * Xᵀ g, with g the subgradient of `perceptrank.Slam`: each relevant document that
@@ -51,19 +51,10 @@ class SlamPerceptron(CompiledLearner):
     measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that is learned. While learning, tied documents always count as ranked in the worst order; a
         measure's own policies are for recording.
-    learning_rate : float > 0
-        Factor of every step.
     margin : float > 0
         Required lead in score over all lower grades.
     class_order : "score", "mean", or "index"
         Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     References
     ----------
@@ -84,24 +75,13 @@ class SlamPerceptron(CompiledLearner):
     cost = "m (d + g)"
     kernel, rows = SLAM_PASS
 
-    def __init__(
-        self,
-        measure: MeasureLike = "ndcg@10",
-        *,
-        learning_rate: float = 0.1,
-        margin: float = 1.0,
-        class_order: str = "score",
-        average: bool = False,
-        transforms: TransformLike = None,
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.measure = measure
-        self.learning_rate = learning_rate
-        self.margin = margin
-        self.class_order = class_order
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    measure: MeasureLike = "ndcg@10"
+    _: KW_ONLY
+    learning_rate: float = 0.1
+    margin: float = 1.0
+    class_order: str = "score"
+    average: bool = False
+    transforms: TransformLike = None
 
     @property
     def theorem(self) -> Theorem:
@@ -110,4 +90,4 @@ class SlamPerceptron(CompiledLearner):
 
     def _make_settings(self) -> ListSettings:
         margin, weighing = check_positive("margin", self.margin), weighing_of(self.measure, self.class_order)
-        return self._list_settings(True, weighing, margin=margin, binary=weighing[0])
+        return list_settings(self, True, weighing, margin=margin, binary=weighing[0])
