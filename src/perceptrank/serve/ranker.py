@@ -238,7 +238,13 @@ class ServedRanker:
         return self._submitted(self._answer(arranged, grades, event_id, None, weight, omit), together)
 
     def submit(self, answers: list[Answer]) -> None:
-        """Log the answers together that `feedback` and `learn` have added to `together`."""
+        """Log several answers together.
+
+        Parameters
+        ----------
+        answers : list of Answer
+            As `feedback` and `learn` have added them to `together`.
+        """
         self.thread.submit(answers)
 
     def _submitted(self, answer: Answer, together: list[Answer] | None) -> Future[Acknowledgement]:

@@ -111,7 +111,12 @@ class Service:
             raise
 
     def ranker(self, name: str) -> ServedRanker:
-        """Return the ranker of a name; raise `UnknownError` if there is none."""
+        """Return a ranker; raise `UnknownError` if there is none of that name.
+
+        Parameters
+        ----------
+        name : str
+        """
         if name not in self.rankers:
             raise UnknownError(f"there is no ranker {name[:100]!r}", f"there are {', '.join(map(repr, self.rankers))}")
         return self.rankers[name]

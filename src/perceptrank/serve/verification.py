@@ -18,13 +18,23 @@ from perceptrank.serve.snapshots import Snapshots
 
 @dataclass(frozen=True)
 class Verification:
-    """Findings in the folder of a ranker."""
+    """Findings in the folder of a ranker.
+
+    Attributes
+    ----------
+    ranker : str
+        Its name.
+    entries, answers, snapshots : int
+        Numbers of entries, answers, and snapshots that were compared.
+    problems : tuple of str
+        Empty if the log is sound.
+    """
 
     ranker: str
     entries: int
     answers: int
-    snapshots: int  # that were compared
-    problems: tuple[str, ...]  # empty if the log is sound
+    snapshots: int
+    problems: tuple[str, ...]
 
     @property
     def is_sound(self) -> bool:
