@@ -169,6 +169,7 @@ def test_they_are_known_by_name(kinds, folder, stream, tmp_path):
         pr.unregister("slam")
 
 
+@pytest.mark.engine
 def test_on_the_command_line(kinds, folder, stream, tmp_path):
     pr.write_letor(stream, tmp_path / "train.txt")
     plugin, model = ["-m", "perceptrank", "--plugin", folder / "my_learner.py"], tmp_path / "model.json"

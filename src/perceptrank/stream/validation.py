@@ -289,6 +289,13 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
         raise ParameterError(name, f"must be one of {', '.join(map(repr, known))}", value)
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """Return a boolean; raise unless it is one."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(name, "must be True or False", value)
+    return bool(value)
+
+
 def check_positive(name: str, value: Any) -> float:
     """Return a positive finite number as a float."""
     number = as_number(value)
