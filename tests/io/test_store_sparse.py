@@ -9,7 +9,7 @@ from support.comparing import assert_same
 
 import perceptrank as pr
 from perceptrank.io import store_manifest, store_segments
-from perceptrank.io.sparse_rows import are_valid
+from perceptrank.io.store_segments import are_valid
 
 N = 60
 

@@ -15,57 +15,31 @@ from perceptrank.transforms.transform import Transform
 
 
 class ScoreCurve(NamedTuple):
-    """The part of the score that a feature adds, as a function of it.
+    """The part of the score that a feature adds, as a function of it."""
 
-    Attributes
-    ----------
-    name, place : str, int
-        The feature, and its column.
-    before : tuple of (mean, inverse)
-        What becomes of the feature first, one after the other: (x - mean) * inverse. None for steps.
-    edges : tuple of float
-        In rising order.
-    heights : tuple of float
-        Of steps, one more than edges: up to and including the first edge, from there to the second, ..., above the
-        last. Of lines, one at each edge, beyond which the function is constant.
-    """
-
+    # name, place: the feature, and its column
     name: str
     place: int
+    # what becomes of the feature first, one after the other: (x - mean) * inverse. None for steps
     before: tuple[tuple[float, float], ...]
-    edges: tuple[float, ...]
+    edges: tuple[float, ...]  # in rising order
+    # of steps, one more than edges: up to and including the first edge, from there to the second, ..., above the last.
+    # Of lines, one at each edge, beyond which the function is constant
     heights: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Additive:
-    """A model as a sum of piecewise constant, or of piecewise linear functions of raw features, and a constant.
+    """A model as a sum of piecewise constant, or of piecewise linear functions of raw features, and a constant."""
 
-    Attributes
-    ----------
-    algorithm : str
-        The learner's name.
-    curves : tuple of ScoreCurve
-        Of the features that change the score.
-    has_steps : bool
-        True if they are piecewise constant, False if piecewise linear.
-    bias : float
-        The constant.
-    n_features : int
-        Number of all features.
-    are_edges_data : bool
-        True if edges are values that features of documents had, as no statistics have changed since they were found.
-    notes : tuple of str
-        What must be known of the features.
-    """
-
-    algorithm: str
-    curves: tuple[ScoreCurve, ...]
-    has_steps: bool
-    bias: float
-    n_features: int
+    algorithm: str  # the learner's name
+    curves: tuple[ScoreCurve, ...]  # of the features that change the score
+    has_steps: bool  # True if they are piecewise constant, False if piecewise linear
+    bias: float  # the constant
+    n_features: int  # number of all features
+    # True if edges are values that features of documents had, as no statistics have changed since they were found
     are_edges_data: bool
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what must be known of the features
 
     is_sparse: ClassVar[bool] = False  # bins take dense features only, of which none may be absent
 

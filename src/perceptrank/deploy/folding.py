@@ -82,24 +82,12 @@ class Folded:
         return tuple(self.names[j] for j in self.places.tolist())
 
     def left_out(self) -> list[str]:
-        """Describe how many features have no weight.
-
-        Returns
-        -------
-        list of str
-            One sentence, or none.
-        """
+        """Return a sentence on how many features have no weight, or none."""
         n = len(self.names) - len(self.places)
         return [f"{n} of {len(self.names)} features have no weight and are left out"] if n else []
 
     def terms(self) -> Iterator[Term]:
-        """Iterate over the features that have a weight.
-
-        Yields
-        ------
-        Term
-            Name, weight and offset.
-        """
+        """Iterate over names, weights and offsets of the features that have a weight."""
         for j in self.places.tolist():
             yield Term(self.names[j], float(self.weights[j]), float(self.offsets[j]))
 
@@ -115,17 +103,12 @@ class Folded:
         return scores
 
     def columns(self, X: AnyFeatures) -> Any:
-        """Return the columns that have a weight.
+        """Return the columns that have a weight, dense and in double precision.
 
         Parameters
         ----------
         X : array of shape (documents, features) or SparseFeatures
             Raw features.
-
-        Returns
-        -------
-        array of float of shape (documents, places)
-            Dense and in double precision.
         """
         if not isinstance(X, SparseFeatures):
             return np.asarray(X, np.float64)[:, self.places]

@@ -24,24 +24,13 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True)
 class Filled:
-    """A linear model of raw features of which some may be missing.
+    """A linear model of raw features of which some may be missing."""
 
-    Attributes
-    ----------
-    folded : Folded
-        The linear model of features in which missing values are filled, and of indicators, if there are any.
-    inputs : tuple of Input
-        What each weight of the linear model is of.
-    used : tuple of str
-        Names of the raw features that have a weight.
-    places : tuple of int
-        Columns of these features.
-    """
-
+    # the linear model of features in which missing values are filled, and of indicators, if there are any
     folded: Folded
-    inputs: tuple[Input, ...]
-    used: tuple[str, ...]
-    places: tuple[int, ...]
+    inputs: tuple[Input, ...]  # what each weight of the linear model is of
+    used: tuple[str, ...]  # names of the raw features that have a weight
+    places: tuple[int, ...]  # columns of these features
 
     @property
     def takes_missing(self) -> bool:

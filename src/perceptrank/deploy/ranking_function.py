@@ -13,30 +13,14 @@ from perceptrank.transforms.transform import Transform
 
 @dataclass(frozen=True)
 class RankingFunction:
-    """Score = transformed features . weights.
+    """Score = transformed features . weights."""
 
-    Attributes
-    ----------
-    algorithm : str
-        The learner's name.
-    names : tuple of str
-        Names of the features before the transforms: f1, f2, ... if they have none.
-    is_named : bool
-        True if the features have names of their own.
-    transforms : list of Transform
-        What features go through, one after the other, with their statistics.
-    weights : array
-        Weights of the transformed features.
-    is_sparse : bool
-        True if features are sparse before the transforms, so that one that is absent is 0.
-    """
-
-    algorithm: str
-    names: tuple[str, ...]
-    is_named: bool
-    transforms: list[Transform]
-    weights: Floats
-    is_sparse: bool
+    algorithm: str  # the learner's name
+    names: tuple[str, ...]  # names of the features before the transforms: f1, f2, ... if they have none
+    is_named: bool  # True if the features have names of their own
+    transforms: list[Transform]  # what features go through, one after the other, with their statistics
+    weights: Floats  # weights of the transformed features
+    is_sparse: bool  # True if features are sparse before the transforms, so that one that is absent is 0
 
     @classmethod
     def of(cls, model: Any) -> "RankingFunction":

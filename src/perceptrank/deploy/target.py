@@ -42,29 +42,18 @@ class Export:
 
     @property
     def text(self) -> str:
-        """The file as text; raises if it is none.
-
-        Raises
-        ------
-        ValueError
-            If it is no text.
-        """
+        """The file as text; raises ValueError if it is none."""
         if not self.is_text:
             raise ValueError(f"the file of {self.target} is no text: save it, or take its content")
         return self.content.decode()
 
     def save(self, path: str | Path) -> None:
-        """Write the file, atomically.
+        """Write the file, atomically: if that fails, a file that was there is left as it was.
 
         Parameters
         ----------
         path : str or Path
             The file; one of that name is replaced.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written; a file that was there is left as it was.
         """
         with replaced_file(path) as file:
             file.write(self.content)

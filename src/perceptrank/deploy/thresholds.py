@@ -23,17 +23,7 @@ def raw_thresholds(transforms: list[Transform], edges: Floats) -> Floats:
     The transformed feature is above an edge if and only if the raw one is above the threshold, which is the largest
     number of double precision that is not: so no document changes its bin by rounding. It is found by bisection.
 
-    Parameters
-    ----------
-    transforms : list of Transform
-        What features go through, one after the other.
-    edges : array of shape (features, edges)
-        Edges of the transformed features.
-
-    Returns
-    -------
-    array of shape (features, edges)
-        Infinite where no finite number is above the edge, minus infinite where all are.
+    A threshold is infinite where no finite number is above the edge, minus infinite where all are.
 
     Examples
     --------

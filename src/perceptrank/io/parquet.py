@@ -139,38 +139,13 @@ def scan_parquet(
 ) -> Scan:
     """Read Parquet files lazily, in re-iterable blocks of whole queries.
 
-    The files have one row per document, and may come from any program; row groups may split a query, but its documents
-    must be adjacent. Features are float32 if it holds all feature columns exactly, else float64; sparse ones, which
-    `write_parquet` has written, are read as such.
+    Row groups may split a query, but its documents must be adjacent. Other parameters are those of `read_parquet`, and
+    so are the errors.
 
     Parameters
     ----------
-    paths : path or several of them
-        A folder stands for the files in it, except those whose names start with a dot or an underscore; a pattern with
-        ``*`` or ``?`` for the files it matches.
-    qid, relevance : str
-        Columns of the query ids and the grades.
-    docid, weight : str, optional
-        Columns of the documents' ids, and of the weights of queries, the same for all documents of a query; default
-        ``docid`` and ``query_weight`` if there are such columns.
-    features : str or sequence of str, optional
-        Feature columns, or the one column of lists; default all columns of numbers but these.
-    comments : bool
-        Keep the column ``comment``, if there is one.
-    missing : "error", "keep", or "zero"
-        What to do with features that are null or NaN: refuse them, keep them as NaN, or take them for 0.
     max_bytes : int
         Approximate size of a block's features.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a path does not exist or matches no file.
-    ImportError
-        If pyarrow (extra ``parquet``) is not installed.
-    FormatError
-        If a file is not Parquet, columns are missing or differ between files, or values are invalid; the message names
-        the file and row.
 
     Examples
     --------

@@ -100,8 +100,7 @@ def write_store(
     try:
         with locked(folder):
             if (folder / MANIFEST).exists() and not overwrite:
-                problem = f"there is a store at {path}; append to it, or overwrite it ("
-                raise FileExistsError(f"{problem}`overwrite=True`)")
+                raise FileExistsError(f"there is a store at {path}; append to it, or overwrite it (`overwrite=True`)")
             if not (folder / MANIFEST).exists() and not all(OWN_FILE.fullmatch(one) for one in os.listdir(folder)):
                 raise FileExistsError(f"cannot write a store to {path}: there are other files in that folder")
             add_segment(folder, _with_comments(stream), None, progress)
@@ -131,13 +130,6 @@ class Store(QueryStream):
         Absolute path of the folder.
     comments : bool
         Have the comments, if there are any.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such folder.
-    FormatError
-        If it is not a store, or is damaged.
 
     Examples
     --------
@@ -249,17 +241,7 @@ class Store(QueryStream):
         return int(self._manifest["n_features"])
 
     def blocks(self, max_bytes: int = BLOCK_BYTES) -> Iterator[QueryStream]:
-        """Iterate over consecutive blocks of whole queries, memory-mapped.
-
-        Parameters
-        ----------
-        max_bytes : int
-            Upper bound on the size of a block's features, except for a single query that is larger.
-
-        Yields
-        ------
-        QueryStream
-        """
+        """Iterate over consecutive blocks of whole queries, memory-mapped."""
         segments = self._segments  # an append or a compaction meanwhile is for the next iteration
         for number in range(len(segments)):
             yield from segments[number].blocks(max_bytes)

@@ -4,7 +4,7 @@ import json
 import os
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from perceptrank.io.block_assembly import as_id_array
 from perceptrank.io.errors import FileFormatError, FormatError
 from perceptrank.io.model_file import WRITTEN_BY
 from perceptrank.io.npy_file import NpyFile, describe_os_error, map_array
-from perceptrank.io.sparse_rows import checked_rows
 from perceptrank.io.store_manifest import (
     MANIFEST,
     OWN_FILE,
@@ -32,12 +31,48 @@ from perceptrank.io.store_manifest import (
     segment_file,
     starts_of,
 )
-from perceptrank.kernels.arrays import Ints
+from perceptrank.kernels.arrays import Features, Ints
+from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.columns import COMMENT, QID, Column, Values, declared, find_column
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, dense
 from perceptrank.stream.texts import Texts
+
+
+def checked_rows(
+    values: Features, indices: npt.NDArray[np.int32], starts: Ints, n_features: int, files: Sequence[Path | str]
+) -> SparseFeatures:
+    """Return rows of these arrays, without a copy, after reading starts and indices once.
+
+    Raises `FormatError` if they do not fit together; it names one of `files`, in the order of the arrays.
+    """
+    if len(values) != len(indices):
+        raise FileFormatError(files[1], f" is damaged: there must be as many indices as values, {len(values)}")
+    if not (len(starts) and starts[0] == 0 and starts[-1] == len(indices) and (starts[1:] >= starts[:-1]).all()):
+        raise FileFormatError(files[2], f" is damaged: starts must rise from 0 to {len(indices)}")
+    if not are_valid(indices, starts, n_features):
+        try:
+            SparseFeatures(values, indices, starts, n_features)
+        except ValueError as error:
+            raise FileFormatError(files[1], f" is damaged: {error}") from None
+    return SparseFeatures._trusted(values, indices, starts, n_features)
+
+
+@compiled
+def are_valid(indices: npt.NDArray[np.int32], starts: Ints, n_features: int) -> bool:
+    """Tell whether the indices of every row increase, from 0 on, and are below the number of features."""
+    valid = True
+    for row in range(len(starts) - 1):
+        last = -1
+        for k in range(starts[row], starts[row + 1]):
+            valid &= indices[k] > last
+            last = indices[k]
+        valid &= last < n_features
+        if not valid:
+            break
+    return valid
+
 
 _MAX_MAPPED = 16
 

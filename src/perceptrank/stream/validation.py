@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterable, Sequence
-from types import FrameType
 from typing import Any, cast
 
 import numpy as np
@@ -16,7 +13,6 @@ from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, is_scipy
 from perceptrank.stream.texts import Texts
 
 _CHECKED_ROWS_BYTES = 2**20
-_NOT_CALLERS = (__name__.partition(".")[0], "abc")  # the latter makes classes of abstract ones
 _KEPT = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -97,15 +93,6 @@ def as_offsets(offsets: Any, n_documents: int) -> Ints:
         q = int(np.argmin(rises))
         raise ValueError(f"offsets must increase, every query having a document, but not after query number {q}")
     return as_laid_out(bounds, np.dtype(np.int64))
-
-
-def warn_renamed(old: str, new: str) -> None:
-    """Warn whoever called this package that a name has changed: Python shows it to the author of that line alone."""
-    frame: FrameType | None = sys._getframe()
-    level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_CALLERS:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=level)
 
 
 def as_grouped(X: Any, offsets: Any) -> tuple[Features, Ints]:
@@ -300,6 +287,13 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise unless a parameter is one of its allowed values."""
     if value not in (known := list(choices)):
         raise ParameterError(name, f"must be one of {', '.join(map(repr, known))}", value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return a boolean; raise unless it is one."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(name, "must be True or False", value)
+    return bool(value)
 
 
 def check_positive(name: str, value: Any) -> float:

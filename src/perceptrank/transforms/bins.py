@@ -20,6 +20,7 @@ from perceptrank.stream.validation import (
     as_grouped,
     bad_feature,
     check_choice,
+    check_flag,
     check_positive_whole,
     is_whole,
     read_only,
@@ -27,7 +28,7 @@ from perceptrank.stream.validation import (
 from perceptrank.transforms.forms import Piecewise
 from perceptrank.transforms.lineage import Form
 from perceptrank.transforms.quantile_sketch import QuantileSketch
-from perceptrank.transforms.transform import LearningTransform, WritingTransform
+from perceptrank.transforms.transform import LearningTransform, WritingTransform, check_width
 
 KINDS = ("hat", "one-hot", "thermometer")
 HAT, ONE_HOT, THERMOMETER = range(3)
@@ -105,10 +106,8 @@ class Bins(LearningTransform, WritingTransform):
         if not is_whole(n_bins) or not 2 <= n_bins <= _LARGEST_N_BINS:
             raise ParameterError("n_bins", f"must be a whole number from 2 to {_LARGEST_N_BINS}", n_bins)
         check_choice("kind", kind, KINDS)
-        if not isinstance(sparse, (bool, np.bool_)):
-            raise ParameterError("sparse", "must be True or False", sparse)
         self.n_bins, self.kind, self.after = int(n_bins), str(kind), check_positive_whole("after", after)
-        self.sparse = bool(sparse)
+        self.sparse = check_flag("sparse", sparse)
         self.count, self.frozen = 0, False
         self._due = 1
         self._set_edges(np.empty((0, 1)))
@@ -140,7 +139,7 @@ class Bins(LearningTransform, WritingTransform):
         if (self.n_bins, self.kind, self.after) != (other.n_bins, other.kind, other.after):
             raise ValueError(f"{self!r} and {other!r} differ in their settings")
         if self.count and other.count:
-            self._check_width(len(other._edges))
+            check_width(len(self._edges), len(other._edges))
         if other._sketch is not None and not self.frozen:
             self._take(other._sketch if self._sketch is None else self._sketch.merged(other._sketch))
         elif other.frozen and (self.count == 0 or (self.frozen and np.array_equal(self._edges, other._edges))):
@@ -189,7 +188,7 @@ class Bins(LearningTransform, WritingTransform):
     def _spans(self, X: Features, offsets: Ints, *, learning: bool) -> Iterator[tuple[Bins, int, int]]:
         """Iterate over rows from start to stop with the bins to write them by; learn, once all were written."""
         if self.count:
-            self._check_width(X.shape[1])
+            check_width(len(self._edges), X.shape[1])
         if not learning or self.frozen:
             self._check_seen()
             yield self, 0, len(X)
@@ -245,10 +244,6 @@ class Bins(LearningTransform, WritingTransform):
     def _check_seen(self) -> None:
         if not self.count:
             raise ValueError("bins have no edges before anything was seen: learn from documents first")
-
-    def _check_width(self, n_features: int) -> None:
-        if len(self._edges) != n_features:
-            raise ValueError(f"the transform was learned from {len(self._edges)} features, got {n_features}")
 
     def n_outputs(self, n_features: int) -> int:
         return n_features * self._n_each

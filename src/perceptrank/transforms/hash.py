@@ -12,7 +12,7 @@ import numpy as np
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.sparse import SparseFeatures
-from perceptrank.stream.validation import ParameterError, check_positive_whole, check_seed, read_only
+from perceptrank.stream.validation import check_flag, check_positive_whole, check_seed, read_only
 from perceptrank.transforms.forms import Folding
 from perceptrank.transforms.transform import Transform, WritingTransform
 
@@ -60,10 +60,8 @@ class Hash(WritingTransform):
 
     def __init__(self, n_features: int = 1024, *, signed: bool = True, seed: int = 0) -> None:
         self.n_features = check_positive_whole("n_features", n_features)
-        if not isinstance(signed, (bool, np.bool_)):
-            raise ParameterError("signed", "must be True or False", signed)
         check_seed(seed)
-        self.signed, self.seed = bool(signed), int(seed)
+        self.signed, self.seed = check_flag("signed", signed), int(seed)
         self._columns: tuple[str, ...] | None = None
 
     def for_columns(self, names: tuple[str, ...] | None) -> Self:

@@ -41,35 +41,17 @@ RAW = Form("weight", "unit")
 
 
 class Outputs(NamedTuple):
-    """The outputs of transforms, and what they are made of: a place in each array for each output.
+    """The outputs of transforms, and what they are made of: a place in each array for each output."""
 
-    Attributes
-    ----------
-    source : array
-        The feature it is made of.
-    base : array
-        A number that outputs share which rise together.
-    rises : array
-        Whether it rises with its feature.
-    factor : array
-        What it multiplies by, since the last transform that is not linear.
-    linear : array
-        Whether there was none such, so that the factor is that of the raw feature.
-    spread : array
-        Its standard deviation as far as the transforms know it, else NaN.
-    form : array
-        Its form, by number.
-    curve, column, place : array
-        If it is a piecewise function, whose (by number, -1 otherwise), of which of their columns, and its number there.
-    """
-
-    source: Ints
-    base: Ints
-    rises: Bools
-    factor: Floats
-    linear: Bools
-    spread: Floats
-    form: Ints
+    source: Ints  # the feature it is made of
+    base: Ints  # a number that outputs share which rise together
+    rises: Bools  # whether it rises with its feature
+    factor: Floats  # what it multiplies by, since the last transform that is not linear
+    linear: Bools  # whether there was none such, so that the factor is that of the raw feature
+    spread: Floats  # its standard deviation as far as the transforms know it, else NaN
+    form: Ints  # its form, by number
+    # curve, column, place: if it is a piecewise function, whose (by number, -1 otherwise), of which of their columns,
+    # and its number there
     curve: Ints
     column: Ints
     place: Ints

@@ -11,10 +11,10 @@ import numpy as np
 from perceptrank.io.model_file import finite_numbers
 from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.stream.validation import ParameterError, as_number, check_finite, read_only
+from perceptrank.stream.validation import ParameterError, as_number, check_finite, check_flag, read_only
 from perceptrank.transforms.forms import Filling, Nodes
 from perceptrank.transforms.lineage import Form, Lineage, Outputs
-from perceptrank.transforms.transform import WritingTransform
+from perceptrank.transforms.transform import WritingTransform, check_width
 
 Fill = Literal["mean", "zero"] | float
 
@@ -51,10 +51,8 @@ class Missing(WritingTransform):
         number = as_number(fill)
         if not math.isfinite(number) and not (isinstance(fill, str) and fill in ("mean", "zero")):
             raise ParameterError("fill", "must be 'mean', 'zero' or a number", fill)
-        if not isinstance(indicator, (bool, np.bool_)):
-            raise ParameterError("indicator", "must be True or False", indicator)
         self.fill: str | float = number if math.isfinite(number) else fill
-        self.indicator = bool(indicator)
+        self.indicator = check_flag("indicator", indicator)
         self._counts: Floats = np.zeros(0)
         self._means: Floats = np.zeros(0)
 
@@ -102,8 +100,7 @@ class Missing(WritingTransform):
         """Return copies of counts and means, or zeros if nothing was learned."""
         if len(self._counts) == 0:
             return np.zeros(n_features), np.zeros(n_features)
-        if len(self._counts) != n_features:
-            raise ValueError(f"the transform was learned from {len(self._counts)} features, got {n_features}")
+        check_width(len(self._counts), n_features)
         return self._counts.copy(), self._means.copy()
 
     def n_outputs(self, n_features: int) -> int:

@@ -19,7 +19,7 @@ from perceptrank.transforms.standardizing import (
     invert_deviations,
     standardize_rows,
 )
-from perceptrank.transforms.transform import Transform, WritingTransform
+from perceptrank.transforms.transform import Transform, WritingTransform, check_width
 
 
 class RunningStandardizer(RunningScale, WritingTransform):
@@ -102,8 +102,7 @@ class RunningStandardizer(RunningScale, WritingTransform):
         """Return copies of mean and squares, or zeros if nothing was learned."""
         if len(self._mean) == 0:
             return np.zeros(n_features), np.zeros(n_features)
-        if len(self._mean) != n_features:
-            raise ValueError(f"the transform was learned from {len(self._mean)} features, got {n_features}")
+        check_width(len(self._mean), n_features)
         return self._mean.copy(), self._squares.copy()
 
     def state(self) -> dict[str, Any]:

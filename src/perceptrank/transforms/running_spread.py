@@ -16,7 +16,7 @@ from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import as_any_features, as_offsets, read_only
 from perceptrank.transforms.forms import Nodes
 from perceptrank.transforms.standardizing import RunningScale, check_overflow
-from perceptrank.transforms.transform import Transform
+from perceptrank.transforms.transform import Transform, check_width
 
 COUNT, MEAN, SQUARES = range(3)
 LARGEST_VALUE = 1e146
@@ -95,9 +95,8 @@ class RunningSpread(RunningScale):
         if learning and len(self._moments) == 0:
             check_room(f"the spread of {rows.n_features} features", 3 * rows.n_features)
             self._moments = np.zeros((rows.n_features, 3))
-        if len(self._moments) not in (0, rows.n_features):
-            raise ValueError(f"the transform was learned from {len(self._moments)} features, got {rows.n_features}")
         if len(self._moments):
+            check_width(len(self._moments), rows.n_features)
             spread_pass(rows.arrays, read_only(offsets), learning, float(self.count), self._moments, values)
             self.count += len(X) if learning else 0
         scaled = rows.with_values(values)
@@ -106,10 +105,8 @@ class RunningSpread(RunningScale):
     def merge(self, other: RunningSpread) -> Self:
         self._check_kind(other)
         if other.count > 0:
-            if len(self._moments) not in (0, len(other._moments)):
-                raise ValueError(
-                    f"the transform was learned from {len(self._moments)} features, got {len(other._moments)}"
-                )
+            if len(self._moments):
+                check_width(len(self._moments), len(other._moments))
             moments = self._moments.copy() if len(self._moments) else np.zeros_like(other._moments)
             merge_non_zeros(moments, other._moments)
             self.count, self._moments = self.count + other.count, moments

@@ -491,6 +491,12 @@ def check_outputs(transform: Transform, outputs: Any, X: Any) -> Any:
     return features
 
 
+def check_width(n_learned: int, n_features: int) -> None:
+    """Raise if a transform has learned from another number of features."""
+    if n_learned != n_features:
+        raise ValueError(f"the transform was learned from {n_learned} features, got {n_features}")
+
+
 def in_turn(transforms: list[Transform]) -> list[Transform]:
     """Return transforms applied one after the other, those of sparse features in their sparse form, or raise."""
     if not any(transform.makes_sparse for transform in transforms[:-1]):

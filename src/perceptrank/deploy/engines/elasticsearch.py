@@ -25,13 +25,9 @@ _NO_PLUGIN = ("no handler found", "incorrect http method", "invalid index name",
 
 @dataclass(frozen=True, kw_only=True)
 class ElasticsearchModel(FloatModel):
-    """The body of a request that makes a model of a feature set: its features have the names of the model's.
+    """The body of a request that makes a model of a feature set: a linear one, or of bins one of trees.
 
-    The model is a linear one, or of bins one of trees.
-
-    Or, as the other part, a draft of the feature set.
-
-    Options are those of `FloatModel`.
+    Or, as the other part, a draft of the feature set. Options are those of `FloatModel`.
     """
 
     name = "elasticsearch"
@@ -93,10 +89,7 @@ class ElasticsearchModel(FloatModel):
 
 @dataclass(frozen=True, kw_only=True)
 class OpenSearchModel(ElasticsearchModel):
-    """The body of a request that makes a model of a feature set of OpenSearch.
-
-    Options are those of `FloatModel`.
-    """
+    """The same for OpenSearch."""
 
     name = "opensearch"
 
@@ -162,18 +155,7 @@ def scores_of(
     The names of both are new, and both are removed at the end: nothing else of the server is read or changed. As no
     query may have a negative score, a feature with negative values is the difference of two.
 
-    Parameters
-    ----------
-    server : EngineServer
-        What is asked.
-    model : callable
-        Returns the request's body of a model with a name.
-    names, constants : lists of str
-        Features that are the columns, and those that are 1 for all documents.
-    columns : array of shape (documents, names)
-        Values of float32.
-    offsets : array
-        Where queries start and end.
+    `model` returns the request's body of a model with a name; `constants` are features that are 1 for all documents.
     """
     name = f"perceptrank-parity-{secrets.token_hex(8)}"
     split = (columns < 0.0).any(axis=0)

@@ -42,22 +42,9 @@ def given_shift(value: float) -> Shift:
 def make_shift(
     given: Any, target: str, model: Any, function: RankingFunction, dropped: float, *, standardised: bool
 ) -> Shift:
-    """Return a shift that makes scores 0 or more.
+    """Return a shift that makes scores 0 or more: of all documents without negative features, of a file, or a stream.
 
-    Parameters
-    ----------
-    given : "auto", path, stream
-        For which documents: all whose features are not negative, those of a file, or of a stream.
-    target : str
-        Name of the target, for messages.
-    model : learner
-        What is exported.
-    function : RankingFunction
-        What it ranks by.
-    dropped : float
-        What the engine leaves out of every score.
-    standardised : bool
-        True if the engine subtracts means, so that it rounds numbers of their size.
+    The engine leaves `dropped` out of every score; if it subtracts means, it rounds numbers of their size.
     """
     folded = fold_function(function)
     weights = folded.weights[folded.places]
@@ -87,21 +74,7 @@ def make_shift(
 
 
 def make_tree_shift(given: Any, target: str, model: Any, function: RankingFunction, trees: FloatTrees) -> Shift:
-    """Return a shift that makes scores 0 or more, of a model as trees, by their leaves.
-
-    Parameters
-    ----------
-    given : Shift, "auto", path, stream
-        How much, or for which documents: all, those of a file, or of a stream.
-    target : str
-        Name of the target, for messages.
-    model : learner
-        What is exported.
-    function : RankingFunction
-        What it ranks by.
-    trees : FloatTrees
-        The same as trees.
-    """
+    """Return a shift that makes scores 0 or more, of a model as trees: of all documents, of a file, or a stream."""
     if isinstance(given, Shift):
         return given._replace(promise=_promise(given.value, _such(given.value), _IN_LEAVES)) if given.value else given
     if isinstance(given, str) and given == "auto":

@@ -171,18 +171,8 @@ def scores_of(
 ) -> Floats:
     """Return the scores that Solr gives to documents, which are put into an empty core and removed again.
 
-    Parameters
-    ----------
-    server : EngineServer
-        A core or collection without documents, whose configuration has the query parser ltr.
-    features : callable
-        Returns the features of a store, which have the values in some fields, as the request's body.
-    model : callable
-        Returns the request's body of a model with a name, whose features are in a store of that name.
-    columns : array of shape (documents, features)
-        Values of float32.
-    offsets : array
-        Where queries start and end.
+    The server is a core or collection whose configuration has the query parser ltr. `features` and `model` return the
+    bodies of requests: of a store with the values in some fields, and of a model with a name, and a store of that name.
     """
     found = _select(server, {"q": "{!lucene}*:*", "rows": "0"})["response"]["numFound"]
     if found:

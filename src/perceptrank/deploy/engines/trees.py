@@ -30,23 +30,12 @@ class FloatTree(NamedTuple):
 
 
 class FloatTrees(NamedTuple):
-    """A sum of trees.
-
-    Attributes
-    ----------
-    trees : list of FloatTree
-    dropped : float
-        What was left out of every score.
-    size : float
-        Sum of the largest absolute leaf of each tree.
-    notes : list of str
-        What must be known of them.
-    """
+    """A sum of trees."""
 
     trees: list[FloatTree]
-    dropped: float
-    size: float
-    notes: list[str]
+    dropped: float  # what was left out of every score
+    size: float  # sum of the largest absolute leaf of each tree
+    notes: list[str]  # what must be known of them
 
 
 def balanced(thresholds: tuple[float, ...], leaves: list[Node], split: Callable[[float, Node, Node], Node]) -> Node:

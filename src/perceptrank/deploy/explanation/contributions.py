@@ -80,7 +80,7 @@ class Contributions:
         return math.fsum([*self.values[document].tolist(), *self.rounding[document].tolist()])
 
     def largest(self, document: int, n: int | None = None) -> list[tuple[str, float]]:
-        """Return the largest contributions to a document, largest first.
+        """Return names of features and their contributions to a document, largest first.
 
         The largest are those that differ most from their mean in the query, which move the document up or down; of a
         query of one document, those farthest from 0.
@@ -91,11 +91,6 @@ class Contributions:
             Rank of the document, from 0 on.
         n : int, optional
             At most so many; default all that are not 0.
-
-        Returns
-        -------
-        list of (str, float)
-            Names of features, and their contributions.
         """
         row = self.values[document]
         apart = np.abs(row - self.values.mean(axis=0)) if len(self) > 1 else np.abs(row)
@@ -104,17 +99,12 @@ class Contributions:
         return [(self.features[j], float(row[j])) for j in chosen]
 
     def find(self, document: str) -> int:
-        """Return the rank of a document.
+        """Return the rank of a document, from 0 on.
 
         Parameters
         ----------
         document : str
             Its id.
-
-        Returns
-        -------
-        int
-            From 0 on.
 
         Raises
         ------
@@ -156,11 +146,6 @@ class Contributions:
         ----------
         library : either "pandas" or "polars"
             Library of the frame; it must be installed.
-
-        Raises
-        ------
-        ImportError
-            If the library is not installed.
         """
         columns: dict[str, Any] = {
             "rank": np.arange(1, len(self) + 1),

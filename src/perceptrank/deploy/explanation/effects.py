@@ -23,30 +23,14 @@ UNKNOWN = "unknown, as the model does not know the spreads of features; a file o
 
 @dataclass(frozen=True)
 class Curve:
-    """The part of the score that a feature adds, as a function of it.
+    """The part of the score that a feature adds, as a function of it."""
 
-    Attributes
-    ----------
-    feature : int
-        Its number.
-    of : str
-        What it is a function of, if that is not the feature itself.
-    edges : array
-        Where the function is given, in rising order.
-    values : array
-        Its values at the edges ("hat"), or below the first, between them, and above the last.
-    is_linear : bool
-        True if it is linear between the edges; otherwise it is constant there.
-    masses : array
-        Share of documents: between neighbouring edges, or of each value.
-    """
-
-    feature: int
-    of: str
-    edges: Floats
-    values: Floats
-    is_linear: bool
-    masses: Floats
+    feature: int  # its number
+    of: str  # what it is a function of, if that is not the feature itself
+    edges: Floats  # where the function is given, in rising order
+    values: Floats  # its values at the edges ("hat"), or below the first, between them, and above the last
+    is_linear: bool  # True if it is linear between the edges; otherwise it is constant there
+    masses: Floats  # share of documents: between neighbouring edges, or of each value
 
     @property
     def sign(self) -> int:
@@ -70,27 +54,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class Effects:
-    """Effects of features on scores.
+    """Effects of features on scores."""
 
-    Attributes
-    ----------
-    signs : array
-        1 where more of the feature is better, -1 where less is, 0 where it depends, or nothing has a weight.
-    net : array
-        The effect of more of the feature: with the sign of the sum of its forms where it depends.
-    importance : array
-        How far it moves scores, NaN where that is not known.
-    importance_is : str
-        How the importance was found, in words.
-    curves : list of Curve
-        Of features in bins.
-    """
-
-    signs: Ints
-    net: Floats
-    importance: Floats
-    importance_is: str
-    curves: list[Curve]
+    signs: Ints  # 1 where more of the feature is better, -1 where less is, 0 where it depends, or nothing has a weight
+    net: Floats  # the effect of more of the feature: with the sign of the sum of its forms where it depends
+    importance: Floats  # how far it moves scores, NaN where that is not known
+    importance_is: str  # how the importance was found, in words
+    curves: list[Curve]  # of features in bins
 
 
 def effects_of(terms: Terms, measured: Floats | None = None) -> Effects:

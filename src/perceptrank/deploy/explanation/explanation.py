@@ -117,17 +117,12 @@ class Explanation:
         return self.largest(None)
 
     def largest(self, n: int | None) -> tuple[FeatureEffect, ...]:
-        """Return the most important features.
+        """Return the most important features first; by the size of weights if importance is unknown.
 
         Parameters
         ----------
         n : int or None
             At most so many; None for all that have a weight.
-
-        Returns
-        -------
-        tuple of FeatureEffect
-            The most important first; by the size of weights if importance is unknown.
         """
         terms, effects, chosen = self._terms, self._effects, self._order[:n]
         whole = float(effects.importance[self._order].sum())
@@ -233,11 +228,6 @@ class Explanation:
         ----------
         library : either "pandas" or "polars"
             Library of the frame; it must be installed.
-
-        Raises
-        ------
-        ImportError
-            If the library is not installed.
         """
         rows = self.features
         labels = list(dict.fromkeys(label for row in rows for label in row.weights))
@@ -298,13 +288,6 @@ class Explanation:
             Image file; the suffix selects the format. It needs matplotlib (extra ``plot``).
         top : int
             Number of features.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        OSError
-            If the file cannot be written.
         """
         from perceptrank.deploy.explanation.plot import draw_explanation
 

@@ -1,6 +1,6 @@
 """The history of a model: what it has seen, lost and promised."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from perceptrank.learners.learner import Learner
@@ -45,15 +45,7 @@ class History:
 
     def as_plain(self) -> dict[str, Any]:
         """Return it as plain values, for JSON."""
-        return {
-            "queries": self.queries,
-            "rounds": self.rounds,
-            "updates": self.updates,
-            "moved": self.moved,
-            "ranks_with": self.ranks_with,
-            "losses": self.losses,
-            "largest_margin": self.largest_margin,
-        }
+        return {name: value for name, value in asdict(self).items() if name != "lines"}
 
 
 def history_of(model: Learner, state: Model) -> History:

@@ -23,25 +23,14 @@ class Step(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Weights of features after some steps; scores are the sum of the products of all parts.
+    """Weights of features after some steps; scores are the sum of the products of all parts."""
 
-    Attributes
-    ----------
-    name : str
-        The member of an ensemble that it comes from, if there are several parts.
-    steps : list of Step
-    weights : array
-        Weights of the transformed features.
-    outputs : Outputs
-        What these are.
-    order, starts, features : array
-        Those that have a weight in the order of their features, where each feature begins there, and which it is.
-    """
-
-    name: str
+    name: str  # the member of an ensemble that it comes from, if there are several parts
     steps: list[Step]
-    weights: Floats
-    outputs: Outputs
+    weights: Floats  # weights of the transformed features
+    outputs: Outputs  # what these are
+    # order, starts, features: those that have a weight in the order of their features, where each feature begins there,
+    # and which it is
     order: Ints
     starts: Ints
     features: Ints
@@ -63,35 +52,18 @@ class Products(NamedTuple):
 
 @dataclass(frozen=True)
 class Terms:
-    """A model as a sum of contributions of features.
-
-    Attributes
-    ----------
-    model : learner
-    state : Model
-        What it had learned when this was read.
-    names : tuple of str or None
-        Names of the columns, if they have any.
-    features : tuple of str
-        Names of what contributes: the features before the transforms, f1, f2, ... if they have no names; after them,
-        transformed ones that are made of several.
-    parts : list of Part
-    forms : list of Form
-        Those of the outputs of all parts, by number.
-    curves : list of (Piecewise, Form)
-        The piecewise functions of all parts, and what they are functions of.
-    notes : tuple of str
-        What must be known of the features.
-    """
+    """A model as a sum of contributions of features."""
 
     model: Learner
-    state: Model
-    names: tuple[str, ...] | None
+    state: Model  # what it had learned when this was read
+    names: tuple[str, ...] | None  # names of the columns, if they have any
+    # names of what contributes: the features before the transforms, f1, f2, ... if they have no names; after them,
+    # transformed ones that are made of several
     features: tuple[str, ...]
     parts: list[Part]
-    forms: list[Form]
-    curves: list[tuple[Piecewise, Form]]
-    notes: tuple[str, ...]
+    forms: list[Form]  # those of the outputs of all parts, by number
+    curves: list[tuple[Piecewise, Form]]  # the piecewise functions of all parts, and what they are functions of
+    notes: tuple[str, ...]  # what must be known of the features
 
     @classmethod
     def of(cls, model: Any, block: QueryStream | None = None) -> "Terms":

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from perceptrank.io.block_assembly import as_id_array
 from perceptrank.io.errors import FormatError
 from perceptrank.io.growing import GrowingArray
-from perceptrank.io.letor.jobs import MOST_PENDING_BYTES, Job, Pool, in_order
+from perceptrank.io.letor.jobs import MOST_PENDING_BYTES, Job, Pool, in_order, until_error
 from perceptrank.io.letor.lines import DensityLimit, LineParser, Parsed, SparseRoom, Widest
 from perceptrank.io.letor.matrix import Matrix
 from perceptrank.io.letor.problems import ErrorPolicy
@@ -190,16 +190,8 @@ class Filler:
 
     def fill(self, chunks: Iterable[Chunk], report: Callable[[], object]) -> None:
         """Parse and collect chunks; call `report` after each. Their own error comes after those of earlier lines."""
-        failure: FormatError | None = None
-        source = iter(chunks)
-        while True:
-            try:
-                chunk = next(source)
-            except StopIteration:
-                break
-            except FormatError as error:
-                failure = error
-                break
+        errors: list[FormatError] = []
+        for chunk in until_error(chunks, errors):
             self._todo.append(chunk)
             while self._todo:
                 self._submit()
@@ -209,8 +201,8 @@ class Filler:
             while self._todo:
                 self._submit()
         self._density.check(self._matrix.n_filled, self.width, self._n_text_bytes)  # headers may name more features
-        if failure is not None:
-            raise failure
+        if errors:
+            raise errors[0]
 
     def finish(self, width: int) -> tuple[Features, Floats]:
         """Return the documents, with `width` features, and their grades."""

@@ -4,11 +4,10 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from perceptrank.io.letor.decimals import POWERS_OF_TEN, nearest_double
 from perceptrank.io.letor.words import high_product
-from perceptrank.kernels.arrays import Bytes, Features, Floats, Ints
+from perceptrank.kernels.arrays import Bytes, Features, Floats, Ints, SparseArrays
 from perceptrank.kernels.compiled import compiled
 
 # Upper bounds on the size of a pair, and of the rest of a line without ids and comments.
@@ -21,7 +20,8 @@ _POWERS_OF_FIVE = np.array([5**power for power in range(28)], dtype=np.uint64)
 
 @compiled
 def format_rows(
-    X: Features,
+    dense: Features | None,
+    sparse: SparseArrays | None,
     relevance: Floats,
     row: int,
     column: int,
@@ -38,7 +38,9 @@ def format_rows(
 ) -> tuple[int, int, int]:
     """Format rows row to last_row; return (row, column, pos) at the end, or at a number left to the caller.
 
-    Column -1 is the grade. After the caller has written the number, continue with the next column.
+    Rows are dense or sparse; the other is None, and the compiler leaves out its branch. Column -1 is the grade; columns
+    of sparse rows are counted among their non-zeros. After the caller has written the number, continue with the next
+    column.
     """
     while row < last_row:
         if column == -1:
@@ -49,17 +51,22 @@ def format_rows(
             column = 0
         if column == 0:
             pos = _write_bytes(ids, id_bounds, query_of_row[row], out, pos)
-        while column < X.shape[1]:
-            value = X[row, column]
-            if not skip_zeros or value != 0 or np.copysign(1.0, value) < 0:
-                out[pos] = ord(" ")
-                pos = _write_integer(column + base, out, pos + 1)
-                out[pos] = ord(":")
-                end = _write_number(np.float64(value), X.itemsize == 4, out, pos + 1)
-                if end < 0:
-                    return row, column, pos + 1
-                pos = end
-            column += 1
+        if dense is not None:
+            for j in range(column, dense.shape[1]):
+                value = dense[row, j]
+                if not skip_zeros or value != 0 or np.copysign(1.0, value) < 0:
+                    pos, is_written = _write_pair(j + base, value, dense.itemsize == 4, out, pos)
+                    if not is_written:
+                        return row, j, pos
+        if sparse is not None:
+            values, indices, starts = sparse
+            for k in range(starts[row] + column, starts[row + 1]):
+                if values[k] != 0:
+                    pos, is_written = _write_pair(
+                        np.int64(indices[k]) + base, values[k], values.itemsize == 4, out, pos
+                    )
+                    if not is_written:
+                        return row, k - starts[row], pos
         if len(comment_bounds) > 0:
             pos = _write_bytes(comments, comment_bounds, row, out, pos)
         out[pos] = ord("\n")
@@ -70,52 +77,13 @@ def format_rows(
 
 
 @compiled
-def format_sparse_rows(
-    values: Features,
-    indices: npt.NDArray[np.int32],
-    starts: Ints,
-    relevance: Floats,
-    row: int,
-    column: int,
-    last_row: int,
-    base: int,
-    ids: Bytes,
-    id_bounds: Ints,
-    query_of_row: Ints,
-    comments: Bytes,
-    comment_bounds: Ints,
-    out: Bytes,
-    pos: int,
-) -> tuple[int, int, int]:
-    """As `format_rows`, for the non-zeros of compressed sparse rows; columns are counted among those of a row."""
-    while row < last_row:
-        if column == -1:
-            end = _write_number(relevance[row], False, out, pos)
-            if end < 0:
-                return row, column, pos
-            pos = end
-            column = 0
-        if column == 0:
-            pos = _write_bytes(ids, id_bounds, query_of_row[row], out, pos)
-        first = starts[row]
-        while column < starts[row + 1] - first:
-            value = values[first + column]
-            if value != 0:
-                out[pos] = ord(" ")
-                pos = _write_integer(np.int64(indices[first + column]) + base, out, pos + 1)
-                out[pos] = ord(":")
-                end = _write_number(np.float64(value), values.itemsize == 4, out, pos + 1)
-                if end < 0:
-                    return row, column, pos + 1
-                pos = end
-            column += 1
-        if len(comment_bounds) > 0:
-            pos = _write_bytes(comments, comment_bounds, row, out, pos)
-        out[pos] = ord("\n")
-        pos += 1
-        row += 1
-        column = -1
-    return row, column, pos
+def _write_pair(feature: Any, value: float, single: bool, out: Bytes, pos: int) -> tuple[int, bool]:
+    """Write a feature and its value; return (end, True), or (where the value begins, False) if it needs an exponent."""
+    out[pos] = ord(" ")
+    pos = _write_integer(feature, out, pos + 1)
+    out[pos] = ord(":")
+    end = _write_number(np.float64(value), single, out, pos + 1)
+    return (end, True) if end >= 0 else (pos + 1, False)
 
 
 @compiled

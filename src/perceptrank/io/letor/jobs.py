@@ -64,16 +64,8 @@ def in_order(
     """
     pending: deque[tuple[S, Future[T]]] = deque()
     n_pending_bytes = 0
-    failure: FormatError | None = None
-    source = iter(chunks)
-    while True:
-        try:
-            chunk = next(source)
-        except StopIteration:
-            break
-        except FormatError as error:
-            failure = error
-            break
+    errors: list[FormatError] = []
+    for chunk in until_error(chunks, errors):
         pending.append((chunk, pool.submit(work, chunk)))
         n_pending_bytes += n_bytes(chunk)
         del chunk
@@ -82,8 +74,16 @@ def in_order(
             yield _oldest(pending)
     while pending:
         yield _oldest(pending)
-    if failure is not None:
-        raise failure
+    if errors:
+        raise errors[0]
+
+
+def until_error(chunks: Iterable[S], errors: list[FormatError]) -> Iterator[S]:
+    """Yield chunks up to an error of their own, which is added to `errors`: those of earlier lines come first."""
+    try:
+        yield from chunks
+    except FormatError as error:
+        errors.append(error)
 
 
 def _oldest(pending: "deque[tuple[S, Future[T]]]") -> tuple[S, T]:

@@ -10,13 +10,12 @@ import numpy as np
 from perceptrank.io.errors import FormatError
 from perceptrank.io.letor import codes
 from perceptrank.io.letor.document_ids import copy_docids
-from perceptrank.io.letor.pairs import name_columns
+from perceptrank.io.letor.pairs import count_colons, name_columns
 from perceptrank.io.letor.parsing import parse_lines
 from perceptrank.io.letor.problems import decode, describe, find_repeated_id
 from perceptrank.io.letor.settings import LARGEST_UNDECLARED, LineSettings
-from perceptrank.io.letor.sparse_pairs import Columns, count_colons
 from perceptrank.io.text import Chunk
-from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, Words
+from perceptrank.kernels.arrays import Bytes, Columns, Features, Floats, IntRows, Ints, Words
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.texts import Texts
 

@@ -5,50 +5,18 @@ The text ends with a newline, in a buffer that has `PADDING` more bytes on both 
 
 import numpy as np
 
-from perceptrank.io.letor.codes import (
-    BAD_AT,
-    BAD_CODE,
-    BAD_GRADE,
-    BAD_LINE,
-    BAD_START,
-    EMPTY_QUERY,
-    FINE,
-    HASH,
-    ID_END,
-    ID_START,
-    IN_COMMENT,
-    IN_FIELD,
-    INFINITE_GRADE,
-    LINE,
-    MINUS,
-    N_BAD,
-    N_PAIRS,
-    N_ROWS,
-    N_RUNS,
-    NEGATIVE_GRADE,
-    NEWLINE,
-    NINE,
-    NO_COMMENT,
-    NO_QUERY,
-    NOWHERE,
-    ORDERED,
-    RUN_END,
-    RUN_ID,
-    RUN_LINE,
-    RUN_ROW,
-    RUN_START,
-    STRAY_QUERY,
-    UNORDERED,
-    WIDEST,
-    WIDEST_LINE,
-    ZERO,
-    ZERO_BYTE,
-)
+from perceptrank.io.letor import codes
 from perceptrank.io.letor.decimals import NO_NUMBER, UNDECIDED, parse_number
-from perceptrank.io.letor.pairs import Numbers, caller_value, ends_field, is_blank, parse_pairs
-from perceptrank.io.letor.sparse_pairs import Columns, parse_sparse_pairs
+from perceptrank.io.letor.pairs import (
+    Numbers,
+    caller_value,
+    ends_field,
+    is_blank,
+    parse_pairs,
+    parse_sparse_pairs,
+)
 from perceptrank.io.letor.words import load_word
-from perceptrank.kernels.arrays import Bytes, Features, Floats, IntRows, Ints, Words
+from perceptrank.kernels.arrays import Bytes, Columns, Features, Floats, IntRows, Ints, Words
 from perceptrank.kernels.compiled import compiled, helper_inlined
 
 _QID = np.uint64(int.from_bytes(b"qid:", "little"))
@@ -88,52 +56,53 @@ def parse_lines(
     """
     pos = start
     found[:] = 0
-    found[WIDEST] = found[ID_START] = -1
-    found[ORDERED] = 1
+    found[codes.WIDEST] = found[codes.ID_START] = -1
+    found[codes.ORDERED] = 1
     while pos < stop:
         begin = pos
         while is_blank(text[pos]):
             pos += 1
-        if text[pos] != NEWLINE and text[pos] != HASH:
-            row, n_pairs = first_row + found[N_ROWS], found[N_PAIRS]
-            n_runs, id_start, id_end, widest = found[N_RUNS], found[ID_START], found[ID_END], found[WIDEST]
+        if text[pos] != codes.NEWLINE and text[pos] != codes.HASH:
+            row, n_pairs = first_row + found[codes.N_ROWS], found[codes.N_PAIRS]
+            n_runs, widest = found[codes.N_RUNS], found[codes.WIDEST]
+            id_start, id_end = found[codes.ID_START], found[codes.ID_END]
             code, end = _parse_head(text, pos, relevance, row, runs, numbers, where, found)
-            if code == FINE:
+            if code == codes.FINE:
                 fields = end
                 if dense is not None:
                     code, end = parse_pairs(text, fields, dense, row, numbers, base, limit, bound, found)
-                    if code == UNORDERED:
-                        found[ORDERED] = 0
+                    if code == codes.UNORDERED:
+                        found[codes.ORDERED] = 0
                         code, end = parse_pairs(text, fields, dense, row, numbers, base, limit, bound, found)
                 if sparse is not None:
                     code, end, n_pairs = parse_sparse_pairs(
                         text, fields, sparse, n_pairs, numbers, base, limit, bound, found
                     )
-            if code == FINE:
+            if code == codes.FINE:
                 code, end = _parse_tail(text, end, row, runs, comments, where, found)
-            if code == FINE:
+            if code == codes.FINE:
                 if sparse is not None:
                     sparse[2][row] = n_pairs
-                    found[N_PAIRS] = n_pairs
-                found[N_ROWS] += 1
-                if found[WIDEST] > widest:
-                    found[WIDEST_LINE] = found[LINE]
+                    found[codes.N_PAIRS] = n_pairs
+                found[codes.N_ROWS] += 1
+                if found[codes.WIDEST] > widest:
+                    found[codes.WIDEST_LINE] = found[codes.LINE]
             else:
-                found[N_RUNS], found[ID_START], found[ID_END] = n_runs, id_start, id_end
-                found[WIDEST] = widest
-                bad[found[N_BAD], BAD_LINE] = found[LINE]
-                bad[found[N_BAD], BAD_START] = begin
-                bad[found[N_BAD], BAD_AT] = end
-                bad[found[N_BAD], BAD_CODE] = code
-                found[N_BAD] += 1
-                if found[N_BAD] == len(bad):
+                found[codes.N_RUNS], found[codes.ID_START], found[codes.ID_END] = n_runs, id_start, id_end
+                found[codes.WIDEST] = widest
+                bad[found[codes.N_BAD], codes.BAD_LINE] = found[codes.LINE]
+                bad[found[codes.N_BAD], codes.BAD_START] = begin
+                bad[found[codes.N_BAD], codes.BAD_AT] = end
+                bad[found[codes.N_BAD], codes.BAD_CODE] = code
+                found[codes.N_BAD] += 1
+                if found[codes.N_BAD] == len(bad):
                     return
                 end = pos
             pos = end
-        while text[pos] != NEWLINE:
+        while text[pos] != codes.NEWLINE:
             pos += 1
         pos += 1
-        found[LINE] += 1
+        found[codes.LINE] += 1
 
 
 @helper_inlined
@@ -150,30 +119,30 @@ def _parse_head(
     """Parse the grade and the query of a line; return (FINE, their end) or (error code, offset of the error)."""
     outcome, grade, pos = parse_number(text, start)
     if outcome == NO_NUMBER or not ends_field(text[pos]):
-        return BAD_GRADE, start
+        return codes.BAD_GRADE, start
     if outcome == UNDECIDED:
         grade = caller_value(numbers, start, pos, found)
     if grade < 0:
-        return NEGATIVE_GRADE, start
+        return codes.NEGATIVE_GRADE, start
     if grade == np.inf:
-        return INFINITE_GRADE, start
+        return codes.INFINITE_GRADE, start
     relevance[row] = grade + 0.0
     while is_blank(text[pos]):
         pos += 1
     if load_word(text, pos) & _FOUR_BYTES == _QID:
-        if where == IN_COMMENT:
-            return STRAY_QUERY, pos
+        if where == codes.IN_COMMENT:
+            return codes.STRAY_QUERY, pos
         begin = pos + 4
         pos = begin
         while not ends_field(text[pos]):
             pos += 1
         if pos == begin:
-            return EMPTY_QUERY, begin - 4
-        if where == IN_FIELD and not _enter_query(text, begin, pos, row, runs, found):
-            return ZERO_BYTE, begin - 4
-    elif where == IN_FIELD:
-        return NO_QUERY, pos
-    return FINE, pos
+            return codes.EMPTY_QUERY, begin - 4
+        if where == codes.IN_FIELD and not _enter_query(text, begin, pos, row, runs, found):
+            return codes.ZERO_BYTE, begin - 4
+    elif where == codes.IN_FIELD:
+        return codes.NO_QUERY, pos
+    return codes.FINE, pos
 
 
 @helper_inlined
@@ -182,34 +151,34 @@ def _parse_tail(
 ) -> tuple[int, int]:
     """Parse what follows the pairs of a line; return (FINE, its end) or (error code, offset of the error)."""
     pos = start
-    if where == NOWHERE and found[N_RUNS] == 0:
-        runs[0, RUN_ROW] = row
-        runs[0, RUN_LINE] = found[LINE]
-        runs[0, RUN_ID] = 0
-        runs[0, RUN_START] = -1
-        found[N_RUNS] = 1
-    if where != IN_COMMENT and len(comments) == 0:
-        return FINE, pos
+    if where == codes.NOWHERE and found[codes.N_RUNS] == 0:
+        runs[0, codes.RUN_ROW] = row
+        runs[0, codes.RUN_LINE] = found[codes.LINE]
+        runs[0, codes.RUN_ID] = 0
+        runs[0, codes.RUN_START] = -1
+        found[codes.N_RUNS] = 1
+    if where != codes.IN_COMMENT and len(comments) == 0:
+        return codes.FINE, pos
     begin = end = pos
-    if text[begin] == HASH:
+    if text[begin] == codes.HASH:
         begin += 1
         while is_blank(text[begin]):
             begin += 1
         end = begin
-        while text[end] != NEWLINE:
+        while text[end] != codes.NEWLINE:
             end += 1
         pos = end
         while end > begin and is_blank(text[end - 1]):
             end -= 1
     if len(comments) > 0:
-        comments[found[N_ROWS], 0] = begin
-        comments[found[N_ROWS], 1] = end
-    if where == IN_COMMENT:
+        comments[found[codes.N_ROWS], 0] = begin
+        comments[found[codes.N_ROWS], 1] = end
+    if where == codes.IN_COMMENT:
         if begin == end:
-            return NO_COMMENT, begin
+            return codes.NO_COMMENT, begin
         if not _enter_query(text, begin, end, row, runs, found):
-            return ZERO_BYTE, begin
-    return FINE, pos
+            return codes.ZERO_BYTE, begin
+    return codes.FINE, pos
 
 
 @compiled
@@ -218,32 +187,32 @@ def _enter_query(text: Bytes, begin: int, end: int, row: int, runs: IntRows, fou
 
     Returns False for an id with a zero byte, which NumPy's arrays of text do not keep at the end.
     """
-    same = found[ID_START] >= 0 and found[ID_END] - found[ID_START] == end - begin
+    same = found[codes.ID_START] >= 0 and found[codes.ID_END] - found[codes.ID_START] == end - begin
     if same:
         for k in range(end - begin):
-            if text[found[ID_START] + k] != text[begin + k]:
+            if text[found[codes.ID_START] + k] != text[begin + k]:
                 same = False
                 break
     if same:
         return True
-    found[ID_START], found[ID_END] = begin, end
-    run = found[N_RUNS]
-    found[N_RUNS] += 1
-    runs[run, RUN_ROW] = row
-    runs[run, RUN_LINE] = found[LINE]
-    runs[run, RUN_START] = begin
-    runs[run, RUN_END] = end
-    first = begin + (text[begin] == MINUS)
+    found[codes.ID_START], found[codes.ID_END] = begin, end
+    run = found[codes.N_RUNS]
+    found[codes.N_RUNS] += 1
+    runs[run, codes.RUN_ROW] = row
+    runs[run, codes.RUN_LINE] = found[codes.LINE]
+    runs[run, codes.RUN_START] = begin
+    runs[run, codes.RUN_END] = end
+    first = begin + (text[begin] == codes.MINUS)
     number = np.uint64(0)
-    is_number = first < end <= first + 19 and (text[first] != ZERO or end == begin + 1)
+    is_number = first < end <= first + 19 and (text[first] != codes.ZERO or end == begin + 1)
     for k in range(first, end):
         if not is_number:
             break
-        is_number = ZERO <= text[k] <= NINE
-        number = number * np.uint64(10) + np.uint64(text[k] - ZERO)
+        is_number = codes.ZERO <= text[k] <= codes.NINE
+        number = number * np.uint64(10) + np.uint64(text[k] - codes.ZERO)
     if is_number and number < _TOO_LARGE + np.uint64(first - begin):
-        runs[run, RUN_ID] = -np.int64(number) if first > begin else np.int64(number)
-        runs[run, RUN_START] = -1
+        runs[run, codes.RUN_ID] = -np.int64(number) if first > begin else np.int64(number)
+        runs[run, codes.RUN_START] = -1
         return True
     n_zeros = 0
     for k in range(begin, end):

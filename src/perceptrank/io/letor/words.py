@@ -91,38 +91,27 @@ wide_point_bits = _reader(_WIDE, types.uint64, _within(".", "."))
 wide_pair_bits = _reader(_WIDE, types.uint64, _within("-", ":"))
 
 
-@intrinsic
-def trailing_zeros(typing_context: Any, word: Any) -> Any:
-    """Count trailing zero bits; 64 for 0."""
+def _counter(count: Callable[[Any, Any], Any]) -> Any:
+    """Make an intrinsic that counts bits of a word."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], cgutils.false_bit)
+    @intrinsic
+    def count_bits(typing_context: Any, word: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return count(builder, arguments[0])
 
-    return types.uint64(types.uint64), generate
+        return types.uint64(types.uint64), generate
 
-
-@intrinsic
-def count_ones(typing_context: Any, word: Any) -> Any:
-    """Count the bits that are set."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), generate
+    return count_bits
 
 
-@intrinsic
-def leading_zeros(typing_context: Any, word: Any) -> Any:
-    """Count leading zero bits; 64 for 0."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctlz(arguments[0], cgutils.false_bit)
-
-    return types.uint64(types.uint64), generate
+# Trailing and leading zeros of a word, 64 for 0, and the bits that are set.
+trailing_zeros = _counter(lambda builder, word: builder.cttz(word, cgutils.false_bit))
+leading_zeros = _counter(lambda builder, word: builder.ctlz(word, cgutils.false_bit))
+count_ones = _counter(lambda builder, word: builder.ctpop(word))
 
 
 @intrinsic
-def high_product(typing_context: Any, one: Any, other: Any) -> Any:
+def high_product(typing_context: Any, word: Any, factor: Any) -> Any:
     """Return the upper 64 bits of a 128-bit product."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from perceptrank.io.atomic import replaced_file
 from perceptrank.io.compression import compressed_file
-from perceptrank.io.letor.formatting import LINE_BYTES, PAIR_BYTES, format_rows, format_sparse_rows
+from perceptrank.io.letor.formatting import LINE_BYTES, PAIR_BYTES, format_rows
 from perceptrank.io.paths import PathLike
 from perceptrank.kernels.arrays import Bytes, Ints
 from perceptrank.stream.blocks import Blocks, as_blocks
@@ -122,6 +122,7 @@ def _format_block(block: QueryStream, base: int, sparse: bool, *, is_first: bool
     n_pairs = np.diff(X.starts) if isinstance(X, SparseFeatures) else np.full(n, block.n_features)
     needed = np.concatenate([[0], np.cumsum(PAIR_BYTES * n_pairs + LINE_BYTES + longest)])
     fields: tuple[Bytes, Ints, Ints, Bytes, Ints] = ids, id_bounds, query_of_row, comments, comment_bounds
+    dense, rows = (None, X.arrays) if isinstance(X, SparseFeatures) else (X, None)
     out = np.empty(0, np.uint8)
     first = 0
     while first < n:
@@ -130,12 +131,9 @@ def _format_block(block: QueryStream, base: int, sparse: bool, *, is_first: bool
             out = np.empty(size, np.uint8)
         row, column, pos = first, -1, 0
         while True:
-            if isinstance(X, SparseFeatures):
-                row, column, pos = format_sparse_rows(
-                    X.values, X.indices, X.starts, block.relevance, row, column, last, base, *fields, out, pos
-                )
-            else:
-                row, column, pos = format_rows(X, block.relevance, row, column, last, base, sparse, *fields, out, pos)
+            row, column, pos = format_rows(
+                dense, rows, block.relevance, row, column, last, base, sparse, *fields, out, pos
+            )
             if row == last:
                 break
             feature, number = (-1, block.relevance[row]) if column < 0 else _at(X, row, column)

@@ -18,7 +18,7 @@ from perceptrank.stream.validation import ParameterError, check_positive, check_
 from perceptrank.transforms.forms import Nodes
 from perceptrank.transforms.median_distance import MedianDistance
 from perceptrank.transforms.random.random_features import RandomFeatures
-from perceptrank.transforms.transform import LearningTransform
+from perceptrank.transforms.transform import LearningTransform, check_width
 
 
 class FourierFeatures(RandomFeatures, LearningTransform):
@@ -67,7 +67,7 @@ class FourierFeatures(RandomFeatures, LearningTransform):
         if not self.learns or not other.n_inputs:
             return self
         if self.n_inputs:
-            self._check_inputs(other.n_inputs)
+            check_width(self.n_inputs, other.n_inputs)
         if other._median is not None and not self.frozen:
             self._take(other._median if self._median is None else self._median.merged(other._median), other.n_inputs)
         elif other.frozen and (not self.n_inputs or (self.frozen and self.width_ == other.width_)):
@@ -107,18 +107,12 @@ class FourierFeatures(RandomFeatures, LearningTransform):
 
     @abstractmethod
     def directions(self, n_features: int) -> Floats:
-        """Return the directions w, one in each row: half as many as there are random features.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of features, before the transform.
-        """
+        """Return the directions w, one in each row: half as many as there are random features."""
 
     def _spans(self, X: Features, offsets: Ints, *, learning: bool) -> Iterator[tuple[float, int, int]]:
         """Iterate over rows from start to stop with the width to write them by; learn, once all were written."""
         if self.n_inputs:
-            self._check_inputs(X.shape[1])
+            check_width(self.n_inputs, X.shape[1])
         if not learning or self.frozen:
             self._check_seen()
             yield self.width_, 0, len(X)
@@ -138,10 +132,6 @@ class FourierFeatures(RandomFeatures, LearningTransform):
             raise ValueError(
                 f"{self.name} has no width before anything was seen: learn from documents first, or give width"
             )
-
-    def _check_inputs(self, n_features: int) -> None:
-        if self.n_inputs != n_features:
-            raise ValueError(f"the transform was learned from {self.n_inputs} features, got {n_features}")
 
     def _add_random(self, nodes: Nodes, X: str, n_features: int) -> list[str]:
         self.check_matrix(self.n_features // 2, n_features)

@@ -11,7 +11,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Features
 from perceptrank.stream.memory import check_room
-from perceptrank.stream.validation import ParameterError, check_positive, check_positive_whole, check_seed
+from perceptrank.stream.validation import check_flag, check_positive, check_positive_whole, check_seed
 from perceptrank.transforms.forms import Nodes
 from perceptrank.transforms.transform import Transform, WritingTransform
 
@@ -39,30 +39,19 @@ class RandomFeatures(WritingTransform):
         self.seed = int(seed)
 
     def norm_for(self, n_features: int) -> float:
-        """Return the number that random features are multiplied by.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of features, before the transform.
-        """
+        """Return the number that random features are multiplied by."""
         if self.norm is not None:
             return self.norm
         return _SHARE * math.sqrt(n_features) if self.beside else 1.0
 
     def factor_in(self, dtype: Any, factor: float) -> Any:
-        """Return a factor of random features in the precision of features.
+        """Return a factor of random features in the precision of features; raise if that cannot hold it.
 
         Parameters
         ----------
         dtype : dtype
             That of the features.
         factor : float
-
-        Raises
-        ------
-        ValueError
-            If this precision cannot hold it.
         """
         with np.errstate(over="ignore"):
             held = np.dtype(dtype).type(factor)
@@ -105,13 +94,8 @@ class RandomFeatures(WritingTransform):
 
         Parameters
         ----------
-        n_rows, n_features : int
-            Its shape.
-
-        Raises
-        ------
-        ValueError
-            If a file has no room for it.
+        n_rows : int
+            Number of directions.
         """
         if 8 * n_rows * n_features > _MOST_BYTES:
             raise ValueError(
@@ -132,13 +116,6 @@ class RandomFeatures(WritingTransform):
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_drawn": None}
-
-
-def check_flag(name: str, value: Any) -> bool:
-    """Return a boolean; raise unless it is one."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(name, "must be True or False", value)
-    return bool(value)
 
 
 def check_drawn(what: str, n_numbers: int) -> None:

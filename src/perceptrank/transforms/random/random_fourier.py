@@ -8,11 +8,10 @@ from perceptrank.kernels.alignment import aligned
 from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.lanes import LANES
-from perceptrank.stream.validation import read_only
+from perceptrank.stream.validation import check_flag, read_only
 from perceptrank.transforms.random.directions import Directions, draw_directions
 from perceptrank.transforms.random.fourier_features import FourierFeatures
 from perceptrank.transforms.random.projection import N_TILES, ROWS, fill_tiles, panel_width, project_tile
-from perceptrank.transforms.random.random_features import check_flag
 from perceptrank.transforms.random.waves import store_waves
 
 

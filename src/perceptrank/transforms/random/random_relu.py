@@ -9,11 +9,11 @@ import numpy as np
 from perceptrank.kernels.alignment import aligned
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.kernels.compiled import compiled
-from perceptrank.stream.validation import check_not_negative, read_only
+from perceptrank.stream.validation import check_flag, check_not_negative, read_only
 from perceptrank.transforms.forms import Nodes
 from perceptrank.transforms.random.directions import Directions, draw_directions
 from perceptrank.transforms.random.projection import N_TILES, ROWS, fill_tiles, panel_width, project_tile
-from perceptrank.transforms.random.random_features import RandomFeatures, check_flag
+from perceptrank.transforms.random.random_features import RandomFeatures
 
 
 class RandomRelu(RandomFeatures):
@@ -65,18 +65,7 @@ class RandomRelu(RandomFeatures):
         self._drawn: Directions | None = None
 
     def directions(self, n_features: int) -> Directions:
-        """Return w and b of the projections, one in each row.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of features, before the transform.
-
-        Returns
-        -------
-        Directions
-            Its `rows` have one column more than there are features, for b.
-        """
+        """Return w and b of the projections, one in each row, which has one column more than features, for b."""
         found = self._drawn
         if found is None or found.rows.shape[1] != n_features + 1:
             found = draw_directions(self.seed, self.n_features, n_features + 1, orthogonal=self.orthogonal)
@@ -84,13 +73,7 @@ class RandomRelu(RandomFeatures):
         return found
 
     def factor_for(self, n_features: int) -> float:
-        """Return the number that a projection is multiplied by in the end.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of features, before the transform.
-        """
+        """Return the number that a projection is multiplied by in the end."""
         return self.norm_for(n_features) * math.sqrt(2.0 / self.n_features)
 
     def _write_random(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
