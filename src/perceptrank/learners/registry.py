@@ -112,7 +112,7 @@ def register(kind: Kind) -> Kind:
         except Exception as error:
             reason = str(error) if isinstance(error, TypeError) else f"{type(error).__name__}: {error}"
             raise TypeError(f"{kind.__name__} must be constructible without arguments: {reason}") from error
-        if not learner._is_finished():
+        if "_model" not in learner.__dict__:
             raise TypeError(f"the constructor of {kind.__name__} must end in self._start()")
         if missing := [name for name, value in learner.get_params(deep=False).items() if isinstance(value, Parameter)]:
             raise TypeError(

@@ -18,7 +18,8 @@ import numpy as np
 
 from perceptrank.io.model_file import model_text, parse_model
 from perceptrank.kernels.arrays import Floats
-from perceptrank.learners.learner import Learner, one_query
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import one_query
 from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.learners.registry import restore
 from perceptrank.serve.documents import Arranged, Document, arrange, graded
