@@ -182,7 +182,7 @@ def test_every_learner_can_go_live():
     for name, kind in pr.algorithms().items():
         model = kind()
         model.learn(stream)
-        if not model._is_linear():
+        if not model.model.is_linear:
             with pytest.raises(ValueError, match="no weights of features"):
                 parity(model, stream, "onnx")
             continue

@@ -228,7 +228,7 @@ def test_transforms_that_do_not_rise_refuse(transforms):
     learner = pr.SlamPerceptron(positive=["title"], transforms=transforms)
     with pytest.raises(ValueError, match=r"does not rise with it|does not say which feature"):
         learner.learn(named_stream())
-    assert not learner._has_learned()
+    assert not learner.model.has_begun
 
 
 def test_zero_needs_no_direction():
@@ -292,7 +292,7 @@ def test_constraints_that_do_not_fit_the_data():
         learner = pr.ListwisePerceptron(**signs)
         with pytest.raises(ValueError, match=message):
             learner.learn(data)
-        assert not learner._has_learned()
+        assert not learner.model.has_begun
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -56,7 +56,7 @@ def test_the_first_query_is_ranked_by_the_initial_weights(kind, sparse):
     learner = kind(initial_weights=by_name)
     expected = named_stream(1).X @ [1.0, 0.0, 2.0]
     np.testing.assert_allclose(learner.predict(stream), expected)  # before anything was learned
-    assert not learner._has_learned()
+    assert not learner.model.has_begun
     assert learner.learn(stream, "ndcg").mean("ndcg") == pr.FixedRanker(by_name).learn(stream, "ndcg").mean("ndcg")
 
 
@@ -115,7 +115,7 @@ def test_weights_by_feature_are_refused_where_they_mean_nothing(transforms):
     learner = pr.ListwisePerceptron(initial_weights={"title": 1.0}, transforms=transforms)
     with pytest.raises(ValueError, match=r"weights of features as they are, which .* does not multiply by fixed"):
         learner.learn(named_stream())
-    assert not learner._has_learned()
+    assert not learner.model.has_begun
 
 
 def test_a_constant_feature_cannot_have_a_weight_after_it_is_standardized():
@@ -162,7 +162,7 @@ def test_a_start_that_does_not_fit_the_data(kind):
         for use in (learner.learn, learner.predict):
             with pytest.raises(ValueError, match=message):
                 use(data)
-        assert not learner._has_learned()
+        assert not learner.model.has_begun
     with pytest.raises(ValueError, match="must have one entry for each of 3 features, got"):
         kind(initial_weights=[1.0, 2.0], transforms=None).learn(stream)
     with pytest.raises(ValueError, match="one entry for each of 6 features, as the transforms make of 3"):

@@ -7,6 +7,7 @@ import pytest
 from support.learners import LEARNERS, SETTINGS, all_wrapped, bits
 
 import perceptrank as pr
+from perceptrank.learners.learning import check_weights
 from perceptrank.learners.wrappers.bagging import draw_repeats
 
 NAMES = pr.algorithms()
@@ -31,7 +32,7 @@ SCALE_FREE = {
 def accepts(make):
     learner = make()
     try:
-        learner._check_weights(learner.model, np.array([0.5]))
+        check_weights(learner, learner.model, np.array([0.5]))
     except ValueError:
         return False
     return True

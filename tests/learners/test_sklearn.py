@@ -9,6 +9,7 @@ import pytest
 from support.learners import IMPLEMENTATIONS, LEARNERS, checks, classifies, every_kind
 
 import perceptrank as pr
+from perceptrank.learners.learning import accepts_sparse
 
 sklearn = pytest.importorskip("sklearn")
 
@@ -38,7 +39,7 @@ def test_estimator_checks(make):
     """All at once: pytest takes far longer to show the source of expected failures than the checks themselves take."""
     expected = EXPECTED_TO_FAIL | (WITHIN_QUERIES if make().transforms_ else {})
     expected |= {} if classifies(make()) else ONE_QUERY
-    expected |= SPARSE if make()._accepts_sparse(make().model) else {}
+    expected |= SPARSE if accepts_sparse(make(), make().model) else {}
     expected |= REFUSING if re.search("prank|oap|buffered|kernel", make().name) else {}
     results = check_estimator(make(), expected_failed_checks=expected, on_skip=None)
     assert {one["check_name"] for one in results if one["status"] == "xfail"} == set(expected)

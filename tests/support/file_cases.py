@@ -68,7 +68,7 @@ class Files:
         for number, make in enumerate(LEARNERS.values()):
             learner = make()
             learner.save(self.originals / f"new{number}.json")
-            if not learner._is_linear():
+            if not learner.model.is_linear:
                 continue
             document = json.loads((self.originals / f"new{number}.json").read_text())
             (self.originals / f"model{number}.json").write_text(json.dumps(with_state(document)))

@@ -129,12 +129,12 @@ def scales(learner):
 
 def current_of(learner):
     """The numbers that a learner ranks by, current ones: weights, or coefficients of documents."""
-    return learner.weights if learner._is_linear() else learner.model.supports.coefficients
+    return learner.weights if learner.model.is_linear else learner.model.supports.coefficients
 
 
 def used_of(learner):
     """The numbers that it ranks with: weights, or coefficients of documents."""
-    return learner.coef_ if learner._is_linear() else learner.dual_coef_
+    return learner.coef_ if learner.model.is_linear else learner.dual_coef_
 
 
 def bits(learner):

@@ -61,7 +61,7 @@ class CompiledLearner(Learner):
         longest = len(relevance) if len(offsets) == 2 else int(np.diff(offsets).max())
         core: Any
         if isinstance(X, SparseFeatures):
-            core, scratch = self._sparse_arguments(state, X, offsets, longest, rows)
+            core, scratch = _sparse_arguments(state, X, offsets, longest, rows)
             block: Any = X.arrays, relevance, offsets, discounts(longest)
         else:
             core, scratch = state.core, borrow_scratch(longest, X.shape[1], *rows)
@@ -69,19 +69,6 @@ class CompiledLearner(Learner):
         if extra := self._extra(state, longest):
             return kernel(self._settings, block, core, extra, (predicted, masses), scratch)
         return kernel(self._settings, block, core, (predicted, masses), scratch)
-
-    def _sparse_arguments(
-        self, state: Model, X: SparseFeatures, offsets: Ints, longest: int, rows: tuple[int, int, int]
-    ) -> tuple[SparseIterates, Scratch]:
-        """Return the state as a pass over sparse features takes it, with its scratch."""
-        tally, squares = state.core[2], state.core[3]
-        floats, ints, _ = borrow_scratch(longest, 1, *rows)
-        # AdaGrad makes a step in zeros, which are given out again as they are needed.
-        vectors = np.zeros((rows[2], X.n_features if len(squares) else 1))
-        most = max(longest, int(np.diff(X.starts[offsets]).max()))
-        room = np.empty(most if len(squares) else 0, np.int64), np.empty(most)
-        iterates = state.table, room, tally, squares
-        return (*iterates, state.signs) if len(state.signs) else iterates, (floats, ints, vectors)
 
     def _extra(self, state: Model, longest: int) -> tuple[Any, ...]:
         """Return the arrays that only this learner's pass takes, those of `extra_state` in their order first."""
@@ -95,3 +82,17 @@ def list_settings(
     """Return the settings of a learner as the pass of a list-wise rule takes them; `settings` are the rule's own."""
     rate = check_positive("learning_rate", learner.learning_rate)
     return (bool(learner.average), rate, margin, relative_margin, binary), settings
+
+
+def _sparse_arguments(
+    state: Model, X: SparseFeatures, offsets: Ints, longest: int, rows: tuple[int, int, int]
+) -> tuple[SparseIterates, Scratch]:
+    """Return the state as a pass over sparse features takes it, with its scratch."""
+    tally, squares = state.core[2], state.core[3]
+    floats, ints, _ = borrow_scratch(longest, 1, *rows)
+    # AdaGrad makes a step in zeros, which are given out again as they are needed.
+    vectors = np.zeros((rows[2], X.n_features if len(squares) else 1))
+    most = max(longest, int(np.diff(X.starts[offsets]).max()))
+    room = np.empty(most if len(squares) else 0, np.int64), np.empty(most)
+    iterates = state.table, room, tally, squares
+    return (*iterates, state.signs) if len(state.signs) else iterates, (floats, ints, vectors)

@@ -9,10 +9,9 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.model import Model, named, transformed
+from perceptrank.learners.model import Model
 from perceptrank.learners.starting import InitialWeights
 from perceptrank.learners.tally import LARGEST_WEIGHT, ROUND_WEIGHT, ROUNDS
-from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError
 from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import TransformLike
@@ -68,10 +67,6 @@ class FixedRanker(Learner):
                 raise ParameterError(
                     "transforms", "must know their statistics, as a ranker that stays learns none", transform
                 )
-
-    def _learn_transforms(self, state: Model, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
-        names = state.feature_names
-        return transformed(named(state, state.transforms, names), X, offsets, names)
 
     def _pass(self, state: Model, X: Any, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats) -> int:
         valid = (relevance >= 0) & np.isfinite(relevance)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from threading import RLock
 from typing import Any, ClassVar, Self, TypeVar, TypeVarTuple, dataclass_transform
@@ -19,36 +17,26 @@ import numpy.typing as npt
 from perceptrank.evaluation.trace import Trace
 from perceptrank.io.model_file import write_model
 from perceptrank.kernels.arrays import Floats, Ints
-from perceptrank.learners.model import Model, as_learned, as_named_features, fixed_copy, named, transformed
+from perceptrank.learners.learning import begin, learn_query, learn_stream
+from perceptrank.learners.model import Model, as_named_features, fixed_copy
 from perceptrank.learners.saving import document_of, restore_learner
 from perceptrank.learners.sklearn_adapter import Estimator, Parameter, differ
 from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, InitialWeights
 from perceptrank.learners.tally import ROUNDS, UPDATES
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
-from perceptrank.stream.memory import check_room
 from perceptrank.stream.query_stream import QueryStream
-from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import (
     ParameterError,
-    are_finite,
     as_grades,
-    bad_feature,
-    check_not_negative,
     check_positive_whole,
-    find_bad_feature,
-    read_only,
 )
 from perceptrank.theory import guarantees as theory_of
 from perceptrank.theory.certificates import Certificate
 from perceptrank.theory.theorem import NO_THEOREM, AnyComparator, Theorem
-from perceptrank.transforms.parsing import make_transforms, sparse_transforms
+from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import Transform, TransformLike
-
-LARGEST_RATIO = 1e4  # of the spreads of features
-LARGEST_QUERY_WEIGHT = 1e100  # beyond, sums of weighted iterates could overflow
-_SEEN = 1000
-_FEWEST = 10
 
 Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
@@ -187,9 +175,6 @@ class Learner(Estimator):
         query of weight 0 is ranked, and changes nothing.
         """
 
-    def _is_finished(self) -> bool:
-        return "_model" in self.__dict__
-
     @property
     def name(self) -> str:
         """Name on the command line."""
@@ -278,8 +263,8 @@ class Learner(Estimator):
         """
         recorded = [self.own_measure] if measures is None else parse_all(measures)
         if isinstance(stream, QueryStream):
-            return self._advance(self._learn_stream, stream, recorded)
-        traces = [self._advance(self._learn_stream, block, recorded) for block in as_blocks(stream)]
+            return self._advance(learn_stream, stream, recorded)
+        traces = [self._advance(learn_stream, block, recorded) for block in as_blocks(stream)]
         if not traces:
             raise ValueError("the stream has no queries")
         return Trace.concatenate(traces)
@@ -312,113 +297,23 @@ class Learner(Estimator):
         (100, 0)
         """
         after = model.copy()
-        trace = self._learn_stream(after, stream, [self.own_measure] if measures is None else parse_all(measures))
+        trace = learn_stream(self, after, stream, [self.own_measure] if measures is None else parse_all(measures))
         return after, trace
 
-    def _advance(self, learn: Callable[[Model, *Given], Result], *given: *Given) -> Result:
+    def _advance(self, learn: Callable[[Learner, Model, *Given], Result], *given: *Given) -> Result:
         """Call `learn` on a copy of the model, then replace the model by it: by all that was learned, or nothing."""
         before = after = self._model
         try:
             with self._lock:
                 before = self._model
                 after = before.copy()
-                result = learn(after, *given)
+                result = learn(self, after, *given)
                 self._model = after
             return result
         except BaseException:
             if self._model is after:  # interrupted between learning and returning
                 self._model = before
             raise
-
-    def _learn_stream(self, state: Model, stream: QueryStream, recorded: list[Measure]) -> Trace:
-        if len(stream) == 0:
-            raise ValueError("the stream has no queries")
-        state.check_features(stream.n_features, stream.feature_names)
-        for measure in recorded:
-            measure.check_grades(stream.relevance)
-        if not state.has_begun and self._takes_any_scale(state):
-            warn_of_spreads(stream)
-        state.feature_names, state.n_inputs = stream.feature_names or state.feature_names, stream.n_features
-        try:
-            return Trace.concatenate(self._learn_block(state, block, recorded) for block in state.blocks(stream))
-        except ValueError:
-            state.check_values(stream)
-            raise
-
-    def _takes_any_scale(self, state: Model) -> bool:
-        """Tell whether features of a larger scale count for more, and nothing is done about it."""
-        return self.depends_on_scale and not state.transforms
-
-    def _learn_block(self, state: Model, block: QueryStream, recorded: list[Measure]) -> Trace:
-        first, predicted, weights = state.queries, np.empty(block.n_documents), block.weights
-        masses = np.ones(len(block)) if weights is None else weights.copy()
-        if weights is not None:
-            self._check_weights(state, weights)
-        self._learn_arrays(state, block.X, block.relevance, block.offsets, predicted, masses)
-        values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
-        return Trace(values, masses, weights)
-
-    def _check_weights(self, state: Model, weights: Floats) -> None:
-        """Raise if queries of these weights, finite and not negative, cannot be learned from."""
-        if (weights == 1.0).all():
-            return
-        if not self.accepts_weights:
-            raise ValueError(
-                f"{self.name} takes no weights of queries, as {self.without_weights}: all must be 1, got "
-                f"{weights[weights != 1.0][0]}; with_weights(None) leaves those of a stream out"
-            )
-        bad = (weights > LARGEST_QUERY_WEIGHT) | ((weights < 1 / LARGEST_QUERY_WEIGHT) & (weights != 0.0))
-        if bad.any():
-            smallest = 1 / LARGEST_QUERY_WEIGHT
-            raise ValueError(
-                f"weights must be 0, or from {smallest:g} to {LARGEST_QUERY_WEIGHT:g}, got {weights[bad][0]}"
-            )
-
-    def _learn_transforms(self, state: Model, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
-        names = state.feature_names
-        return transformed(named(state, state.transforms, names), X, offsets, names, learning=True)
-
-    def _learn_arrays(
-        self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
-    ) -> None:
-        """Learn a block of validated arrays; raise if a value is invalid or something overflows."""
-        if not state.has_begun:
-            self._begin(state, X.shape[1], sparse=isinstance(X, SparseFeatures))
-        given, X = X, self._learn_transforms(state, as_learned(state, X), offsets)
-        done = self._pass(state, X, relevance, offsets, predicted, masses)
-        if done < len(offsets) - 1:
-            rows = slice(offsets[done], offsets[done + 1])
-            as_grades(relevance[rows], len(relevance[rows]))
-            if not are_finite(X[rows]):
-                bad = find_bad_feature(given[rows], state.feature_names, keep_missing=state.takes_missing)
-                raise bad or bad_feature(X[rows], 0, None)
-            raise ValueError(
-                f"scores or weights overflow at query number {state.queries + done}, counted from the first that was "
-                "ever learned: the features, the learning rate or the weights of queries are too large; scale the "
-                "features, for example with `transforms='running'`"
-            )
-        state.queries += done
-
-    def _begin(self, state: Model, n_features: int, *, sparse: bool = False) -> None:
-        """Initialise a state for so many features, before the transforms, and tell whether those are sparse."""
-        makers = [transform for transform in state.transforms if transform.makes_sparse]
-        if (sparse or makers) and not self._accepts_sparse(state):
-            what = (
-                "got sparse ones; to_dense() makes a stream dense"
-                if sparse
-                else f"its transform {makers[0]!r} makes sparse ones"
-            )
-            raise TypeError(f"{self.name} learns from dense features only, {what}")
-        if sparse:
-            state.transforms = sparse_transforms(self._own_transform())
-        sparse = sparse or bool(makers)
-        state.n_inputs = n_features
-        for transform in state.transforms:
-            n_features = transform.n_outputs(n_features)
-        if sparse:
-            check_room(f"weights of {n_features} features", 2 * n_features)
-        weights, signs = self.beginning.weights(state, n_features), self.beginning.signs(state)
-        state.begin(n_features, self.extra_state(n_features), sparse=sparse, weights=weights, signs=signs)
 
     @property
     def known_model(self) -> Model:
@@ -459,7 +354,7 @@ class Learner(Estimator):
             return model
         ready = model.copy()
         ready.feature_names = names
-        self._begin(ready, n_features, sparse=sparse)
+        begin(self, ready, n_features, sparse=sparse)
         return ready
 
     def model_for(self, stream: QueryStream) -> Model:
@@ -477,13 +372,6 @@ class Learner(Estimator):
         model = self._model
         model.check_features(stream.n_features, stream.feature_names)
         return self.ready_model(stream.n_features, stream.feature_names, sparse=stream.is_sparse, model=model)
-
-    def _accepts_sparse(self, state: Model) -> bool:
-        return self.accepts_sparse
-
-    def _is_linear(self) -> bool:
-        """Tell whether it ranks by weights of features."""
-        return True
 
     def learn_one(self, X: npt.ArrayLike, relevance: npt.ArrayLike, weight: float = 1.0) -> bool:
         """Learn from one query.
@@ -521,33 +409,11 @@ class Learner(Estimator):
             grades = as_grades(relevance, m)
         if m == 0:
             raise ValueError("a query must have at least one document, got none")
-        return self._advance(self._learn_query, features, names, grades, weight)
-
-    def _learn_query(
-        self, state: Model, X: AnyFeatures, names: tuple[str, ...] | None, grades: Floats, weight: float
-    ) -> bool:
-        state.check_features(X.shape[1], names)
-        state.feature_names, state.n_inputs = names or state.feature_names, X.shape[1]
-        predicted, masses = np.empty(len(grades)), np.empty(1)
-        masses[0] = 1.0  # `np.ones` takes a microsecond longer
-        if weight != 1.0:
-            masses[0] = check_not_negative("weight", weight)
-            self._check_weights(state, masses)
-        self._learn_arrays(state, read_only(X), read_only(grades), one_query(len(grades)), predicted, masses)
-        return bool(masses[0] > 0.0)
+        return self._advance(learn_query, features, names, grades, weight)
 
     def _as_query(self, X: npt.ArrayLike, relevance: npt.ArrayLike) -> tuple[npt.ArrayLike, npt.ArrayLike]:
         """Convert the arguments of `learn_one` to documents and grades."""
         return X, relevance
-
-    @property
-    def _transforms_features(self) -> bool:
-        """True if the weights apply to transformed features."""
-        return bool(make_transforms(self._own_transform()))
-
-    def _room(self, n_features: int) -> int:
-        """Return the approximate size of its state, in float64 numbers."""
-        return 250 + 2 * n_features + sum(values.size for values in self.extra_state(n_features).values())
 
     # Guarantees
 
@@ -720,9 +586,6 @@ class Learner(Estimator):
 
     # What was learned
 
-    def _has_learned(self) -> bool:
-        return self._model.has_begun
-
     def _learned(self) -> Model:
         """Return the model; raise if nothing was learned."""
         model = self._model
@@ -875,18 +738,20 @@ class Learner(Estimator):
         """
         write_model(path, self.as_document())
 
-    def as_document(self) -> dict[str, Any]:
+    def as_document(self, model: Model | None = None) -> dict[str, Any]:
         """Return the model as a dictionary of plain values, as `save` writes it.
+
+        Parameters
+        ----------
+        model : Model, optional
+            Another model than the current one.
 
         Returns
         -------
         dict
             Settings, transforms and everything that was learned.
         """
-        return self._document_of(self._model)
-
-    def _document_of(self, model: Model) -> dict[str, Any]:
-        return document_of(self, model)
+        return document_of(self, self._model if model is None else model)
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
@@ -932,13 +797,13 @@ class Learner(Estimator):
     def _check_change(self, parameters: dict[str, Any]) -> None:
         """Raise if a parameter that determines the state is changed once something was learned."""
         for name in (*self.fixed, *STARTS):
-            if name in parameters and differ(parameters[name], getattr(self, name)) and self._has_learned():
+            if name in parameters and differ(parameters[name], getattr(self, name)) and self._model.has_begun:
                 raise ValueError(
                     f"{name} cannot be changed once something was learned: make a new {type(self).__name__}"
                 )
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
-        if ("transforms" in parameters or "initial_weights" in parameters) and not self._has_learned():
+        if ("transforms" in parameters or "initial_weights" in parameters) and not self._model.has_begun:
             self._model = self._configured(self._initial_model())
         else:
             self._model = self._configured(self._model.copy())
@@ -949,34 +814,3 @@ class Learner(Estimator):
             raise ParameterError("average", "must be True or False", self.average)
         make_transforms(self.transforms)
         self._beginning = Beginning.of(self.initial_weights, self.positive, self.negative, self.zero)
-
-
-def warn_of_spreads(stream: QueryStream) -> None:
-    """Warn if features differ so much in spread, over the first documents, that the largest decide alone."""
-    X = next(stream.blocks()).X[:_SEEN].astype(np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        spreads = magnitudes(X) if isinstance(X, SparseFeatures) else X.std(axis=0)
-    spreads = spreads[(spreads > 0) & np.isfinite(spreads)]
-    if len(spreads) and spreads.max() / spreads.min() > LARGEST_RATIO:
-        warnings.warn(
-            f"features differ in spread by a factor of {spreads.max() / spreads.min():.1g}: the largest decide alone; "
-            "transforms='auto', or 'running' for weights of single features (--transform on the command line), puts "
-            "them on one scale",
-            UserWarning,
-            stacklevel=5,
-        )
-
-
-def magnitudes(X: SparseFeatures) -> Floats:
-    """Return the root mean squares of the non-zeros of features that have several: one says little about a scale."""
-    chosen = slice(X.starts[0], X.starts[-1])
-    _, columns, counts = np.unique(X.indices[chosen], return_inverse=True, return_counts=True)
-    squares = np.bincount(columns, X.values[chosen] ** 2, len(counts))
-    return np.sqrt((squares / counts)[counts >= _FEWEST])
-
-
-@cache
-def one_query(m: int) -> Ints:
-    """Return the offsets of a block that is a single query."""
-    offsets: Ints = read_only(np.array([0, m]))
-    return offsets

@@ -344,6 +344,22 @@ class Model:
         return [LinearPart("", [(self, self.all_transforms)], self.coefficients)]
 
     @property
+    def learners(self) -> list["Learner"]:
+        """The learners that it is made of: the one that is wrapped, or the members of an ensemble."""
+        return self.members if self.inner is None else [self.inner]
+
+    @property
+    def is_linear(self) -> bool:
+        """True if it ranks by weights of features."""
+        return all(learner.model.is_linear for learner in self.learners)
+
+    def check_weights(self, weights: Floats) -> None:
+        """Raise if queries cannot have these weights, whatever the learners say that it is made of."""
+
+    def follow_members(self) -> None:
+        """Update the weights after those of the members, where they are made of them."""
+
+    @property
     def has_transforms(self) -> bool:
         """True if features are transformed, so that a score may depend on the other documents of a query."""
         return bool(self.all_transforms)

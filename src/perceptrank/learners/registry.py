@@ -92,7 +92,7 @@ def register(kind: Kind) -> Kind:
     name = REGISTRY.check_name(kind)
     if not kind.wraps:
         learner = construct(kind)
-        if not learner._is_finished():
+        if "_model" not in learner.__dict__:
             raise TypeError(f"the constructor of {kind.__name__} must end in self._start()")
         if missing := [name for name, value in learner.get_params(deep=False).items() if isinstance(value, Parameter)]:
             raise TypeError(

@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from copy import deepcopy
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from perceptrank.stream.validation import as_any_features, as_numbers, check_pos
 
 LARGEST_SINGLE_QUERY = 1000  # rows of `fit` that may be meant to be one
 _NOTHING = object()
+Kind = TypeVar("Kind", bound="Estimator")
 
 
 def differ(one: Any, other: Any) -> bool:
@@ -40,7 +41,7 @@ class Parameter:
         self.name, self.default = name, default
 
     def __set__(self, owner: Estimator, value: Any) -> None:
-        if owner._is_finished():
+        if "_model" in owner.__dict__:
             owner.set_params(**{self.name: value})
         else:
             owner.__dict__[self.name] = value
@@ -50,10 +51,6 @@ class Estimator(ABC):
     """Parameters, fitting, scoring and the routing of `qid`, as scikit-learn defines them."""
 
     parameter_names: ClassVar[tuple[str, ...]] = ()
-
-    @abstractmethod
-    def _is_finished(self) -> bool:
-        """Tell whether the constructor has run to its end."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments and their values.
@@ -87,7 +84,7 @@ class Estimator(ABC):
         ValueError
             If there is no such parameter, its value is invalid, or it cannot change once something was learned.
         """
-        parameters = self._with_nested(parameters)
+        parameters = with_nested(self, parameters)
         unknown = [name for name in parameters if name not in self.parameter_names]
         if unknown:
             raise ValueError(
@@ -104,20 +101,6 @@ class Estimator(ABC):
             self.__dict__.update(before)
             raise
         return self
-
-    def _with_nested(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Replace arguments a__b of a nested learner a by a copy of it with these arguments."""
-        own = {name: value for name, value in parameters.items() if "__" not in name}
-        for name, value in parameters.items():
-            outer, separator, inner = name.partition("__")
-            if not separator:
-                continue
-            one = own.get(outer, getattr(self, outer, None))
-            if not inner or not isinstance(one, Estimator):
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}")
-            if differ(one.get_params().get(inner, _NOTHING), value):
-                own[outer] = type(one)(**one.get_params(deep=False)).set_params(**{inner: value})
-        return own
 
     def _check_change(self, parameters: dict[str, Any]) -> None:
         """Raise if these parameters cannot be changed any more."""
@@ -154,10 +137,6 @@ class Estimator(ABC):
     @abstractmethod
     def own_measure(self) -> Measure:
         """The measure that is recorded and scored by unless told otherwise."""
-
-    @abstractmethod
-    def _accepts_sparse(self, state: Model) -> bool:
-        """Tell whether it learns from sparse features."""
 
     def fit(
         self,
@@ -328,13 +307,16 @@ class Estimator(ABC):
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags
 
+        from perceptrank.learners.learning import accepts_sparse
+
+        learner: Any = self
         return Tags(
             estimator_type=None,
             target_tags=TargetTags(required=True, positive_only=True),
             transformer_tags=None,
             classifier_tags=None,
             regressor_tags=None,
-            input_tags=InputTags(sparse=self._accepts_sparse(self.model), allow_nan=self.model.takes_missing),
+            input_tags=InputTags(sparse=accepts_sparse(learner, self.model), allow_nan=self.model.takes_missing),
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -379,7 +361,7 @@ class Estimator(ABC):
         TypeError
             If it is something else that is asked for.
         """
-        return self._request("fit", asked)
+        return _request(self, "fit", asked)
 
     def set_partial_fit_request(self, **asked: bool | str | None) -> Self:
         """Choose the metadata that scikit-learn's routing gives to `partial_fit`.
@@ -400,7 +382,7 @@ class Estimator(ABC):
         TypeError
             If it is something else that is asked for.
         """
-        return self._request("partial_fit", asked)
+        return _request(self, "partial_fit", asked)
 
     def set_predict_request(self, *, qid: bool | str | None) -> Self:
         """Choose the metadata that scikit-learn's routing gives to `predict`.
@@ -415,7 +397,7 @@ class Estimator(ABC):
         Learner
             Itself.
         """
-        return self._request("predict", {"qid": qid})
+        return _request(self, "predict", {"qid": qid})
 
     def set_score_request(self, **asked: bool | str | None) -> Self:
         """Choose the metadata that scikit-learn's routing gives to `score`.
@@ -436,13 +418,29 @@ class Estimator(ABC):
         TypeError
             If it is something else that is asked for.
         """
-        return self._request("score", asked)
+        return _request(self, "score", asked)
 
-    def _request(self, method: str, asked: dict[str, bool | str | None]) -> Self:
-        request = self.get_metadata_routing()
-        for name, alias in asked.items():
-            if name not in ("qid", "sample_weight"):
-                raise TypeError(f"set_{method}_request takes qid and sample_weight, got {name}")
-            getattr(request, method).add_request(param=name, alias=alias)
-        self._metadata_request = request
-        return self
+
+def with_nested(estimator: Estimator, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Replace arguments a__b of a nested learner a by a copy of it with these arguments."""
+    own = {name: value for name, value in parameters.items() if "__" not in name}
+    for name, value in parameters.items():
+        outer, separator, inner = name.partition("__")
+        if not separator:
+            continue
+        one = own.get(outer, getattr(estimator, outer, None))
+        if not inner or not isinstance(one, Estimator):
+            raise ValueError(f"{type(estimator).__name__} has no parameter {name!r}")
+        if differ(one.get_params().get(inner, _NOTHING), value):
+            own[outer] = type(one)(**one.get_params(deep=False)).set_params(**{inner: value})
+    return own
+
+
+def _request(estimator: Kind, method: str, asked: dict[str, bool | str | None]) -> Kind:
+    request = estimator.get_metadata_routing()
+    for name, alias in asked.items():
+        if name not in ("qid", "sample_weight"):
+            raise TypeError(f"set_{method}_request takes qid and sample_weight, got {name}")
+        getattr(request, method).add_request(param=name, alias=alias)
+    estimator.__dict__["_metadata_request"] = request
+    return estimator

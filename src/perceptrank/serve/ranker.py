@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.learners.learner import Learner, one_query
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import one_query
 from perceptrank.learners.listwise import ListwisePerceptron
 from perceptrank.serve.documents import Arranged, Document, arrange, graded
 from perceptrank.serve.errors import InvalidRequestError, OverloadedError, ServiceError

@@ -189,9 +189,6 @@ class KernelPerceptron(KernelGuarantees):
         check_room(f"a budget of {self.budget} supports", (self.budget or 0) * (n_features + 3))
         return {}
 
-    def _room(self, n_features: int) -> int:
-        return super()._room(n_features) + (self.budget or 0) * (n_features + 3)
-
     def _check_restored(self, state: Model) -> None:
         assert isinstance(state, KernelModel)
         if self.budget is not None and len(state.supports) > self.budget:
@@ -399,12 +396,12 @@ class KernelPerceptron(KernelGuarantees):
     @property
     def n_supports(self) -> int:
         """Number of supports, never more than the budget."""
-        return len(self._kernel_state().supports) if self._has_learned() else 0
+        return len(self._kernel_state().supports) if self._model.has_begun else 0
 
     @property
     def n_units(self) -> int:
         """Number of queries that the supports are of."""
-        return self._kernel_state().supports.n_units if self._has_learned() else 0
+        return self._kernel_state().supports.n_units if self._model.has_begun else 0
 
     @property
     def width_(self) -> float | None:
@@ -420,6 +417,3 @@ class KernelPerceptron(KernelGuarantees):
     def coef_(self) -> Floats:
         """Not there: it ranks by a function of a kernel."""
         return self._learned().coefficients
-
-    def _is_linear(self) -> bool:
-        return False

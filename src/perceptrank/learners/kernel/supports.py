@@ -297,6 +297,11 @@ class KernelModel(Model):
         return values
 
     @property
+    def is_linear(self) -> bool:
+        """False: it ranks by a function of a kernel."""
+        return False
+
+    @property
     def linear_part(self) -> float:
         """Factor of inner products of documents, beside the value of the kernel."""
         return self.linear / self.width / self.width

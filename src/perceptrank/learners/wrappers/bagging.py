@@ -12,13 +12,15 @@ from perceptrank.kernels.arrays import Floats, IntRows, Ints
 from perceptrank.kernels.chance import noise
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import score_rows
-from perceptrank.learners.learner import Learner, one_query
+from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import one_query
 from perceptrank.learners.model import Model, fixed_copy
 from perceptrank.learners.rounds import count_round
 from perceptrank.learners.wrappers.wrapper import Ensemble, Wrapper, fresh, without_transforms
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import check_positive_whole, check_seed
+from perceptrank.transforms.parsing import make_transforms
 from perceptrank.transforms.transform import TransformLike
 
 _MOST_REPEATS = 20  # larger draws have probabilities below rounding
@@ -42,6 +44,16 @@ def fill_repeats(seed: int, first: int, repeats: IntRows) -> None:
                 left -= chance
                 repeats[q, member] += 1
                 chance /= repeats[q, member]
+
+
+class BaggingModel(Model):
+    """The model of bagging: its weights are the mean of the members'."""
+
+    __slots__ = ()
+
+    def follow_members(self) -> None:
+        """Take the mean of the members' weights."""
+        self.weights[:] = np.mean([member.coef_ for member in self.members], axis=0)
 
 
 class Bagging(Wrapper, Ensemble):
@@ -76,6 +88,7 @@ class Bagging(Wrapper, Ensemble):
     """
 
     algorithm = "bagging"
+    model_class = BaggingModel
     fixed = ("n_members", "seed")
     cost = "N times that of its learner"
 
@@ -88,16 +101,16 @@ class Bagging(Wrapper, Ensemble):
         super()._check_parameters()
         check_positive_whole("n_members", self.n_members)
         check_seed(self.seed)
-        if without_transforms(self.learner)._transforms_features:
+        if transforms_features(without_transforms(self.learner)):
             raise ValueError(
                 "learner must not be made of learners with transforms of their own, so that weights can be averaged, "
                 f"got {self.learner!r}; give transforms to Bagging instead"
             )
-        if not self.learner._is_linear():
+        if not self.learner.model.is_linear:
             raise ValueError(
                 f"learner must rank by weights of features, so that they can be averaged, got {self.learner!r}"
             )
-        check_room(f"{self.n_members} members", self._room(0))
+        check_room(f"{self.n_members} members", room_of(self, 0))
 
     def _make_members(self) -> list[Learner]:
         return [self._make_member(number) for number in range(self.n_members)]
@@ -110,18 +123,15 @@ class Bagging(Wrapper, Ensemble):
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters)
-        if self._has_learned() and "learner" in parameters:
+        if self._model.has_begun and "learner" in parameters:
             model = self._model.copy()
             for number, one in enumerate(model.members):
                 one.set_params(**self._make_member(number).get_params(deep=False))
             self._model = model
 
-    def _room(self, n_features: int) -> int:
-        return self.n_members * self.learner._room(n_features)
-
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return no arrays beside weights and counts, if the members fit into memory."""
-        check_room(f"{self.n_members} members", self._room(n_features))
+        check_room(f"{self.n_members} members", room_of(self, n_features))
         return {}
 
     @classmethod
@@ -131,11 +141,6 @@ class Bagging(Wrapper, Ensemble):
         if given != found:
             raise ValueError(f"there must be {given} members, got {found}")
         return super().from_document(document)
-
-    def _begin(self, state: Model, n_features: int, *, sparse: bool = False) -> None:
-        super()._begin(state, n_features, sparse=sparse)
-        if self.beginning.ranks:
-            self._average_members(state)
 
     @property
     def weights(self) -> Floats:
@@ -168,12 +173,12 @@ class Bagging(Wrapper, Ensemble):
                     member.model.queries += 1
                     moved += mass[0]
             if not state.is_sparse:
-                self._average_members(state)
+                state.follow_members()
             masses[q] = moved / len(members)
             if not count_round(masses[q] / weight, state.core, weight):
                 return q
         if state.is_sparse:
-            self._average_members(state)
+            state.follow_members()
         return n
 
     def _score_query(self, state: Model, X: AnyFeatures, start: int, stop: int, predicted: Floats) -> bool:
@@ -186,5 +191,17 @@ class Bagging(Wrapper, Ensemble):
         predicted[start:stop] = np.mean(scores, axis=0)
         return bool(np.isfinite(predicted[start:stop]).all())
 
-    def _average_members(self, state: Model) -> None:
-        state.weights[:] = np.mean([member.coef_ for member in state.members], axis=0)
+
+def transforms_features(learner: Learner) -> bool:
+    """Tell whether the weights of a learner, or of one that it is made of, apply to transformed features."""
+    own = bool(make_transforms(learner._own_transform()))
+    return own or any(transforms_features(member) for member in learner.model.members)
+
+
+def room_of(learner: Learner, n_features: int) -> int:
+    """Return the approximate size of a learner's model, in float64 numbers."""
+    if isinstance(learner, Bagging):
+        return learner.n_members * room_of(learner.learner, n_features)
+    if members := learner.model.members:
+        return sum(room_of(member, n_features) for member in members)
+    return 250 + 2 * n_features + sum(values.size for values in learner.extra_state(n_features).values())

@@ -157,14 +157,16 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters)
-        if self._has_learned() and "learner" in parameters:
+        if self._model.has_begun and "learner" in parameters:
             model = self._model.copy()
             for one, template in zip(model.members, self._templates(), strict=True):
                 one.set_params(**template.get_params(deep=False))
             self._model = model
 
-    def _document_of(self, state: Model) -> dict[str, Any]:
-        document = super()._document_of(state)
+    def as_document(self, model: Model | None = None) -> dict[str, Any]:
+        """Return the model as a dictionary of plain values, with those of the learners that it is made of."""
+        model = self._model if model is None else model
+        document = super().as_document(model)
         document["parameters"]["half_lives"] = [float(one) for one in self.half_lives]
         return document
 

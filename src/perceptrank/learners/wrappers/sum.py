@@ -186,9 +186,6 @@ class Sum(Ensemble):
     def _learner_documents(self, state: Model) -> dict[str, Any]:
         return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in state.members]}
 
-    def _room(self, n_features: int) -> int:
-        return sum(one._room(n_features) for one in self._model.members)
-
     # Learning
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
@@ -227,7 +224,3 @@ class Sum(Ensemble):
         model = self._learned()
         assert isinstance(model, SumModel)
         return fixed_copy(model.weighted([one.weights for one in model.members]))
-
-    @property
-    def _transforms_features(self) -> bool:
-        return super()._transforms_features or any(one._transforms_features for one in self._model.members)

@@ -58,6 +58,14 @@ class TournamentModel(Model):
         drawn: Ints = np.minimum((chances < draws * chances[-1]).sum(axis=0), n - 1)
         return drawn
 
+    def check_weights(self, weights: Floats) -> None:
+        """Raise if weights of queries are too large for the strategy."""
+        if self.strategy == "hedge" and (weights > 1.0).any():
+            raise ValueError(
+                "weights must be at most 1 for strategy='hedge', whose draws are made for losses from 0 to 1, got "
+                f"{weights.max()}; divide all by the largest"
+            )
+
     @property
     def leader(self) -> Learner:
         """The learner that ranks the next query."""
@@ -232,9 +240,6 @@ class Tournament(Ensemble):
     def _learner_documents(self, state: Model) -> dict[str, Any]:
         return {} if self.learners is None else {"learners": [fresh(one).as_document() for one in state.members]}
 
-    def _room(self, n_features: int) -> int:
-        return sum(one._room(n_features) for one in self._model.members)
-
     def _configured(self, model: Model) -> Model:
         assert isinstance(model, TournamentModel)
         model.strategy, model.rate, model.seed = self.strategy, self.rate, self.seed
@@ -246,14 +251,6 @@ class Tournament(Ensemble):
         return self._tournament().leader
 
     # Learning
-
-    def _check_weights(self, state: Model, weights: Floats) -> None:
-        super()._check_weights(state, weights)
-        if self.strategy == "hedge" and (weights > 1.0).any():
-            raise ValueError(
-                "weights must be at most 1 for strategy='hedge', whose draws are made for losses from 0 to 1, got "
-                f"{weights.max()}; divide all by the largest"
-            )
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""
@@ -310,10 +307,6 @@ class Tournament(Ensemble):
     def coef_(self) -> Floats:
         """The leader's weights, which `predict` uses on features transformed by `transforms_`."""
         return fixed_copy(super()._learned().coefficients)
-
-    @property
-    def _transforms_features(self) -> bool:
-        return super()._transforms_features or any(one._transforms_features for one in self._model.members)
 
     @property
     def n_rounds(self) -> int:

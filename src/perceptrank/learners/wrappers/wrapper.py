@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.learner import Learner
+from perceptrank.learners.learning import learn_transforms
 from perceptrank.learners.model import Model
 from perceptrank.learners.sklearn_adapter import differ
 from perceptrank.learners.starting import Beginning
@@ -52,9 +53,11 @@ class Composite(Learner):
     depends_on_rate = False  # beyond the dependence of its learners
     depends_on_scale = False
 
-    def _document_of(self, state: Model) -> dict[str, Any]:
-        document = super()._document_of(state)
-        document["parameters"] |= self._learner_documents(state)
+    def as_document(self, model: Model | None = None) -> dict[str, Any]:
+        """Return the model as a dictionary of plain values, with those of the learners that it is made of."""
+        model = self._model if model is None else model
+        document = super().as_document(model)
+        document["parameters"] |= self._learner_documents(model)
         return document
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
@@ -128,7 +131,7 @@ class Wrapper(Composite):
         """Raise if the learner is replaced by one that cannot continue from the state."""
         super()._check_change(parameters)
         given = parameters.get("learner", self.learner)
-        if given is not self.learner and self._has_learned() and not _can_continue(given, self._copy):
+        if given is not self.learner and self._model.has_begun and not _can_continue(given, self._copy):
             raise ValueError(
                 f"learner cannot be changed to {given!r} once something was learned: make a new {type(self).__name__}"
             )
@@ -136,20 +139,6 @@ class Wrapper(Composite):
     def _learner_documents(self, state: Model) -> dict[str, Any]:
         assert state.inner is not None
         return {"learner": state.inner.as_document()}
-
-    def _takes_any_scale(self, state: Model) -> bool:
-        return not state.transforms and self._copy._takes_any_scale(Model([]))
-
-    def _accepts_sparse(self, state: Model) -> bool:
-        assert state.inner is not None
-        return state.inner._accepts_sparse(state.inner.model)
-
-    def _check_weights(self, state: Model, weights: Floats) -> None:
-        assert state.inner is not None
-        state.inner._check_weights(state.inner.model, weights)
-
-    def _is_linear(self) -> bool:
-        return self._copy._is_linear()
 
     @property
     def own_measure(self) -> Measure:
@@ -237,20 +226,10 @@ class Ensemble(Composite):
 
     def _parameters_changed(self, parameters: dict[str, Any]) -> None:
         super()._parameters_changed(parameters)
-        if not self._has_learned():
+        if not self._model.has_begun:
             model = self._model.copy()
             model.members = self._make_members()
             self._model = model
-
-    def _begin(self, state: Model, n_features: int, *, sparse: bool = False) -> None:
-        super()._begin(state, n_features, sparse=sparse)
-        for one in state.members:
-            if not state.transforms and one.beginning.names_features:
-                one.model.feature_names = state.feature_names
-            one._begin(one.model, state.n_features, sparse=state.is_sparse)
-
-    def _takes_any_scale(self, state: Model) -> bool:
-        return not state.transforms and any(one._takes_any_scale(one.model) for one in state.members)
 
     @property
     def beginning(self) -> Beginning:
@@ -259,16 +238,6 @@ class Ensemble(Composite):
         return Beginning(
             ranks=any(one.ranks for one in starts), names_features=any(one.names_features for one in starts)
         )
-
-    def _accepts_sparse(self, state: Model) -> bool:
-        return all(one._accepts_sparse(one.model) for one in state.members)
-
-    def _check_weights(self, state: Model, weights: Floats) -> None:
-        for one in state.members:
-            one._check_weights(one.model, weights)
-
-    def _is_linear(self) -> bool:
-        return all(one._is_linear() for one in self._model.members)
 
     def _learn_in_members(
         self, state: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, scores: Floats, moved: Floats
@@ -279,7 +248,7 @@ class Ensemble(Composite):
         """
         n = len(offsets) - 1
         for place, member in enumerate(state.members):
-            scaled = member._learn_transforms(member.model, X, offsets)
+            scaled = learn_transforms(member, member.model, X, offsets)
             done = member._pass(member.model, scaled, relevance, offsets, scores[place], moved[place])
             if done < n:
                 return done
@@ -291,8 +260,10 @@ class Ensemble(Composite):
         """The learners as they are now, for inspection; learning replaces them by others."""
         return list(self._model.members)
 
-    def _document_of(self, state: Model) -> dict[str, Any]:
-        return super()._document_of(state) | {"members": [one.as_document() for one in state.members]}
+    def as_document(self, model: Model | None = None) -> dict[str, Any]:
+        """Return the model as a dictionary of plain values, with those of the learners that it is made of."""
+        model = self._model if model is None else model
+        return super().as_document(model) | {"members": [one.as_document() for one in model.members]}
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
@@ -303,9 +274,9 @@ class Ensemble(Composite):
         members = [from_document(one) for one in document["members"]]
         if [_settings(one) for one in members] != [_settings(one) for one in ensemble.model.members]:
             raise ValueError("members must be those that the parameters define")
-        width = ensemble.model.n_features if ensemble._has_learned() else None
+        width = ensemble.model.n_features if ensemble.model.has_begun else None
         for one in members:
-            found = one.n_features_in_ if one._has_learned() else None
+            found = one.n_features_in_ if one.model.has_begun else None
             if found != width:
                 raise ValueError(f"members must have learned from {width} features, got {found}")
             if one.model.takes_sparse != ensemble.model.is_sparse:

@@ -1,0 +1,200 @@
+"""What a learner does to learn: functions of a learner and a model that may be changed."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perceptrank.evaluation.trace import Trace
+from perceptrank.kernels.arrays import Floats, Ints
+from perceptrank.learners.model import Model, as_learned, named, transformed
+from perceptrank.measures import Measure
+from perceptrank.stream.memory import check_room
+from perceptrank.stream.query_stream import QueryStream
+from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
+from perceptrank.stream.validation import (
+    are_finite,
+    as_grades,
+    bad_feature,
+    check_not_negative,
+    find_bad_feature,
+    read_only,
+)
+from perceptrank.transforms.parsing import sparse_transforms
+
+if TYPE_CHECKING:
+    from perceptrank.learners.learner import Learner
+
+LARGEST_RATIO = 1e4  # of the spreads of features
+LARGEST_QUERY_WEIGHT = 1e100  # beyond, sums of weighted iterates could overflow
+_SEEN = 1000
+_FEWEST = 10
+
+
+def learn_stream(learner: Learner, model: Model, stream: QueryStream, recorded: list[Measure]) -> Trace:
+    """Learn a stream, block after block."""
+    if len(stream) == 0:
+        raise ValueError("the stream has no queries")
+    model.check_features(stream.n_features, stream.feature_names)
+    for measure in recorded:
+        measure.check_grades(stream.relevance)
+    if not model.has_begun and depends_on_scale(learner, model):
+        warn_of_spreads(stream)
+    model.feature_names, model.n_inputs = stream.feature_names or model.feature_names, stream.n_features
+    try:
+        return Trace.concatenate(learn_block(learner, model, block, recorded) for block in model.blocks(stream))
+    except ValueError:
+        model.check_values(stream)
+        raise
+
+
+def learn_block(learner: Learner, model: Model, block: QueryStream, recorded: list[Measure]) -> Trace:
+    """Learn a block of a stream, and measure its rankings."""
+    first, predicted, weights = model.queries, np.empty(block.n_documents), block.weights
+    masses = np.ones(len(block)) if weights is None else weights.copy()
+    if weights is not None:
+        check_weights(learner, model, weights)
+    learn_arrays(learner, model, block.X, block.relevance, block.offsets, predicted, masses)
+    values = {one: one.per_query(predicted, block.relevance, block.offsets, first) for one in recorded}
+    return Trace(values, masses, weights)
+
+
+def depends_on_scale(learner: Learner, model: Model) -> bool:
+    """Tell whether features of a larger scale count for more, and nothing is done about it."""
+    if model.transforms:
+        return False
+    if (inner := learner.model.inner) is not None:
+        return depends_on_scale(inner, Model([]))
+    return learner.depends_on_scale or any(depends_on_scale(member, member.model) for member in model.members)
+
+
+def accepts_sparse(learner: Learner, model: Model) -> bool:
+    """Tell whether a learner, and all that it is made of, learn from sparse features."""
+    if parts := model.learners:
+        return all(accepts_sparse(part, part.model) for part in parts)
+    return learner.accepts_sparse
+
+
+def check_weights(learner: Learner, model: Model, weights: Floats) -> None:
+    """Raise if queries of these weights, finite and not negative, cannot be learned from."""
+    for part in model.learners:
+        check_weights(part, part.model, weights)
+    model.check_weights(weights)
+    if model.learners or (weights == 1.0).all():
+        return
+    if not learner.accepts_weights:
+        raise ValueError(
+            f"{learner.name} takes no weights of queries, as {learner.without_weights}: all must be 1, got "
+            f"{weights[weights != 1.0][0]}; with_weights(None) leaves those of a stream out"
+        )
+    bad = (weights > LARGEST_QUERY_WEIGHT) | ((weights < 1 / LARGEST_QUERY_WEIGHT) & (weights != 0.0))
+    if bad.any():
+        smallest = 1 / LARGEST_QUERY_WEIGHT
+        raise ValueError(f"weights must be 0, or from {smallest:g} to {LARGEST_QUERY_WEIGHT:g}, got {weights[bad][0]}")
+
+
+def learn_transforms(learner: Learner, model: Model, X: AnyFeatures, offsets: Ints) -> AnyFeatures:
+    """Return features after the transforms of a model, which learn from them first."""
+    if not model.transforms:
+        return X
+    names = model.feature_names
+    return transformed(named(model, model.transforms, names), X, offsets, names, learning=learner.learns)
+
+
+def learn_arrays(
+    learner: Learner, model: Model, X: AnyFeatures, relevance: Floats, offsets: Ints, predicted: Floats, masses: Floats
+) -> None:
+    """Learn a block of validated arrays; raise if a value is invalid or something overflows."""
+    if not model.has_begun:
+        begin(learner, model, X.shape[1], sparse=isinstance(X, SparseFeatures))
+    given, X = X, learn_transforms(learner, model, as_learned(model, X), offsets)
+    done = learner._pass(model, X, relevance, offsets, predicted, masses)
+    if done < len(offsets) - 1:
+        rows = slice(offsets[done], offsets[done + 1])
+        as_grades(relevance[rows], len(relevance[rows]))
+        if not are_finite(X[rows]):
+            bad = find_bad_feature(given[rows], model.feature_names, keep_missing=model.takes_missing)
+            raise bad or bad_feature(X[rows], 0, None)
+        raise ValueError(
+            f"scores or weights overflow at query number {model.queries + done}, counted from the first that was "
+            "ever learned: the features, the learning rate or the weights of queries are too large; scale the "
+            "features, for example with `transforms='running'`"
+        )
+    model.queries += done
+
+
+def begin(learner: Learner, model: Model, n_features: int, *, sparse: bool = False) -> None:
+    """Initialise a model for so many features, before the transforms, and tell whether those are sparse."""
+    makers = [transform for transform in model.transforms if transform.makes_sparse]
+    if (sparse or makers) and not accepts_sparse(learner, model):
+        what = (
+            "got sparse ones; to_dense() makes a stream dense"
+            if sparse
+            else f"its transform {makers[0]!r} makes sparse ones"
+        )
+        raise TypeError(f"{learner.name} learns from dense features only, {what}")
+    if sparse:
+        model.transforms = sparse_transforms(learner._own_transform())
+    sparse = sparse or bool(makers)
+    model.n_inputs = n_features
+    for transform in model.transforms:
+        n_features = transform.n_outputs(n_features)
+    if sparse:
+        check_room(f"weights of {n_features} features", 2 * n_features)
+    weights, signs = learner.beginning.weights(model, n_features), learner.beginning.signs(model)
+    model.begin(n_features, learner.extra_state(n_features), sparse=sparse, weights=weights, signs=signs)
+    for member in model.members:
+        if not model.transforms and member.beginning.names_features:
+            member.model.feature_names = model.feature_names
+        begin(member, member.model, model.n_features, sparse=model.is_sparse)
+    if learner.beginning.ranks:
+        model.follow_members()
+
+
+def learn_query(
+    learner: Learner, model: Model, X: AnyFeatures, names: tuple[str, ...] | None, grades: Floats, weight: float
+) -> bool:
+    """Learn one query; return whether there was an update."""
+    model.check_features(X.shape[1], names)
+    model.feature_names, model.n_inputs = names or model.feature_names, X.shape[1]
+    predicted, masses = np.empty(len(grades)), np.empty(1)
+    masses[0] = 1.0  # `np.ones` takes a microsecond longer
+    if weight != 1.0:
+        masses[0] = check_not_negative("weight", weight)
+        check_weights(learner, model, masses)
+    learn_arrays(learner, model, read_only(X), read_only(grades), one_query(len(grades)), predicted, masses)
+    return bool(masses[0] > 0.0)
+
+
+def warn_of_spreads(stream: QueryStream) -> None:
+    """Warn if features differ so much in spread, over the first documents, that the largest decide alone."""
+    X = next(stream.blocks()).X[:_SEEN].astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spreads = magnitudes(X) if isinstance(X, SparseFeatures) else X.std(axis=0)
+    spreads = spreads[(spreads > 0) & np.isfinite(spreads)]
+    if len(spreads) and spreads.max() / spreads.min() > LARGEST_RATIO:
+        warnings.warn(
+            f"features differ in spread by a factor of {spreads.max() / spreads.min():.1g}: the largest decide alone; "
+            "transforms='auto', or 'running' for weights of single features (--transform on the command line), puts "
+            "them on one scale",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def magnitudes(X: SparseFeatures) -> Floats:
+    """Return the root mean squares of the non-zeros of features that have several: one says little about a scale."""
+    chosen = slice(X.starts[0], X.starts[-1])
+    _, columns, counts = np.unique(X.indices[chosen], return_inverse=True, return_counts=True)
+    squares = np.bincount(columns, X.values[chosen] ** 2, len(counts))
+    return np.sqrt((squares / counts)[counts >= _FEWEST])
+
+
+@cache
+def one_query(m: int) -> Ints:
+    """Return the offsets of a block that is a single query."""
+    offsets: Ints = read_only(np.array([0, m]))
+    return offsets
