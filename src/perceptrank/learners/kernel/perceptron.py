@@ -35,7 +35,7 @@ from perceptrank.learners.tally import (
     UPDATES,
 )
 from perceptrank.measures import MeasureLike
-from perceptrank.measures.discounts import discounts
+from perceptrank.measures.gains import discounts
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import (
     ParameterError,
