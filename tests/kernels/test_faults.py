@@ -1,4 +1,4 @@
-"""Kernels on disk after faults: damaged files, full and unwritable disks, and Ctrl-C while compiling."""
+"""Kernels on disk after faults: damaged files, full and unwritable disks, Ctrl-C while compiling, another Numba."""
 
 import os
 import shutil
@@ -6,10 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 from support.kernels import INNER, NOBODY, finish, needs_root, run, write
 
-from perceptrank.kernels import cache_folder
+from perceptrank.kernels import cache, cache_folder
 from perceptrank.kernels.compiled import CacheWarning
 
 # Calls kernels again and again, as new processes would, after files of the cache have changed in many ways.
@@ -82,6 +83,7 @@ def fuzz(place, seed, rounds):
     return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60 + 2 * rounds, check=False)
 
 
+@pytest.mark.engine
 def test_damaged_files_are_compiled_again(place):
     result = fuzz(place, 0, 4)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -171,6 +173,7 @@ def interrupt(place, seed, rounds):
     return subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.engine
 def test_an_interrupted_compilation_starts_again(place):
     counts = finish(interrupt(place, 0, 1))
     assert counts["in a callback"] == 1, "an interrupt must not be lost"
@@ -201,6 +204,7 @@ def full_disk(place):
     subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.engine
 def test_on_a_full_disk_kernels_are_compiled_in_memory(place, full_disk):
     result = run(place, "outer(2.0)", "later(2.0)", PERCEPTRANK_CACHE_DIR=str(full_disk))
     assert result["values"] == [6.0, 6.5]
@@ -289,6 +293,7 @@ def script():
     return str(found)
 
 
+@pytest.mark.engine
 def test_files_beside_the_data_are_not_run(tmp_path, script):
     result, marks = run_among_decoys(tmp_path, script, *LEARN.split())
     assert (result.returncode, marks) == (0, []), result.stderr
@@ -303,3 +308,49 @@ def test_files_beside_the_data_are_not_run_by_any_command(tmp_path, script):
     for command in COMMANDS:
         result, marks = run_among_decoys(tmp_path, script, *command.split())
         assert (result.returncode, marks) == (0, []), command + result.stderr
+
+
+# Hides names of Numba that the cache needs, the first by another name, so that Numba itself still works.
+OTHER_NUMBA = """
+import warnings
+import numba.core.bytecode, numba.core.compiler, numba.extending
+from numba.core.registry import cpu_target
+identity = numba.core.bytecode.FunctionIdentity
+function = identity.from_function.__func__
+names = ["numbers" if name == "_unique_ids" else name for name in function.__code__.co_names]
+function.__code__ = function.__code__.replace(co_names=tuple(names))
+identity.numbers = identity._unique_ids
+del identity._unique_ids, numba.core.compiler.CompileResult._rebuild, numba.core.compiler.CompileResult._reduce
+del numba.extending._Intrinsic
+for options in cpu_target.options.__mro__:
+    for name in ("_nrt", "no_cpython_wrapper", "no_cfunc_wrapper"):
+        if name in vars(options):
+            delattr(options, name)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import perceptrank as pr
+    learner = pr.RankNet(learning_rate=2.0)
+    learner.learn_one([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    print(learner.weights.tolist())
+for warning in caught:
+    print(warning.category.__name__, warning.message)
+"""
+
+
+def test_with_a_numba_of_other_names_kernels_are_compiled_in_memory(tmp_path):
+    variables = os.environ | {"PERCEPTRANK_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", OTHER_NUMBA]
+    process = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    weights, warning = process.stdout.splitlines()
+    assert weights == "[-1.0, 1.0]"
+    assert warning.startswith("CacheWarning kernels are compiled in memory")
+    assert f"the cache does not fit Numba {numba.__version__} (" in warning
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["numba.core.bytecode:Other.name", "numba.core.other:name"])
+def test_a_missing_name_is_a_reason_not_to_cache(name):
+    parts, reason = cache.look_up("numba.core.compiler:CompileResult._rebuild", name)
+    assert parts == [None, None]
+    assert "ther'" in reason

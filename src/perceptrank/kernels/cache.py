@@ -8,6 +8,7 @@ import functools
 import hashlib
 import os
 import pickle
+import pkgutil
 import re
 import sys
 import time
@@ -18,19 +19,29 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import llvmlite.binding
-import numba.core.bytecode
-import numba.core.compiler
-import numba.core.runtime._nrt_python
-import numba.core.serialize
+import numba
 
 from perceptrank.kernels.cache_folder import CONFIG, cache_state, make_folder, read_trusted, warn_uncached
 from perceptrank.kernels.stamps import NotStampedError, key_of, stamp_of
 
-# Parts of Numba without types.
-_COMPILE_RESULT: Any = numba.core.compiler.CompileResult
-_NUMBERS: Any = numba.core.bytecode.FunctionIdentity._unique_ids
-_SERIALIZE: Any = numba.core.serialize
-_RUNTIME: Any = sys.modules["numba.core.runtime._nrt_python"]
+
+def look_up(*names: str) -> tuple[list[Any], str]:
+    """Return the parts of Numba of these names, and if one is missing, what kernels are not cached for."""
+    try:
+        return [pkgutil.resolve_name(name) for name in names], ""
+    except (ImportError, AttributeError) as error:
+        return [None] * len(names), f"the cache does not fit Numba {numba.__version__} ({error})"
+
+
+# Numba does not promise to keep these names. Without one of them, nothing else of this module is used.
+(_REBUILD, _, _NUMBERS, _DUMPS, _RUNTIME_SYMBOLS, _), _UNFIT = look_up(
+    "numba.core.compiler:CompileResult._rebuild",
+    "numba.core.compiler:CompileResult._reduce",
+    "numba.core.bytecode:FunctionIdentity._unique_ids",
+    "numba.core.serialize:dumps",
+    "numba.core.runtime._nrt_python:c_helpers",
+    "numba.extending:_Intrinsic",
+)
 
 # A file is magic, stamp, checksum of name and payload, payload.
 _MAGIC = b"perceptrank kernel 2\n"
@@ -86,6 +97,29 @@ class KernelCache:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Load the machine code for a signature, or return None."""
+        try:
+            return self._load(signature, target_context)
+        except Exception as error:  # such as a name of Numba's that has changed: the kernel can still be compiled
+            warn_uncached(f"loading {self._dispatcher.py_func.__qualname__} failed ({error!r})")
+            return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Save the machine code of a signature that was not found; if that fails, warn."""
+        entry = self._missed.pop(signature, None)
+        if entry is None:
+            return
+        try:
+            self._save(entry, result)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            warn_uncached(
+                f"{entry.path.parent} cannot be written ({reason}); set PERCEPTRANK_CACHE_DIR to a folder that can, "
+                "or compile ahead with 'perceptrank warm-up' where it can"
+            )
+        except Exception as error:
+            warn_uncached(f"saving {self._dispatcher.py_func.__qualname__} failed ({error!r})")
+
+    def _load(self, signature: Any, target_context: Any) -> Any:
         entry = self._entry(signature, target_context.codegen())
         if entry is None:
             return None
@@ -100,34 +134,24 @@ class KernelCache:
         del self._missed[signature]
         return result
 
-    def save_overload(self, signature: Any, result: Any) -> None:
-        """Save the machine code of a signature that was not found; if that fails, warn."""
-        entry = self._missed.pop(signature, None)
-        if entry is None or result.library.has_dynamic_globals or any(not part.can_cache for part in result.lifted):
+    def _save(self, entry: _Entry, result: Any) -> None:
+        if result.library.has_dynamic_globals or any(not part.can_cache for part in result.lifted):
             return
         *parts, environments = result._reduce()
         # Without constants they are of use in object mode only, but loading them imports half of Numba.
         parts.append(tuple(environment for environment in environments if environment.consts))
-        payload = _SERIALIZE.dumps((next(_NUMBERS), *_symbols(result.library), parts))
-        try:
-            make_folder(entry.path.parent)
-            _write(entry.path, b"".join([_MAGIC, entry.stamp, checksum(entry.path, payload), payload]))
-        except OSError as error:
-            reason = error.strerror or str(error)
-            warn_uncached(
-                f"{entry.path.parent} cannot be written ({reason}); set PERCEPTRANK_CACHE_DIR to a folder that can, "
-                "or compile ahead with 'perceptrank warm-up' where it can"
-            )
-        else:
-            with suppress(OSError):  # as another process tidies too
-                self._tidy(entry)
+        payload = _DUMPS((next(_NUMBERS), *_symbols(result.library), parts))
+        make_folder(entry.path.parent)
+        _write(entry.path, b"".join([_MAGIC, entry.stamp, checksum(entry.path, payload), payload]))
+        with suppress(OSError):  # as another process tidies too
+            self._tidy(entry)
 
     def _entry(self, signature: Any, codegen: Any) -> _Entry | None:
         if not self._enabled:
             return None
         state = cache_state()
-        if state.folder is None:
-            warn_uncached(state.reason)
+        if _UNFIT or state.folder is None:
+            warn_uncached(_UNFIT or state.reason)
             return None
         try:
             stamp, key = stamp_of(self._dispatcher), key_of(signature, codegen)
@@ -186,7 +210,7 @@ def _link(target_context: Any, number: int, outer: list[str], defined: list[str]
     (name, kind, (machine_code, intermediate)), *rest = parts
     target_context.codegen()._engine._defined_symbols.update(defined)
     nothing = llvmlite.binding.parse_assembly("").as_bitcode()
-    result = _COMPILE_RESULT._rebuild(target_context, (name, kind, (machine_code, nothing)), *rest)
+    result = _REBUILD(target_context, (name, kind, (machine_code, nothing)), *rest)
     result.library._get_module_for_linking = functools.cache(lambda: llvmlite.binding.parse_bitcode(intermediate))
     return result
 
@@ -197,7 +221,7 @@ def _is_defined(symbol: str) -> bool:
     Numba loads all its declarations before it links, which takes longer than the rest of a warm start. Their symbols
     are hardly ever needed, those of the memory manager nearly always.
     """
-    address = _RUNTIME.c_helpers.get(symbol.removeprefix("NRT_"))
+    address = _RUNTIME_SYMBOLS.get(symbol.removeprefix("NRT_"))
     if address and not CONFIG.NRT_STATS:
         llvmlite.binding.add_symbol(symbol, address)
     return llvmlite.binding.address_of_symbol(symbol) is not None

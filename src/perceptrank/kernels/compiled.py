@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numba.core.event
 from numba import extending
-from numba.core.registry import CPUDispatcher
+from numba.core.registry import CPUDispatcher, cpu_target
 
 from perceptrank.kernels.cache import KernelCache
 from perceptrank.kernels.cache_folder import CacheState, CacheWarning, cache_folder, cache_state
@@ -65,9 +65,9 @@ class _Helper(_Kernel):
 
 def _compile(function: Kernel, *, allocates: bool = False, helps: bool = False, **options: Any) -> Kernel:
     # Without a memory manager there are no references to count: less to compile, and less to do on a short query.
-    options |= {"nogil": True, "error_model": "numpy", "_nrt": allocates}
-    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} if helps else {}
-    kernel: Any = numba.njit(**options)(function)
+    shortcuts = {"_nrt": allocates, "no_cpython_wrapper": helps, "no_cfunc_wrapper": helps}  # without documents
+    options |= {name: value for name, value in shortcuts.items() if hasattr(cpu_target.options, name)}
+    kernel: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
     is_jitted = extending.is_jitted(kernel)
     if is_jitted:  # not so with NUMBA_DISABLE_JIT
         kernel._cache = KernelCache(kernel)

@@ -19,7 +19,7 @@ import numpy as np
 from numba import extending, types
 
 CONFIG: Any = numba.config
-_INTRINSIC: Any = vars(extending)["_Intrinsic"]
+_INTRINSIC: Any = getattr(extending, "_Intrinsic", ())  # without it `cache` uses no stamps
 
 # Packages whose versions are part of the key.
 _VERSIONED = sys.stdlib_module_names | {"numpy", "numba", "llvmlite"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats
@@ -89,18 +91,12 @@ class BufferedPairwise(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float > 0
-        Factor of every step.
     buffer_size : int
         Number of documents in the buffer.
     margin : float > 0
         Required difference in score of two documents of different grades.
     seed : int
         Seed of the sampling.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -126,23 +122,13 @@ class BufferedPairwise(CompiledLearner):
     kernel = buffered_pairwise_pass
     rows = 1, 0, 2
 
-    def __init__(
-        self,
-        learning_rate: float = 0.1,
-        *,
-        buffer_size: int = 100,
-        margin: float = 1.0,
-        seed: int = 0,
-        average: bool = False,
-        transforms: TransformLike = None,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.buffer_size = buffer_size
-        self.margin = margin
-        self.seed = seed
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    learning_rate: float = 0.1
+    _: KW_ONLY
+    buffer_size: int = 100
+    margin: float = 1.0
+    seed: int = 0
+    average: bool = False
+    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""

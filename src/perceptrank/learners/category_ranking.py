@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Unpack
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.kernels.compiled import compiled, helper
@@ -11,7 +11,7 @@ from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.kernels.scratch import Scratch
 from perceptrank.learners.compiled_learner import CompiledLearner
 from perceptrank.learners.rounds import close_query, open_query
-from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import Block, Iterates, Record
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_choice, check_positive
@@ -87,7 +87,7 @@ def move_widest_pair(m: int, scores: Floats, grades: Floats, coefficients: Float
     return 1.0
 
 
-class CategoryRanking(CompiledLearner):
+class CategoryRanking(CompiledLearner, Startable):
     """Move along all misordered pairs in equal parts, or along the most misordered one.
 
     Misordered are pairs of grades R_i > R_j with scores s_i ≤ s_j. If there are any, w += learning_rate * the sum of
@@ -105,13 +105,6 @@ class CategoryRanking(CompiledLearner):
         "ap" makes grades binary, relevant or not; otherwise it is only the measure recorded by default.
     learning_rate : float > 0
         Factor of every step; rankings do not depend on it.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     References
     ----------
@@ -134,22 +127,12 @@ class CategoryRanking(CompiledLearner):
     kernel = category_ranking_pass
     rows = 3, 1, 2
 
-    def __init__(
-        self,
-        pairs: str = "uniform",
-        *,
-        measure: MeasureLike = "ndcg",
-        learning_rate: float = 1.0,
-        average: bool = False,
-        transforms: TransformLike = None,
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.pairs = pairs
-        self.measure = measure
-        self.learning_rate = learning_rate
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    pairs: str = "uniform"
+    _: KW_ONLY
+    measure: MeasureLike = "ndcg"
+    learning_rate: float = 1.0
+    average: bool = False
+    transforms: TransformLike = None
 
     @property
     def theorem(self) -> Theorem:

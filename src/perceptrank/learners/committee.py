@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -146,8 +147,6 @@ class CommitteePerceptron(CompiledLearner):
         Factor of every step; rankings do not depend on it.
     seed : int
         Seed of the order of pairs.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -174,14 +173,11 @@ class CommitteePerceptron(CompiledLearner):
     kernel = committee_pass
     rows = 0, 0, 2
 
-    def __init__(
-        self, n_members: int = 20, *, learning_rate: float = 1.0, seed: int = 0, transforms: TransformLike = None
-    ) -> None:
-        self.n_members = n_members
-        self.learning_rate = learning_rate
-        self.seed = seed
-        self.transforms = transforms
-        self._start()
+    n_members: int = 20
+    _: KW_ONLY
+    learning_rate: float = 1.0
+    seed: int = 0
+    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""

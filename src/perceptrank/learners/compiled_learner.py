@@ -42,23 +42,13 @@ class CompiledLearner(Learner):
     kernel: ClassVar[Callable[..., int]]
     rows: ClassVar[tuple[int, int, int]]
 
-    learning_rate: float
-    _settings: tuple[Any, ...]
-
     @abstractmethod
     def _make_settings(self) -> tuple[Any, ...]:
         """Return the settings as the pass takes them, a tuple of plain numbers; raise if one is invalid."""
 
-    def _list_settings(
-        self, *settings: Any, margin: float = 0.0, relative_margin: float = 0.0, binary: bool = False
-    ) -> ListSettings:
-        """Return the settings as the pass of a list-wise rule takes them; `settings` are the rule's own."""
-        rate = check_positive("learning_rate", self.learning_rate)
-        return (bool(self.average), rate, margin, relative_margin, binary), settings
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._settings = self._make_settings()
+        self._settings: tuple[Any, ...] = self._make_settings()
 
     def _kernel(self) -> tuple[Callable[..., int], tuple[int, int, int]]:
         """Return the pass and its rows of scratch, for the settings at hand."""
@@ -97,3 +87,11 @@ class CompiledLearner(Learner):
         """Return the arrays that only this learner's pass takes, those of `extra_state` in their order first."""
         shared = {"squares", "faded"}  # which every pass has, in the squares and the tally of its state
         return tuple(values for name, values in state.more.items() if name not in shared) if state.more else ()
+
+
+def list_settings(
+    learner: Any, *settings: Any, margin: float = 0.0, relative_margin: float = 0.0, binary: bool = False
+) -> ListSettings:
+    """Return the settings of a learner as the pass of a list-wise rule takes them; `settings` are the rule's own."""
+    rate = check_positive("learning_rate", learner.learning_rate)
+    return (bool(learner.average), rate, margin, relative_margin, binary), settings

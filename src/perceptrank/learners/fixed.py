@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,9 @@ class FixedRanker(Learner):
     depends_on_scale = False
     fixed = ("initial_weights", "transforms")
 
-    def __init__(self, initial_weights: InitialWeights = None, *, transforms: TransformLike = None) -> None:
-        self.initial_weights = initial_weights
-        self.transforms = transforms
-        self._start()
+    initial_weights: InitialWeights = None
+    _: KW_ONLY
+    transforms: TransformLike = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

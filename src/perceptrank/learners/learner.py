@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import RLock
-from typing import Any, ClassVar, Self, TypeVar, TypeVarTuple
+from typing import Any, ClassVar, Self, TypeVar, TypeVarTuple, dataclass_transform
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +21,7 @@ from perceptrank.io.model_file import write_model
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.model import Model, as_learned, as_named_features, fixed_copy, named, transformed
 from perceptrank.learners.saving import document_of, restore_learner
-from perceptrank.learners.sklearn_adapter import Estimator, differ
+from perceptrank.learners.sklearn_adapter import Estimator, Parameter, differ
 from perceptrank.learners.starting import STARTS, Beginning, FeatureNames, InitialWeights
 from perceptrank.learners.tally import ROUNDS, UPDATES
 from perceptrank.measures import NDCG, Measure, MeasureLike, parse, parse_all
@@ -52,19 +54,21 @@ Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
 
 
+@dataclass_transform()
 class Learner(Estimator):
     """A linear ranker that learns online: score = features . weights.
 
-    Base class of all learners. To write one, derive from `NumpyLearner` or `CompiledLearner`.
+    Base class of all learners. To write one, derive from `NumpyLearner` or `CompiledLearner`. Parameters are declared
+    as those of a dataclass are, and the constructor is made of them. Those below mean the same wherever they are taken.
 
     Parameters
     ----------
-    initial_weights : mapping from features to weights, or vector, optional
-        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
-        vector with one for each feature after the transforms. Rankings then depend on the learning rate.
-    positive, negative, zero : list of features, optional
-        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
-        everything that is made of them.
+    learning_rate : float > 0
+        Factor of every step.
+    average : bool
+        Rank with the mean of all iterates instead of the last one.
+    transforms : str, Transform or list of them, optional
+        Transforms that features go through first.
 
     Attributes
     ----------
@@ -121,7 +125,6 @@ class Learner(Estimator):
 
     never_negative: ClassVar[tuple[str, ...]] = ()
     model_class: ClassVar[type[Model]] = Model
-    shared_parameters = STARTS
 
     average: bool = False
     transforms: TransformLike = None
@@ -130,29 +133,29 @@ class Learner(Estimator):
     negative: FeatureNames = None
     zero: FeatureNames = None
 
+    __signature__: ClassVar[inspect.Signature]
     _model: Model
     _lock: RLock
     _beginning = Beginning()
 
-    def __init__(
-        self,
-        *,
-        initial_weights: InitialWeights = None,
-        positive: FeatureNames = None,
-        negative: FeatureNames = None,
-        zero: FeatureNames = None,
-    ) -> None:
-        self.initial_weights = initial_weights
-        self.positive = positive
-        self.negative = negative
-        self.zero = zero
-        self._start()
-
     def __init_subclass__(cls) -> None:
+        maker = next(base for base in cls.__mro__ if "__init__" in vars(base))
+        if maker is object or (
+            maker is not cls and "__dataclass_fields__" in vars(maker)
+        ):  # no constructor was written by hand
+            dataclass(cls, repr=False, eq=False)
         super().__init_subclass__()
-        for name in STARTS:
-            if name not in cls.parameter_names:
-                setattr(cls, name, None)
+        _, *parameters = inspect.signature(cls.__init__).parameters.values()
+        cls.__signature__ = inspect.Signature(sorted(parameters, key=lambda each: (each.kind, each.name in STARTS)))
+        inherited, cls.parameter_names = cls.parameter_names, tuple(cls.__signature__.parameters)
+        for name in inherited:
+            if name not in cls.parameter_names and isinstance(getattr(cls, name), Parameter):
+                setattr(cls, name, getattr(cls, name).default)
+        for parameter in parameters:
+            setattr(cls, parameter.name, Parameter(parameter.name, parameter.default))
+
+    def __post_init__(self) -> None:
+        self._start()
 
     def _start(self) -> None:
         """Check the parameters and forget everything; the last line of every constructor."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Unpack
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
-from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
-from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.measures.gains import EXP2, gain_of
 from perceptrank.stream.validation import check_choice
@@ -42,7 +42,7 @@ def listnet_rule(settings: tuple[bool], query: Query, coefficients: Floats, rows
     return 1.0
 
 
-class OnlineListNet(CompiledLearner):
+class OnlineListNet(CompiledLearner, Startable):
     """Online gradient descent on the cross entropy between softmax(grades) and softmax(scores).
 
     For every query whose grades differ, w -= learning_rate * Xᵀ (softmax(X w) - softmax(R)). It has the regret bound
@@ -50,17 +50,8 @@ class OnlineListNet(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float > 0
-        Factor of every step.
     target : either "grades" or "gains"
         Argument of the target's softmax: grades R, or gains 2^R - 1.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     References
     ----------
@@ -82,21 +73,12 @@ class OnlineListNet(CompiledLearner):
     theorem = theorems.gradient_descent()
     kernel, rows = list_pass(listnet_rule, floats=1)
 
-    def __init__(
-        self,
-        learning_rate: float = 0.01,
-        *,
-        target: str = "grades",
-        average: bool = False,
-        transforms: TransformLike = None,
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.target = target
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    learning_rate: float = 0.01
+    _: KW_ONLY
+    target: str = "grades"
+    average: bool = False
+    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
         check_choice("target", self.target, TARGETS)
-        return self._list_settings(self.target == "gains")
+        return list_settings(self, self.target == "gains")

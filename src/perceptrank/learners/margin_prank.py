@@ -28,10 +28,6 @@ class MarginPRank(PRank):
         Distance that scores should keep from thresholds, which move in steps of 1.
     n_grades : int
         Grades are 0 to n_grades - 1; larger ones count as the largest.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------

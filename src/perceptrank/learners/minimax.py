@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper_inlined
-from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
-from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.theory import theorems
@@ -30,7 +30,7 @@ def minimax_rule(settings: Weighing, query: Query, coefficients: Floats, rows: R
     return mass
 
 
-class MinimaxPerceptron(CompiledLearner):
+class MinimaxPerceptron(CompiledLearner, Startable):
     """Move along the most violated pair of every query that was not ranked perfectly (Algorithm 3).
 
     With i, j the pair of grades R_i > R_j whose scores disagree most, w += learning_rate * (x_i - x_j). Rankings do not
@@ -44,13 +44,6 @@ class MinimaxPerceptron(CompiledLearner):
         The measure that decides whether a ranking was perfect.
     learning_rate : float > 0
         Factor of every step; rankings do not depend on it.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     References
     ----------
@@ -72,20 +65,11 @@ class MinimaxPerceptron(CompiledLearner):
     depends_on_rate = False
     kernel, rows = list_pass(minimax_rule, floats=2, ints=3)
 
-    def __init__(
-        self,
-        measure: MeasureLike = "ndcg@10",
-        *,
-        learning_rate: float = 1.0,
-        average: bool = False,
-        transforms: TransformLike = None,
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.measure = measure
-        self.learning_rate = learning_rate
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    measure: MeasureLike = "ndcg@10"
+    _: KW_ONLY
+    learning_rate: float = 1.0
+    average: bool = False
+    transforms: TransformLike = None
 
     @property
     def theorem(self) -> Theorem:
@@ -94,4 +78,4 @@ class MinimaxPerceptron(CompiledLearner):
 
     def _make_settings(self) -> ListSettings:
         weighing = weighing_of(self.measure)
-        return self._list_settings(*weighing, binary=weighing[0])
+        return list_settings(self, *weighing, binary=weighing[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,22 +14,19 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
 from perceptrank.learners.rounds import adapt as adapt_step
 from perceptrank.learners.rounds import count_round
-from perceptrank.learners.sklearn_adapter import Parameter
 from perceptrank.learners.tally import LARGEST_REACH, LARGEST_SQUARED_NORM, SQUARED_REACH, SQUARED_STEPS
 from perceptrank.stream.validation import as_numbers, check_choice, check_positive, read_only
 from perceptrank.transforms.transform import TransformLike
-
-# Of parameters that the constructor of a subclass may leave out.
-_DEFAULTS: dict[str, Any] = {"learning_rate": 1.0, "average": False, "transforms": None}
 
 
 class NumpyLearner(Learner):
     """A learner whose rule is a method: the scores and grades of one query to a coefficient per document, or a step.
 
     A subclass has an `algorithm` name and `update`. It has learning rate, averaging, transforms, AdaGrad, model files,
-    traces, `learn_one` and scikit-learn's protocol from here; see docs/learners/your-own.md. A constructor of its own
-    stores its arguments under their names and ends in `self._start()`; a method `check` raises if one is invalid. The
-    parameters below that it does not take keep their defaults.
+    traces, `learn_one` and scikit-learn's protocol from here; see docs/learners/your-own.md. Its
+    parameters are declared as those of a dataclass are; a method `check` raises if one is invalid. A constructor of its
+    own stores its arguments under their names and ends in `self._start()`; the parameters below that it does not take
+    keep their defaults.
 
     Parameters
     ----------
@@ -67,17 +65,10 @@ class NumpyLearner(Learner):
     returns: ClassVar[str] = "coefficients"
     accepts_weights: ClassVar[bool] = True
 
-    def __init__(self, learning_rate: float = 1.0, *, average: bool = False, transforms: TransformLike = None) -> None:
-        self.learning_rate = learning_rate
-        self.average = average
-        self.transforms = transforms
-        self._start()
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        for name, default in _DEFAULTS.items():
-            if name not in cls.parameter_names and isinstance(getattr(cls, name), Parameter):
-                setattr(cls, name, default)
+    learning_rate: float = 1.0
+    _: KW_ONLY
+    average: bool = False
+    transforms: TransformLike = None
 
     @abstractmethod
     def update(self, scores: Floats, X: Features, relevance: Floats) -> Floats | None:

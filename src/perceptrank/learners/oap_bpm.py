@@ -23,10 +23,6 @@ class OapBpm(PRank):
         Grades are 0 to n_grades - 1; larger ones count as the largest.
     seed : int
         Seed of the draws.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------

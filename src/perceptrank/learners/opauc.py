@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
 from perceptrank.kernels.arrays import FloatRows, Floats
@@ -91,14 +93,8 @@ class Opauc(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float > 0
-        Factor of every step.
     decay : float ≥ 0
         Weight decay: the factor of w in the step.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -120,19 +116,11 @@ class Opauc(CompiledLearner):
     kernel = opauc_pass
     rows = 1, 0, 3
 
-    def __init__(
-        self,
-        learning_rate: float = 0.01,
-        *,
-        decay: float = 0.0,
-        average: bool = False,
-        transforms: TransformLike = None,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    learning_rate: float = 0.01
+    _: KW_ONLY
+    decay: float = 0.0
+    average: bool = False
+    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""

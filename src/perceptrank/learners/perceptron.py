@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 
 import numpy as np
 import numpy.typing as npt
@@ -108,10 +109,6 @@ class Perceptron(CompiledLearner):
     ----------
     learning_rate : float > 0
         Factor of every step; predictions do not depend on it.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -135,11 +132,10 @@ class Perceptron(CompiledLearner):
     kernel = perceptron_pass
     rows = 1, 0, 4
 
-    def __init__(self, learning_rate: float = 1.0, *, average: bool = False, transforms: TransformLike = None) -> None:
-        self.learning_rate = learning_rate
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    learning_rate: float = 1.0
+    _: KW_ONLY
+    average: bool = False
+    transforms: TransformLike = None
 
     def _make_settings(self) -> PerceptronSettings:
         return bool(self.average), check_positive("learning_rate", self.learning_rate)

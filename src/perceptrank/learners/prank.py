@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +19,6 @@ from perceptrank.learners.tally import ROUNDS, Block, Iterates, Record
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import ParameterError, check_positive_whole
 from perceptrank.theory import theorems
-from perceptrank.theory.theorem import Theorem
 from perceptrank.transforms.transform import TransformLike
 
 PRankSettings = tuple[bool, float, int, float]  # averaging, share, seed, margin
@@ -89,10 +89,6 @@ class PRank(CompiledLearner):
     ----------
     n_grades : int
         Grades are 0 to n_grades - 1; larger ones count as the largest.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -118,15 +114,14 @@ class PRank(CompiledLearner):
     share = 1.0
     seed = 0
     margin = 0.0
-    theorem: Theorem = theorems.prank()
+    theorem = theorems.prank()
     kernel = prank_pass
     rows = 1, 0, 1
 
-    def __init__(self, n_grades: int = 5, *, average: bool = False, transforms: TransformLike = None) -> None:
-        self.n_grades = n_grades
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    n_grades: int = 5
+    _: KW_ONLY
+    average: bool = False
+    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""

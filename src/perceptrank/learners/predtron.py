@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
-from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.theory.surrogates import weighing_of
@@ -39,7 +39,7 @@ def predtron_rule(settings: tuple[int], query: Query, coefficients: Floats, rows
     return 1.0
 
 
-class Predtron(CompiledLearner):
+class Predtron(CompiledLearner, Startable):
     """A perceptron on representations of predictions: a ranking is represented by minus the place of each document.
 
     If the ranking was not perfect, w += learning_rate * Xᵀ (p - q), p the places of the documents in the ranking and
@@ -52,13 +52,6 @@ class Predtron(CompiledLearner):
         The measure that decides whether a ranking was perfect.
     learning_rate : float > 0
         Factor of every step; rankings do not depend on it.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     References
     ----------
@@ -81,21 +74,12 @@ class Predtron(CompiledLearner):
     depends_on_rate = False
     kernel, rows = list_pass(predtron_rule, floats=1, ints=4)
 
-    def __init__(
-        self,
-        measure: MeasureLike = "ndcg@10",
-        *,
-        learning_rate: float = 1.0,
-        average: bool = False,
-        transforms: TransformLike = None,
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.measure = measure
-        self.learning_rate = learning_rate
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    measure: MeasureLike = "ndcg@10"
+    _: KW_ONLY
+    learning_rate: float = 1.0
+    average: bool = False
+    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
         binary, cutoff, _, _ = weighing_of(self.measure)
-        return self._list_settings(cutoff, binary=binary)
+        return list_settings(self, cutoff, binary=binary)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Unpack
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
-from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
-from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.theory import theorems
 from perceptrank.transforms.transform import TransformLike
@@ -33,23 +33,11 @@ def ranknet_rule(settings: tuple[()], query: Query, coefficients: Floats, rows: 
     return 1.0
 
 
-class RankNet(CompiledLearner):
+class RankNet(CompiledLearner, Startable):
     """Online gradient descent on the mean of log(1 + exp(s_j - s_i)) over all pairs of grades R_i > R_j.
 
     One step for every query whose grades differ. Learns from lists, independently of the measure. It has the regret
     bound of gradient descent and none on a ranking measure.
-
-    Parameters
-    ----------
-    learning_rate : float > 0
-        Factor of every step.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     References
     ----------
@@ -72,18 +60,10 @@ class RankNet(CompiledLearner):
     theorem = theorems.gradient_descent()
     kernel, rows = list_pass(ranknet_rule)
 
-    def __init__(
-        self,
-        learning_rate: float = 0.1,
-        *,
-        average: bool = False,
-        transforms: TransformLike = None,
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    learning_rate: float = 0.1
+    _: KW_ONLY
+    average: bool = False
+    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
-        return self._list_settings()
+        return list_settings(self)

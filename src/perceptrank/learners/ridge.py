@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -168,8 +169,6 @@ class OnlineRidge(CompiledLearner):
         Weight of the penalty, in documents whose features all deviate by one unit.
     target : either "grades" or "gains"
         What is regressed: grades R, or gains 2^R - 1.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -198,11 +197,10 @@ class OnlineRidge(CompiledLearner):
     kernel = ridge_pass
     rows = 2, 0, 2 + 2 * CHUNK
 
-    def __init__(self, penalty: float = 1000.0, *, target: str = "grades", transforms: TransformLike = None) -> None:
-        self.penalty = penalty
-        self.target = target
-        self.transforms = transforms
-        self._start()
+    penalty: float = 1000.0
+    _: KW_ONLY
+    target: str = "grades"
+    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""

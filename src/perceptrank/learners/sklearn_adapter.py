@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -37,8 +36,8 @@ def differ(one: Any, other: Any) -> bool:
 class Parameter:
     """A constructor argument: stored like any attribute, and checked when it is set on a finished object."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, default: Any) -> None:
+        self.name, self.default = name, default
 
     def __set__(self, owner: Estimator, value: Any) -> None:
         if owner._is_finished():
@@ -51,13 +50,6 @@ class Estimator(ABC):
     """Parameters, fitting, scoring and the routing of `qid`, as scikit-learn defines them."""
 
     parameter_names: ClassVar[tuple[str, ...]] = ()
-    shared_parameters: ClassVar[tuple[str, ...]] = ()  # that a constructor takes as keywords, None by default
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls.parameter_names = tuple(_defaults(cls))
-        for name in cls.parameter_names:
-            setattr(cls, name, Parameter(name))
 
     @abstractmethod
     def _is_finished(self) -> bool:
@@ -137,7 +129,7 @@ class Estimator(ABC):
         """Raise if a parameter is invalid."""
 
     def __repr__(self) -> str:
-        defaults = _defaults(type(self))
+        defaults = {name: getattr(type(self), name).default for name in self.parameter_names}
         changed = {name: value for name, value in self.get_params(deep=False).items() if differ(value, defaults[name])}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
@@ -454,14 +446,3 @@ class Estimator(ABC):
             getattr(request, method).add_request(param=name, alias=alias)
         self._metadata_request = request
         return self
-
-
-def _defaults(kind: type[Estimator]) -> dict[str, Any]:
-    """Return the parameters of a class and their defaults, those of a shared group that it takes (**start) too."""
-    defaults: dict[str, Any] = {}
-    for name, parameter in inspect.signature(kind).parameters.items():
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            defaults |= dict.fromkeys(kind.shared_parameters)
-        else:
-            defaults[name] = parameter.default
-    return defaults

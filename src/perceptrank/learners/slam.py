@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper_inlined
-from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
-from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
-from perceptrank.theory.hinges import HINGE_ROWS, descend_slam, find_hinges, is_mistaken
+from perceptrank.theory.hinges import HINGE_ROWS, descend_slam, find_hinges
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
 from perceptrank.theory.weights import Weighing
@@ -24,18 +24,16 @@ from perceptrank.transforms.transform import TransformLike
 def slam_rule(settings: tuple[bool, Weighing], query: Query, coefficients: Floats, rows: Rows) -> float:
     """Write the subgradient of SLAM, for mistaken rankings only if the settings say so."""
     mistakes_only, weighing = settings
-    scores, grades, n_relevant, _, _ = query
+    scores, grades, _, _, _ = query
     n_levels = find_hinges(scores, grades, rows)
-    if mistakes_only and not is_mistaken(weighing[1], scores, n_relevant, rows):
-        return 0.0
-    mass, _ = descend_slam(weighing, query, scores, n_levels, coefficients, rows)
+    mass, _ = descend_slam(mistakes_only, weighing, query, scores, n_levels, coefficients, rows)
     return mass
 
 
 SLAM_PASS = list_pass(slam_rule, floats=HINGE_ROWS[0], ints=HINGE_ROWS[1])
 
 
-class SlamPerceptron(CompiledLearner):
+class SlamPerceptron(CompiledLearner, Startable):
     """Descend the SLAM surrogate of a measure on every query that was not ranked perfectly (Algorithm 2).
 
     On a mistake, w -= learning_rate * Xᵀ g, with g the subgradient of `perceptrank.Slam`: each relevant document that
@@ -51,19 +49,10 @@ class SlamPerceptron(CompiledLearner):
     measure : "ndcg", "ndcg@k", "ap", or a Measure
         The measure that is learned. While learning, tied documents always count as ranked in the worst order; a
         measure's own policies are for recording.
-    learning_rate : float > 0
-        Factor of every step.
     margin : float > 0
         Required lead in score over all lower grades.
     class_order : "score", "mean", or "index"
         Order of weights inside a relevance class: by score, shared equally, or by index; see `Slam`.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     References
     ----------
@@ -84,24 +73,13 @@ class SlamPerceptron(CompiledLearner):
     cost = "m (d + g)"
     kernel, rows = SLAM_PASS
 
-    def __init__(
-        self,
-        measure: MeasureLike = "ndcg@10",
-        *,
-        learning_rate: float = 0.1,
-        margin: float = 1.0,
-        class_order: str = "score",
-        average: bool = False,
-        transforms: TransformLike = None,
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.measure = measure
-        self.learning_rate = learning_rate
-        self.margin = margin
-        self.class_order = class_order
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    measure: MeasureLike = "ndcg@10"
+    _: KW_ONLY
+    learning_rate: float = 0.1
+    margin: float = 1.0
+    class_order: str = "score"
+    average: bool = False
+    transforms: TransformLike = None
 
     @property
     def theorem(self) -> Theorem:
@@ -110,4 +88,4 @@ class SlamPerceptron(CompiledLearner):
 
     def _make_settings(self) -> ListSettings:
         margin, weighing = check_positive("margin", self.margin), weighing_of(self.measure, self.class_order)
-        return self._list_settings(True, weighing, margin=margin, binary=weighing[0])
+        return list_settings(self, True, weighing, margin=margin, binary=weighing[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.scoring import squared_norm
@@ -61,10 +62,6 @@ class SolarI(CompiledLearner):
     ----------
     limit : float > 0
         The aggressiveness parameter C, the largest multiple of x in a step.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -87,11 +84,10 @@ class SolarI(CompiledLearner):
     kernel = solar_one_pass
     rows = 1, 0, 3
 
-    def __init__(self, limit: float = 0.001, *, average: bool = False, transforms: TransformLike = None) -> None:
-        self.limit = limit
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    limit: float = 0.001
+    _: KW_ONLY
+    average: bool = False
+    transforms: TransformLike = None
 
     def _make_settings(self) -> SolarOneSettings:
         return bool(self.average), check_positive("limit", self.limit)

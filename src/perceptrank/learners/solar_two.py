@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 
 import numpy as np
 
@@ -95,10 +96,6 @@ class SolarII(CompiledLearner):
         The parameter γ; larger values make steps smaller.
     covariance : either "diagonal" or "full"
         "full" takes time for every pair, and memory, quadratic in the number of features.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
 
     References
     ----------
@@ -122,19 +119,11 @@ class SolarII(CompiledLearner):
     kernel = solar_two_pass
     rows = 1, 0, 4
 
-    def __init__(
-        self,
-        regularization: float = 100.0,
-        *,
-        covariance: str = "diagonal",
-        average: bool = False,
-        transforms: TransformLike = None,
-    ) -> None:
-        self.regularization = regularization
-        self.covariance = covariance
-        self.average = average
-        self.transforms = transforms
-        self._start()
+    regularization: float = 100.0
+    _: KW_ONLY
+    covariance: str = "diagonal"
+    average: bool = False
+    transforms: TransformLike = None
 
     def extra_state(self, n_features: int) -> dict[str, Floats]:
         """Return the initial values of the arrays that it has beside weights and counts, by name."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,13 +35,24 @@ _SHOWN = 5
 NO_SIGNS: Floats = np.empty(0)
 
 
-class StartSettings(TypedDict, total=False):
-    """Settings that every learner with such a `**start` takes; `Learner` describes them."""
+@dataclass(kw_only=True, repr=False, eq=False)
+class Startable:
+    """Parameters of learners that may start from other weights than 0, and keep the signs of weights.
 
-    initial_weights: InitialWeights
-    positive: FeatureNames
-    negative: FeatureNames
-    zero: FeatureNames
+    Parameters
+    ----------
+    initial_weights : mapping from features to weights, or vector, optional
+        Weights to start from, 0 if they are not given: by name, or by number of column, of features as they are; or a
+        vector with one for each feature after the transforms. Rankings then depend on the learning rate.
+    positive, negative, zero : list of features, optional
+        Features, by name or number of column, whose weights stay ≥ 0, ≤ 0 or 0; after the transforms, those of
+        everything that is made of them.
+    """
+
+    initial_weights: InitialWeights = None
+    positive: FeatureNames = None
+    negative: FeatureNames = None
+    zero: FeatureNames = None
 
 
 @dataclass(frozen=True)

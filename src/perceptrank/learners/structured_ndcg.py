@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Unpack
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import FloatRows, Floats, IntRows, Ints, Query, Rows
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
-from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import NDCG, MeasureLike, parse
 from perceptrank.measures.gains import EXP2, gain_of, gain_shift
@@ -121,7 +121,7 @@ def find_worst_ranking(
     return total
 
 
-class StructuredNdcg(CompiledLearner):
+class StructuredNdcg(CompiledLearner, Startable):
     """Subgradient descent on the structured hinge of NDCG: 1 - NDCG of a ranking plus its lead in score.
 
     The joint score of a ranking is the sum over documents of their score divided by log2(1 + place). The loss of a
@@ -133,15 +133,6 @@ class StructuredNdcg(CompiledLearner):
     ----------
     measure : either "ndcg" or "ndcg@k"
         The measure that is learned.
-    learning_rate : float > 0
-        Factor of every step.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     References
     ----------
@@ -163,23 +154,14 @@ class StructuredNdcg(CompiledLearner):
     cost = "m d + m³"
     kernel, rows = list_pass(structured_ndcg_rule, floats=6, ints=7)
 
-    def __init__(
-        self,
-        measure: MeasureLike = "ndcg@10",
-        *,
-        learning_rate: float = 0.1,
-        average: bool = False,
-        transforms: TransformLike = None,
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.measure = measure
-        self.learning_rate = learning_rate
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    measure: MeasureLike = "ndcg@10"
+    _: KW_ONLY
+    learning_rate: float = 0.1
+    average: bool = False
+    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
         parsed = parse(self.measure)
         if not isinstance(parsed, NDCG) or parsed.gain != "exp2":
             raise ParameterError("measure", "must be ndcg or ndcg@k", str(parsed))
-        return self._list_settings(weighing_of(parsed)[1], EXP2)
+        return list_settings(self, weighing_of(parsed)[1], EXP2)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
 from perceptrank.kernels.ordering import sort_descending
-from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
-from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.transforms.transform import TransformLike
 
@@ -51,25 +51,13 @@ def svm_map_rule(settings: tuple[()], query: Query, coefficients: Floats, rows: 
     return 1.0 if value > 0.0 else 0.0
 
 
-class SvmMap(CompiledLearner):
+class SvmMap(CompiledLearner, Startable):
     """Subgradient descent on the structured hinge of average precision: 1 - AP of a ranking plus its lead in score.
 
     With psi(ranking) the mean, over pairs of a relevant document i and an irrelevant j, of x_i - x_j if i comes first
     and of x_j - x_i if not, the loss of a query is the largest 1 - AP + w . (psi(ranking) - psi(ideal ranking)) over
     all rankings. A greedy search finds that ranking, in time proportional to the number of pairs. Learns from lists; a
     document is relevant if its grade is positive.
-
-    Parameters
-    ----------
-    learning_rate : float > 0
-        Factor of every step.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     References
     ----------
@@ -90,18 +78,10 @@ class SvmMap(CompiledLearner):
     cost = "m d + m²"
     kernel, rows = list_pass(svm_map_rule, floats=2, ints=4)
 
-    def __init__(
-        self,
-        learning_rate: float = 0.1,
-        *,
-        average: bool = False,
-        transforms: TransformLike = None,
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    learning_rate: float = 0.1
+    _: KW_ONLY
+    average: bool = False
+    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
-        return self._list_settings(binary=True)
+        return list_settings(self, binary=True)

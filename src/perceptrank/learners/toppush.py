@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Unpack
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
-from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
-from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.stream.validation import check_choice
 from perceptrank.transforms.transform import TransformLike
@@ -37,7 +37,7 @@ def toppush_rule(settings: tuple[bool], query: Query, coefficients: Floats, rows
     return mass
 
 
-class TopPush(CompiledLearner):
+class TopPush(CompiledLearner, Startable):
     """Push every relevant document above the best-scored irrelevant one.
 
     Online gradient descent, one step per query, on the mean over relevant documents i of max(0, 1 + s* - s_i), s* the
@@ -46,17 +46,8 @@ class TopPush(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float > 0
-        Factor of every step.
     loss : either "squared" or "hinge"
         Half the square of each hinge, or the hinge itself.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     References
     ----------
@@ -77,21 +68,12 @@ class TopPush(CompiledLearner):
     cost = "m d"
     kernel, rows = list_pass(toppush_rule)
 
-    def __init__(
-        self,
-        learning_rate: float = 0.01,
-        *,
-        loss: str = "squared",
-        average: bool = False,
-        transforms: TransformLike = None,
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.loss = loss
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    learning_rate: float = 0.01
+    _: KW_ONLY
+    loss: str = "squared"
+    average: bool = False
+    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
         check_choice("loss", self.loss, LOSSES)
-        return self._list_settings(self.loss == "squared", binary=True)
+        return list_settings(self, self.loss == "squared", binary=True)

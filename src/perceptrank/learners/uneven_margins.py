@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from dataclasses import KW_ONLY
 
 from perceptrank.kernels.arrays import Floats, Query, Rows
 from perceptrank.kernels.compiled import helper
-from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.rounds import list_pass
-from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import ListSettings
 from perceptrank.stream.validation import check_positive
 from perceptrank.transforms.transform import TransformLike
@@ -35,7 +35,7 @@ def uneven_margins_rule(settings: tuple[()], query: Query, coefficients: Floats,
     return mass
 
 
-class UnevenMargins(CompiledLearner):
+class UnevenMargins(CompiledLearner, Startable):
     """Perceptron with margins that grow with the distance of two ranks and their nearness to the top.
 
     Documents have ranks 1, 2, ... by grade, equal grades sharing the best. A pair of ranks p < q has the weight
@@ -44,17 +44,8 @@ class UnevenMargins(CompiledLearner):
 
     Parameters
     ----------
-    learning_rate : float > 0
-        Factor of every step.
     margin : float > 0
         Unit of the required differences in score.
-    average : bool
-        Rank with the mean of all iterates instead of the last one.
-    transforms : str, Transform or list of them, optional
-        Transforms that features go through first.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     References
     ----------
@@ -75,20 +66,11 @@ class UnevenMargins(CompiledLearner):
     cost = "m d + m²"
     kernel, rows = list_pass(uneven_margins_rule, floats=1)
 
-    def __init__(
-        self,
-        learning_rate: float = 0.1,
-        *,
-        margin: float = 1.0,
-        average: bool = False,
-        transforms: TransformLike = None,
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.margin = margin
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    learning_rate: float = 0.1
+    _: KW_ONLY
+    margin: float = 1.0
+    average: bool = False
+    transforms: TransformLike = None
 
     def _make_settings(self) -> ListSettings:
-        return self._list_settings(margin=check_positive("margin", self.margin))
+        return list_settings(self, margin=check_positive("margin", self.margin))

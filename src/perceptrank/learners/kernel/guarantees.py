@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,13 @@ from perceptrank.learners.tally import (
     UPDATES,
     USED_LOSS,
 )
+from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import ParameterError, check_positive
 from perceptrank.theory import bounds, theorems
 from perceptrank.theory.certificates import Certificate, Promise
 from perceptrank.theory.guarantees import largest_share
 from perceptrank.theory.theorem import AnyComparator, Theorem
+from perceptrank.transforms.transform import TransformLike
 
 # The largest distance of two images under a kernel with K(x, x) = 1 and K >= 0.
 DIAMETER = float(np.sqrt(2.0))
@@ -33,13 +35,21 @@ _PAIR = 2
 class KernelGuarantees(Learner):
     """The theorems of a kernel perceptron. All lengths are those of images in the space of the kernel."""
 
-    rule: str
-    kernel: str
-    policy: str
-    budget: int | None
-    decay: float
-    linear: float
-    relative_margin: float | None
+    measure: MeasureLike = "ndcg"
+    _: KW_ONLY
+    rule: str = "listwise"
+    kernel: str = "gaussian"
+    width: float | None = None
+    relative_width: float = 0.5
+    linear: float = 2.0
+    degree: int = 2
+    budget: int | None = 1000
+    policy: str = "merge"
+    decay: float = 2.0
+    relative_margin: float | None = 1.0
+    seed: int = 0
+    average: bool = True
+    transforms: TransformLike = "auto"
 
     @property
     def _margin(self) -> float:

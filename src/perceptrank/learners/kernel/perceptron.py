@@ -34,7 +34,6 @@ from perceptrank.learners.tally import (
     UPDATE_WEIGHT,
     UPDATES,
 )
-from perceptrank.measures import MeasureLike
 from perceptrank.measures.gains import discounts
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import (
@@ -49,9 +48,7 @@ from perceptrank.stream.validation import (
     read_only,
 )
 from perceptrank.theory.surrogates import weighing_of
-from perceptrank.theory.weights import Weighing
 from perceptrank.transforms.median_distance import distances
-from perceptrank.transforms.transform import TransformLike
 
 POLICIES = ("exact", "random", "forgetron", "bogd", "merge")
 SMALLEST_BUDGET = 2  # a pair of documents
@@ -151,42 +148,6 @@ class KernelPerceptron(KernelGuarantees):
     cost = "m B d + m (log m + g)"
     depends_on_rate = False
     fixed = ("rule", "kernel", "width", "relative_width", "linear", "degree", "budget", "policy", "decay")
-
-    _weighing: Weighing
-
-    def __init__(
-        self,
-        measure: MeasureLike = "ndcg",
-        *,
-        rule: str = "listwise",
-        kernel: str = "gaussian",
-        width: float | None = None,
-        relative_width: float = 0.5,
-        linear: float = 2.0,
-        degree: int = 2,
-        budget: int | None = 1000,
-        policy: str = "merge",
-        decay: float = 2.0,
-        relative_margin: float | None = 1.0,
-        seed: int = 0,
-        average: bool = True,
-        transforms: TransformLike = "auto",
-    ) -> None:
-        self.measure = measure
-        self.rule = rule
-        self.kernel = kernel
-        self.width = width
-        self.relative_width = relative_width
-        self.linear = linear
-        self.degree = degree
-        self.budget = budget
-        self.policy = policy
-        self.decay = decay
-        self.relative_margin = relative_margin
-        self.seed = seed
-        self.average = average
-        self.transforms = transforms
-        self._start()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

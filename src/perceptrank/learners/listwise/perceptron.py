@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Unpack
+from dataclasses import KW_ONLY
+from typing import Any
 
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
-from perceptrank.learners.compiled_learner import CompiledLearner
+from perceptrank.learners.compiled_learner import CompiledLearner, list_settings
 from perceptrank.learners.listwise.places import places_rule
 from perceptrank.learners.listwise.safe_averaging import ROWS, safe_pass
 from perceptrank.learners.listwise.uniform import uniform_rule
 from perceptrank.learners.model import Model
 from perceptrank.learners.rounds import list_pass
 from perceptrank.learners.slam import SLAM_PASS
-from perceptrank.learners.starting import StartSettings
+from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS, ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.measures.gains import discounts
@@ -35,7 +36,7 @@ _PASSES: dict[str, tuple[Callable[..., int], tuple[int, int, int]]] = {
 }
 
 
-class ListwisePerceptron(CompiledLearner):
+class ListwisePerceptron(CompiledLearner, Startable):
     """Move outranked documents against those that outrank them, by their total weight in the measure.
 
     A pair of grades R_i > R_j is violated, and i active, if s_j ≥ s_i - margin * (the number of grades in the query
@@ -84,9 +85,6 @@ class ListwisePerceptron(CompiledLearner):
         and the normal score of its rank there, so that features can be of any scale; sparse features are divided by
         their running spread. Give "running" where weights of single features are needed, None for features as they are.
         "auto" is None with initial weights by feature, which are weights of features as they are.
-    **start
-        Initial weights, and features whose weights keep a sign: `initial_weights`, `positive`, `negative` and `zero` of
-        `Learner`.
 
     Examples
     --------
@@ -103,28 +101,15 @@ class ListwisePerceptron(CompiledLearner):
     cost = "m (d + log m + g)"
     depends_on_rate = False
 
-    def __init__(
-        self,
-        measure: MeasureLike = "ndcg",
-        *,
-        violators: str = "places",
-        relative_margin: float | None = 1.0,
-        margin: float | None = None,
-        learning_rate: float = 1.0,
-        class_order: str = "score",
-        average: bool = True,
-        transforms: TransformLike = "auto",
-        **start: Unpack[StartSettings],
-    ) -> None:
-        self.measure = measure
-        self.violators = violators
-        self.relative_margin = relative_margin
-        self.margin = margin
-        self.learning_rate = learning_rate
-        self.class_order = class_order
-        self.average = average
-        self.transforms = transforms
-        super().__init__(**start)
+    measure: MeasureLike = "ndcg"
+    _: KW_ONLY
+    violators: str = "places"
+    relative_margin: float | None = 1.0
+    margin: float | None = None
+    learning_rate: float = 1.0
+    class_order: str = "score"
+    average: bool = True
+    transforms: TransformLike = "auto"
 
     @property
     def theorem(self) -> Theorem:
@@ -186,7 +171,7 @@ class ListwisePerceptron(CompiledLearner):
         weighing = weighing_of(self.measure, self.class_order)
         self._judge = weighing[:3]
         settings = (False, weighing) if self.violators == "top" else weighing
-        return self._list_settings(*settings, margin=margins[0], relative_margin=margins[1], binary=weighing[0])
+        return list_settings(self, *settings, margin=margins[0], relative_margin=margins[1], binary=weighing[0])
 
 
 def _margin(name: str, value: Any) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.learners.learner import Learner
 from perceptrank.learners.wrappers.wrapper import StepWrapper
 from perceptrank.stream.validation import ParameterError, check_choice
 
@@ -46,10 +47,8 @@ class AdaGrad(StepWrapper):
     fixed = ("steps",)
     never_negative = ("squares",)
 
-    def __init__(self, learner: Learner, *, steps: str = "diagonal") -> None:
-        self.learner = learner
-        self.steps = steps
-        self._start()
+    _: KW_ONLY
+    steps: str = "diagonal"
 
     def _check_parameters(self) -> None:
         check_choice("steps", self.steps, STEPS)

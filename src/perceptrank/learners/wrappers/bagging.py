@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -78,14 +79,10 @@ class Bagging(Wrapper, Ensemble):
     fixed = ("n_members", "seed")
     cost = "N times that of its learner"
 
-    def __init__(
-        self, learner: Learner, *, n_members: int = 10, seed: int = 0, transforms: TransformLike = None
-    ) -> None:
-        self.learner = learner
-        self.n_members = n_members
-        self.seed = seed
-        self.transforms = transforms
-        self._start()
+    _: KW_ONLY
+    n_members: int = 10
+    seed: int = 0
+    transforms: TransformLike = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.learners.compiled_learner import CompiledLearner
-from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
 from perceptrank.learners.tally import FADED, FADING, SINCE
 from perceptrank.learners.wrappers.wrapper import StepWrapper
@@ -60,10 +60,8 @@ class Fading(StepWrapper):
 
     algorithm = "fading"
 
-    def __init__(self, learner: Learner, *, half_life: float = 300.0) -> None:
-        self.learner = learner
-        self.half_life = half_life
-        self._start()
+    _: KW_ONLY
+    half_life: float = 300.0
 
     @property
     def theorem(self) -> Theorem:

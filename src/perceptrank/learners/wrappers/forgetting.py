@@ -50,7 +50,7 @@ def choose_leaders(lag: float, values: FloatRows, weights: Floats, sums: Floats,
                 sums[i] = sums[i] - best if sums[i] - best > -lag * largest[0] else -lag * largest[0]
 
 
-class Forgetting(Wrapper, Tournament):
+class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
     """Follow a target that may move: a learner that forgets nothing beside others that forget, ranking with the leader.
 
     Copies of the learner learn every query: one as it is, and one for each half-life, with `Fading`. Each query is
@@ -118,7 +118,7 @@ class Forgetting(Wrapper, Tournament):
         """The guarantee for the current settings."""
         return theorems.tracking()
 
-    @property
+    @property  # type: ignore[misc]
     def transforms(self) -> TransformLike:  # type: ignore[override]
         """The learner's transforms."""
         return self._copy.transforms
@@ -134,7 +134,8 @@ class Forgetting(Wrapper, Tournament):
         learner = without_transforms(self._copy) if self._shares_transforms() else fresh(self._copy)
         return [learner, *(Fading(learner, half_life=float(half_life)) for half_life in self.half_lives)]
 
-    def _compared_by(self) -> Measure:
+    def compared_by(self) -> Measure:
+        """Return the measure that copies are compared by."""
         return self.own_measure if self.measure is None else parse(self.measure)
 
     def _check_parameters(self) -> None:

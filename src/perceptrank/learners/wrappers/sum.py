@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -165,10 +166,9 @@ class Sum(Ensemble):
     never_negative = "spreads", "counts"
     cost = "that of its learners"
 
-    def __init__(self, learners: Sequence[Learner] | None = None, *, transforms: TransformLike = None) -> None:
-        self.learners = learners
-        self.transforms = transforms
-        self._start()
+    learners: Sequence[Learner] | None = None
+    _: KW_ONLY
+    transforms: TransformLike = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY
 from itertools import product
 from typing import Any, ClassVar, Self
 
@@ -154,23 +155,13 @@ class Tournament(Ensemble):
     never_negative: ClassVar[tuple[str, ...]] = ("judged",)
     cost = "that of its learners"
 
-    def __init__(
-        self,
-        learners: Sequence[Learner] | None = None,
-        *,
-        measure: MeasureLike = "ndcg@10",
-        strategy: str = "leader",
-        transforms: TransformLike = None,
-        seed: int = 0,
-        rate: float | None = None,
-    ) -> None:
-        self.learners = learners
-        self.measure = measure
-        self.strategy = strategy
-        self.transforms = transforms
-        self.seed = seed
-        self.rate = rate
-        self._start()
+    learners: Sequence[Learner] | None = None
+    _: KW_ONLY
+    measure: MeasureLike = "ndcg@10"
+    strategy: str = "leader"
+    transforms: TransformLike = None
+    seed: int = 0
+    rate: float | None = None
 
     @property
     def theorem(self) -> Theorem:
@@ -223,7 +214,7 @@ class Tournament(Ensemble):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._compared_by()
+        self.compared_by()
         check_choice("strategy", self.strategy, STRATEGIES)
         check_seed(self.seed)
         if self.rate is not None:
@@ -231,7 +222,7 @@ class Tournament(Ensemble):
         if self.learners is not None:
             check_learners(self.learners, refused=Tournament)
 
-    def _compared_by(self) -> Measure:
+    def compared_by(self) -> Measure:
         """Return the measure that learners are compared by."""
         return parse(self.measure)
 
@@ -273,7 +264,7 @@ class Tournament(Ensemble):
     ) -> int:
         """Let every member learn the block, then choose the one that ranked each query."""
         n, first, members = len(offsets) - 1, state.queries, state.members
-        judge = self._compared_by()
+        judge = self.compared_by()
         judge.check_grades(relevance)
         weights = masses.copy()
         scores, moved = np.empty((len(members), len(relevance))), np.tile(masses, (len(members), 1))
