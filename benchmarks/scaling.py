@@ -113,7 +113,7 @@ def speed(gigabytes: float, folder: str | None, repeats: int) -> None:
 
 def bytes_moved() -> None:
     """What goes to a worker and back for each shard and epoch, as it is packed, against the state's arrays."""
-    from perceptrank.distributed.packing import pack
+    from perceptrank.distributed.dask_executor import pack
     from perceptrank.distributed.shards import FileShard
 
     for n_features in (136, 5000):

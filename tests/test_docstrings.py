@@ -38,6 +38,13 @@ def written(value):
     return inspect.cleandoc(value.__doc__)
 
 
+def neighbour(value, name):
+    """Return the public function of that name; else the one that stands in the same class or module."""
+    module = sys.modules[value.__module__]
+    places = (pr, getattr(module, value.__qualname__.partition(".")[0]), module)
+    return next(getattr(place, name) for place in places if hasattr(place, name))
+
+
 def check_parameters(name, value):
     docstring = written(value)
     names = documented(docstring, "Parameters") | documented(docstring, "Attributes")
@@ -47,7 +54,7 @@ def check_parameters(name, value):
     for base in value.__mro__[1:-1] if inspect.isclass(value) else ():  # where the same are documented
         known |= documented(inspect.cleandoc(base.__doc__ or ""), "Parameters")
     if other := _SAME_PARAMETERS.search(docstring):
-        known |= documented(written(getattr(pr, other[1])), "Parameters")
+        known |= documented(written(neighbour(value, other[1])), "Parameters")
     if inspect.isfunction(value) and "." in value.__qualname__:  # those of many methods are in the class's notes
         owner = getattr(sys.modules[value.__module__], value.__qualname__.partition(".")[0], None)
         for base in getattr(owner, "__mro__", ()):

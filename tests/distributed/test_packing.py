@@ -8,7 +8,7 @@ import perceptrank as pr
 from perceptrank.learners import registry
 
 pytest.importorskip("distributed")
-from perceptrank.distributed.packing import pack, unpack
+from perceptrank.distributed.dask_executor import pack, unpack
 
 SOURCE = """
 import perceptrank as pr

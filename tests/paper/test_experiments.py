@@ -12,7 +12,7 @@ import pytest
 import perceptrank as pr
 from perceptrank.cli.reproduce import _rows
 from perceptrank.evaluation.comparing import compare
-from perceptrank.evaluation.digits import three_digits
+from perceptrank.evaluation.plots import three_digits
 from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, MEASURES, RATES, Run
 from perceptrank.paper.curves import running_mean_chart, running_means
 from perceptrank.paper.finished import Finished
@@ -20,9 +20,8 @@ from perceptrank.paper.losses import MEASURE
 from perceptrank.paper.real_sets import RealSet, find_sets, real_source
 from perceptrank.paper.report.findings import _on_bounds, _on_losses
 from perceptrank.paper.report.page import make_page
-from perceptrank.paper.reproduction import reproduce
+from perceptrank.paper.reproduction import Settings, reproduce
 from perceptrank.paper.results import as_plain
-from perceptrank.paper.settings import Settings
 from perceptrank.paper.simulated import MARGIN, run_simulated, simulated_source
 from perceptrank.paper.trials import Source, run_trials
 from perceptrank.paper.tuning import first_tenth, tune

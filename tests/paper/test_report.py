@@ -16,11 +16,10 @@ from typer.testing import CliRunner
 import perceptrank as pr
 from perceptrank.cli.app import app
 from perceptrank.evaluation.comparing import compare
-from perceptrank.evaluation.digits import three_digits
+from perceptrank.evaluation.plots import three_digits
 from perceptrank.paper.contenders import CONTENDERS, RATES
-from perceptrank.paper.reproduction import reproduce
+from perceptrank.paper.reproduction import Settings, reproduce
 from perceptrank.paper.results import as_plain
-from perceptrank.paper.settings import Settings
 from perceptrank.paper.walkthrough import walk_through
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

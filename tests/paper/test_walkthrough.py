@@ -8,7 +8,7 @@ import pytest
 from support import twins
 
 import perceptrank as pr
-from perceptrank.paper.report.opening import opening
+from perceptrank.paper.report.page import opening
 from perceptrank.paper.report.plane_figure import Plane
 from perceptrank.paper.report.walkthrough_figure import describe, ranking_drawing, turned
 from perceptrank.paper.walkthrough import N_DOCUMENTS, N_GRADES, N_ROUNDS, Round, walk_through, wrong_pairs

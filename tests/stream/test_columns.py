@@ -244,7 +244,7 @@ def test_a_plugin_that_fails_declares_nothing(tmp_path):
 
 
 def test_workers_know_the_columns(stream):
-    packing = pytest.importorskip("distributed") and pytest.importorskip("perceptrank.distributed.packing")
+    packing = pytest.importorskip("distributed") and pytest.importorskip("perceptrank.distributed.dask_executor")
     columns.declare("place", per="document", dtype=np.int32)  # in no plugin
     packed = packing.pack(stream.with_columns({"place": np.arange(15)}))
     registry._plugins.clear()

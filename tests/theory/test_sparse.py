@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import perceptrank as pr
-from perceptrank.theory.worst_pairs import worst_pairs_pass
+from perceptrank.theory.margins import worst_pairs_pass
 
 
 def test_geometry_margins_and_comparators_of_sparse_streams():

@@ -13,9 +13,8 @@ from support.strategies import EITHER_PRECISION, examples, separable_streams, st
 import perceptrank as pr
 from perceptrank.theory import bounds, theorems
 from perceptrank.theory.comparators import _value_and_gradient
-from perceptrank.theory.margins import shortest_combination
+from perceptrank.theory.margins import shortest_combination, worst_pairs_pass
 from perceptrank.theory.theorem import SURROGATES
-from perceptrank.theory.worst_pairs import worst_pairs_pass
 
 SLACK = 1 + 1e-9
 

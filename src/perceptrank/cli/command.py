@@ -9,7 +9,6 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from perceptrank.cli.configuration import configure
 from perceptrank.cli.options.files import check_files
 from perceptrank.cli.options.shared import ungrouped
 from perceptrank.cli.terminal.errors import reported
@@ -109,7 +108,10 @@ class Command(TyperCommand):
         options = {one.name: one for one in self.params if one.param_type_name == "option" and one.name}
         given = ctx.find_root().params
         with reported(options, debug=bool(given.get("debug"))):
-            configure(ctx)
+            if "config" in ctx.params:
+                from perceptrank.cli.configuration import configure
+
+                configure(ctx)
             check_files(getattr(self.callback, "roles", {}), ctx.params, given.get("plugin") or ())
             return super().invoke(ctx)
 

@@ -6,10 +6,8 @@ _ONCE = ("config", "add_token", "verify", "check", "as_json", "help")  # what to
 
 
 def configure(ctx: Any) -> None:
-    """Fill in what the file that --config names says, for commands that have this option; raise if it is wrong."""
+    """Fill in what the file that --config names says; raise if it is wrong."""
     options = {one.name: one for one in ctx.command.params if one.name not in _ONCE}
-    if "config" not in ctx.params:
-        return
     from perceptrank.serve.config import Config, check_environment
 
     check_environment([*options, "config"])

@@ -1,5 +1,6 @@
 """The command `evaluate`."""
 
+import math
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -8,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import perceptrank as pr
-from perceptrank.cli.decisions import exit_code, show_decision
 from perceptrank.cli.models import load_ranker, split_models
 from perceptrank.cli.options.files import Reads, Writes
 from perceptrank.cli.options.reading import Reading, needed_names
 from perceptrank.cli.options.shared import DEFAULT_RECORD, AsJson, Record
 from perceptrank.cli.terminal.progress import ProgressBar
-from perceptrank.cli.terminal.tables import interval, plain, print_json, show
+from perceptrank.cli.terminal.streams import say
+from perceptrank.cli.terminal.tables import interval, is_wide, plain, print_json, print_rows, show
 
 if TYPE_CHECKING:
+    from perceptrank.evaluation.differences import Difference
+    from perceptrank.evaluation.evaluation import Evaluation
     from perceptrank.learners.learner import Learner
 
 _KEPT = 10
@@ -142,3 +145,76 @@ def _evaluate_one(
         for row in rows
     ]
     show(rows, title=f"{model} on {len(trace):,} queries", as_json=as_json, extra=extra, shown=shown)
+
+
+_NO, _UNDECIDED = 3, 4
+_MOST_SLICES = 20
+
+
+def exit_code(answer: str) -> int:
+    """Return the exit status of an answer, which is not that of any error."""
+    return {"yes": 0, "no": _NO}.get(answer, _UNDECIDED)
+
+
+def show_decision(result: "Evaluation", *, by: str | None, n_worst: int) -> None:
+    """Print means, differences, slices, the queries that lost most, and the verdict last, where it is seen."""
+    percent = f"{result.confidence * 100:g}% interval"
+    means = [
+        {"model": name} | {str(one): plain(result.mean(name, one)) for one in result.measures} for name in result.traces
+    ]
+    _print(means, f"{len(result.traces)} models on {len(result):,} held-out queries")
+    rows = [
+        {"model": one.model, "measure": one.measure, **_columns(one, percent), **_counts(one)}
+        for one in result.differences
+    ]
+    _print(rows, f"Differences to {result.incumbent}; their intervals hold all at once")
+    if result.slices:
+        _show_slices(result, by or "", percent)
+    for name in result.challengers if n_worst else ():
+        _show_worst(result, name, n_worst)
+    say(result.verdict)
+
+
+def _print(rows: list[dict[str, Any]], title: str) -> None:
+    print_rows(rows, title)
+
+
+def _columns(one: "Difference", percent: str) -> dict[str, Any]:
+    interval = "few queries" if one.is_small else f"{one.low:+.4f} to {one.high:+.4f}"
+    return {"difference": "-" if math.isnan(one.difference) else f"{one.difference:+.4f}", percent: interval}
+
+
+def _counts(one: "Difference") -> dict[str, Any]:
+    counts: dict[str, Any] = {"better": one.n_better, "worse": one.n_worse}
+    return counts | ({"queries that count": one.n_queries} if is_wide() else {})
+
+
+def _show_slices(result: "Evaluation", by: str, percent: str) -> None:
+    rows = [
+        {"slice": one.label, "queries": one.n_queries, "model": each.model, **_columns(each, percent)}
+        for one in result.slices[:_MOST_SLICES]
+        for each in one.differences
+    ]
+    _print(rows, f"{result.measures[0]} by {by}; the intervals of all slices hold at once")
+    if (left := len(result.slices) - _MOST_SLICES) > 0:
+        say(f"{left:,} smaller slices are not shown; --json and --page have more")
+
+
+def _show_worst(result: "Evaluation", name: str, n: int) -> None:
+    from perceptrank.evaluation.decision_page import document_name
+
+    measure = str(result.measures[0])
+    changes = result.worst(n, model=name)
+    if not changes:
+        say(f"{name}: no query lost in {measure}")
+    for one in changes:
+        rows = [
+            {
+                "document": document_name(each.docid, each.row),
+                "grade": f"{each.grade:g}",
+                "old place": each.old_place,
+                "new place": each.new_place,
+            }
+            for each in one.documents
+        ]
+        _print(rows, f"{name}, query {one.qid}: {measure} {one.old:.4f} to {one.new:.4f} ({one.difference:+.4f})")

@@ -59,9 +59,9 @@ def reproduce(
     from perceptrank.paper.finished import Finished
     from perceptrank.paper.real_sets import check_root
     from perceptrank.paper.report.files import check_folder, write_report
+    from perceptrank.paper.reproduction import Settings
     from perceptrank.paper.reproduction import reproduce as run
     from perceptrank.paper.results import as_plain
-    from perceptrank.paper.settings import Settings
 
     settings = Settings(data, quick, seed, seeds, scaling.value, order.value, passes)
     if data is not None:

@@ -122,16 +122,10 @@ class DataSet:
     def read(
         self, root: PathLike, split: str = "train", fold: int | None = None, *, check: bool = True, **options: Any
     ) -> QueryStream:
-        """Read a split into memory.
+        """Read a split into memory. Other parameters are those of `find`.
 
         Parameters
         ----------
-        root : path
-            Folder of all data sets, or of this one.
-        split : str
-            One of `splits`.
-        fold : int, optional
-            One of `folds`; default the first.
         check : bool
             Check the numbers of queries, documents and features against the published ones.
         **options
@@ -154,18 +148,12 @@ class DataSet:
     def scan(
         self, root: PathLike, split: str = "train", fold: int | None = None, *, check: bool = True, **options: Any
     ) -> Scan:
-        """Read a split lazily, in re-iterable blocks.
+        """Read a split lazily, in re-iterable blocks. Other parameters are those of `find`.
 
         Parameters
         ----------
-        root : path
-            Folder of all data sets, or of this one.
-        split : str
-            One of `splits`.
-        fold : int, optional
-            One of `folds`; default the first.
         check : bool
-            Check the numbers of queries, documents and features against the published ones, at the end of an iteration.
+            Check the numbers of queries, documents and features, at the end of an iteration.
         **options
             Options of `scan_letor`.
 

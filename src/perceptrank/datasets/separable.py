@@ -122,29 +122,13 @@ def separable_blocks(
 ) -> SeparableBlocks:
     """Simulate the queries of `separable` lazily, in re-iterable blocks.
 
+    Other parameters are those of `separable`.
+
     Parameters
     ----------
     n_queries : int, optional
         Number of queries; default endless.
     queries_per_block : int
-    n_documents : int
-        Number of documents per query.
-    n_features : int
-        Number of features, at least 2.
-    n_grades : int
-        Number of grades: 0 to n_grades - 1.
-    margin : float
-        Margin of w*.
-    noise : float
-        Standard deviation of the features within a grade.
-    label_noise : float
-        Probability of a wrong grade, uniform over the others.
-    seed : int
-
-    Returns
-    -------
-    SeparableBlocks
-        Ranker and margin are those of the grades without label noise.
 
     Examples
     --------

@@ -1,7 +1,5 @@
 from .comparing import compare as compare
 from .dask_executor import local_cluster as local_cluster
-from .errors import ClusterError as ClusterError
-from .errors import ShardError as ShardError
 from .executors import Executor as Executor
 from .executors import InProcess as InProcess
 from .learning import Learned as Learned
@@ -10,3 +8,5 @@ from .mixing import mix as mix
 from .partitions import evaluate as evaluate
 from .partitions import predict as predict
 from .partitions import rank as rank
+from .shards import ClusterError as ClusterError
+from .shards import ShardError as ShardError

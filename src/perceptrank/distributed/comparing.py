@@ -78,20 +78,16 @@ def compare(
     learner of a lost worker begins again. Learners continue from their current state, and end in the state that each
     would have reached alone. Those that were done have learned, whatever error ends the others.
 
+    Other parameters are those of `compare`.
+
     Parameters
     ----------
-    learners : sequence of learners, or mapping of names to learners
-        Without names, they are named by their algorithms.
     stream : files or stream
         One file or several (LETOR text, Parquet, stores, tables), which workers read under these names, one after the
         other, once for each learner. Or a `QueryStream`, or a list of them, which is sent to the worker of each
         learner: write it to a store that workers can read if it is large.
-    measures : str, Measure, or several
-        Measures to record for every ranking, before it is learned from.
     client : distributed.Client, Executor, or None
         Where to learn. None is this process.
-    on_error : either "raise" or "drop"
-        What to do if a learner fails: raise its error, or go on without it.
     timeout : float, optional
         Seconds after which to give up if no learner was done meanwhile.
     progress : callable, optional

@@ -7,8 +7,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from perceptrank.distributed.mixing import hold, release
 from perceptrank.distributed.shards import Shard, shard_error
-from perceptrank.distributed.statistics import hold, release
 from perceptrank.evaluation.trace import Trace
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model

@@ -65,20 +65,12 @@ def rank(
 ) -> Any:
     """Return the places of documents in their queries, 1 the best, as a Dask Series like the one of `predict`.
 
-    Documents of equal scores keep their order.
+    Documents of equal scores keep their order. Other parameters are those of `predict`.
 
     Parameters
     ----------
-    ranker : learner
-    frame : Dask DataFrame
-        One row per document.
-    qid : str
-        Column of the queries.
-    features : sequence of str, optional
-        Columns of the features; default those that the ranker has learned, or if it knows no names, all but `qid`,
-        "relevance" and other declared columns, such as "docid".
     assume_grouped : bool
-        No query is in two partitions; True must be said.
+        No query is in two partitions; it must be True.
 
     Examples
     --------

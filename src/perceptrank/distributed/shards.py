@@ -1,5 +1,7 @@
 """Shards: parts of the data, in an order that only the data decide, each with queries of its own."""
 
+from __future__ import annotations
+
 import itertools
 import os
 from collections.abc import Iterable, Sequence
@@ -7,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from perceptrank.distributed.errors import ShardError
 from perceptrank.distributed.splitting import as_asked, pieces_of, split_file, split_stream
 from perceptrank.io.paths import find_files
 from perceptrank.io.sources import open_sources
@@ -15,6 +16,37 @@ from perceptrank.io.store_manifest import is_store
 from perceptrank.stream.blocks import Blocks, Scan, as_blocks
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.validation import check_positive_whole
+
+
+class ShardError(RuntimeError):
+    """A shard could not be learned: its number and data, the worker's address and the worker's message.
+
+    The traceback on the worker is a note of the error. In a comparison it is about a learner in place of a shard.
+
+    What was learned in the epochs before is in the ranker, and in the checkpoint if there is one.
+
+    Attributes
+    ----------
+    shard : int
+        Number of the shard.
+    problem : str
+        The message.
+    """
+
+    def __init__(self, shard: int, problem: str) -> None:
+        super().__init__(shard, problem)
+        self.shard, self.problem = shard, problem
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class ClusterError(RuntimeError):
+    """A cluster without workers, which will not get any.
+
+    What was learned in the epochs before is in the ranker, and in the checkpoint if there is one.
+    """
+
 
 _SHOWN = 3
 

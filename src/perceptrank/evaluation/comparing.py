@@ -6,19 +6,36 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import deepcopy
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from perceptrank.evaluation.comparison import Comparison
-from perceptrank.evaluation.protocols import OnlineRanker
 from perceptrank.evaluation.trace import Trace
-from perceptrank.kernels.arrays import Ints
+from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.processors import n_processors
 from perceptrank.measures import Measure, MeasureLike, parse_all
 from perceptrank.stream.blocks import Blocks, as_blocks
 from perceptrank.stream.query_stream import BLOCK_BYTES, QueryStream
 from perceptrank.stream.validation import ParameterError, check_choice, check_positive_whole, check_seed, is_whole
+
+
+class Scorer(Protocol):
+    """Scores the documents of a stream."""
+
+    def scores(self, stream: QueryStream) -> Floats:
+        """Return one score per document; larger is better."""
+        ...
+
+
+@runtime_checkable
+class OnlineRanker(Protocol):
+    """Learns from a stream, and records measures of each ranking before learning from it."""
+
+    def learn(self, stream: Blocks, measures: Iterable[MeasureLike] | MeasureLike | None = None) -> Trace:
+        """Rank each query, record the measures, then learn from its grades."""
+        ...
+
 
 _FAILURES = (MemoryError, ArithmeticError, ValueError)
 

@@ -253,20 +253,9 @@ class Comparison:
         n_resamples: int = 2000,
         seed: int = 0,
     ) -> list[PairDifference]:
-        """Return the differences of all pairs of learners, with the intervals of `standings`.
+        """Return the differences of all pairs of learners, with their intervals.
 
-        Parameters
-        ----------
-        measure : str or Measure, optional
-            Default the first recorded measure.
-        on : either "test" or "progressive", optional
-            Which queries; default held-out queries if there are any.
-        confidence : float
-            Confidence level, between 0 and 1.
-        n_resamples : int
-            Number of bootstrap resamples.
-        seed : int
-            Seed of the bootstrap.
+        Other parameters are those of `standings`.
         """
         intervals = self._intervals(measure, self._chosen_set(on), confidence, n_resamples, seed)
         means, beats = intervals.per_order.mean(axis=1), _beats(intervals)
@@ -360,12 +349,7 @@ class Comparison:
     def as_plain(self, *, confidence: float = 0.95, seed: int = 0) -> dict[str, Any]:
         """Return everything but the values of single queries as dicts, lists, text and numbers.
 
-        Parameters
-        ----------
-        confidence : float
-            Confidence level, between 0 and 1.
-        seed : int
-            Seed of the bootstrap.
+        Other parameters are those of `standings`.
         """
         settings: Any = {"confidence": confidence, "seed": seed}
         sets = {
@@ -398,14 +382,12 @@ class Comparison:
     def save_csv(self, path: str | os.PathLike[str], *, confidence: float = 0.95, seed: int = 0) -> None:
         """Write one row per learner, set and measure, with the mean of every order, atomically.
 
+        Other parameters are those of `standings`.
+
         Parameters
         ----------
         path : path
             The file; one of that name is replaced.
-        confidence : float
-            Confidence level, between 0 and 1.
-        seed : int
-            Seed of the bootstrap.
         """
         from perceptrank.evaluation.comparison_tables import csv_table
 
@@ -415,15 +397,12 @@ class Comparison:
         """Write a table for LaTeX's package booktabs, atomically.
 
         The best mean of each column is bold; the letters at a mean are those of the learners that it beats.
+        Other parameters are those of `standings`.
 
         Parameters
         ----------
         path : path
             The file; one of that name is replaced.
-        confidence : float
-            Confidence level, between 0 and 1.
-        seed : int
-            Seed of the bootstrap.
         """
         from perceptrank.evaluation.comparison_tables import latex_table
 

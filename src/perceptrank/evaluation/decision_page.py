@@ -8,8 +8,7 @@ import numpy as np
 
 from perceptrank.evaluation.decision import Decision
 from perceptrank.evaluation.differences import Difference
-from perceptrank.evaluation.html_page import Section, html_page
-from perceptrank.evaluation.html_tables import Cell, number, table
+from perceptrank.evaluation.html_page import Cell, Section, html_page, number, table
 from perceptrank.evaluation.worst import QueryChange
 from perceptrank.io.names import printable
 

@@ -8,9 +8,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from perceptrank.evaluation.comparing import numbered_names
+from perceptrank.evaluation.comparing import Scorer, numbered_names
 from perceptrank.evaluation.evaluation import Evaluation
-from perceptrank.evaluation.protocols import Scorer
 from perceptrank.evaluation.slices import By, LabelCollector
 from perceptrank.evaluation.trace import Trace
 from perceptrank.evaluation.worst import WorstQueries

@@ -1,5 +1,6 @@
 """Plots in one style: labels beside the curves, bands for the spread, colour-blind-safe colours."""
 
+import math
 import os
 import textwrap
 import warnings
@@ -9,10 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from perceptrank.evaluation.digits import three_digits
 from perceptrank.io.atomic import replaced_file
 from perceptrank.io.names import printable
 from perceptrank.kernels.arrays import Floats
+
+
+def three_digits(value: float) -> str:
+    """Write a number with three significant digits, in full where that is short.
+
+    >>> [three_digits(one) for one in (0.99961, 0.0382, 78.339, 329521.0, 2.0, 0.0, 3.05e-5)]
+    ['1.00', '0.0382', '78.3', '330,000', '2.00', '0', '3.05e-05']
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    if abs(value) < 1e-3:
+        return f"{value:.3g}"
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.{max(0, 2 - math.floor(math.log10(abs(rounded))))}f}"
+
 
 # Okabe and Ito's palette without its yellow, which is too light for lines.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]

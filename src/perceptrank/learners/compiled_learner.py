@@ -13,7 +13,7 @@ from perceptrank.kernels.scratch import Scratch, borrow_scratch
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.model import Model
 from perceptrank.learners.tally import ListSettings, SparseIterates
-from perceptrank.measures.discounts import discounts
+from perceptrank.measures.gains import discounts
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures
 from perceptrank.stream.validation import check_positive
 

@@ -45,13 +45,6 @@ class ERR(Measure):
     ----------
     k : int, optional
         Cut-off: the number of documents from the top that count; all if None.
-    ties : "worst", "stable", "reverse", "random", or "expected"
-        Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
-        the mean over all orders.
-    empty : "skip", "one", or "zero"
-        Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
-    seed : int
-        Seed of random ties.
     max_grade : float > 0
         The largest grade of the scale; a document of grade R stops the reader with probability (2^R - 1) /
         2^max_grade.

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from perceptrank.kernels.arrays import Floats, Ints
 from perceptrank.kernels.scratch import borrow_scratch
-from perceptrank.measures.discounts import discounts
+from perceptrank.measures.gains import discounts
 from perceptrank.measures.ranking import EMPTY, TIES, draw_ties
 from perceptrank.stream.validation import (
     ParameterError,

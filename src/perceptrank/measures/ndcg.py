@@ -62,13 +62,6 @@ class NDCG(Measure):
     ----------
     k : int, optional
         Cut-off: the number of documents from the top that count; all if None.
-    ties : "worst", "stable", "reverse", "random", or "expected"
-        Order of documents of equal score: the less relevant first, input order, input order backwards, at random, or
-        the mean over all orders.
-    empty : "skip", "one", or "zero"
-        Value of a query without a relevant document: none (NaN, left out of means), 1 or 0.
-    seed : int
-        Seed of random ties.
     gain : either "exp2" or "linear"
         Gain of grade R: 2^R - 1 or R.
 

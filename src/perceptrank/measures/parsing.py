@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from perceptrank.measures.ap import AP
+from perceptrank.measures.binary import AP, Precision, ReciprocalRank
 from perceptrank.measures.err import ERR
 from perceptrank.measures.measure import Measure, MeasureLike
 from perceptrank.measures.ndcg import NDCG
-from perceptrank.measures.precision import Precision
-from perceptrank.measures.reciprocal_rank import ReciprocalRank
 from perceptrank.stream.validation import check_choice
 
 _CLASSES: dict[str, type[Measure]] = {

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perceptrank.evaluation.digits import three_digits
-from perceptrank.evaluation.plots import Chart, Series
+from perceptrank.evaluation.plots import Chart, Series, three_digits
 from perceptrank.kernels.arrays import Floats
 from perceptrank.paper.contenders import CONTENDERS, LAST_ITERATE, RATES, Run
 from perceptrank.paper.curves import join_names, plotted_rounds, with_spread

@@ -1,7 +1,9 @@
 """Run all experiments and chart their results."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,16 +12,83 @@ from perceptrank.evaluation.plots import Chart
 from perceptrank.io.names import printable
 from perceptrank.kernels.arrays import Floats
 from perceptrank.paper.contenders import CONTENDERS, MEASURES
-from perceptrank.paper.curves import running_mean_chart
+from perceptrank.paper.curves import depends_on_rate, rate_chart, running_mean_chart
 from perceptrank.paper.finished import Finished
-from perceptrank.paper.learning_rates import depends_on_rate, rate_chart
 from perceptrank.paper.losses import loss_by_rate_chart, loss_chart
-from perceptrank.paper.real_sets import LeftOut, find_sets, real_source
-from perceptrank.paper.settings import Settings
+from perceptrank.paper.real_sets import LeftOut, as_text, find_sets, real_source
 from perceptrank.paper.simulated import Simulated, run_simulated, simulated_source
 from perceptrank.paper.trials import Source, Trials, run_trials
 from perceptrank.paper.tuning import Tuned, tune
 from perceptrank.paper.walkthrough import Walkthrough, walk_through
+from perceptrank.stream.validation import check_choice, check_positive_whole, check_seed
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a reproduction.
+
+    Parameters
+    ----------
+    data : Path, optional
+        Folder of real data sets; without it only the simulated stream is used.
+    quick : bool
+        Run fewer and shorter trials, as a smoke test.
+    seed : int
+        First seed.
+    n_seeds : int, optional
+        Number of seeds; default 10, or 3 if `quick`.
+    scaling : {"auto", "none", "query-zscore", "query-minmax", "running"}
+        Scaling of real data sets; "auto" standardises features per query unless they are in [-1, 1].
+    order : {"shuffled", "given"}
+        Order of the queries of real data sets.
+    passes : int
+        Number of passes over real data sets.
+    """
+
+    data: Path | None = None
+    quick: bool = False
+    seed: int = 0
+    n_seeds: int | None = None
+    scaling: str = "auto"
+    order: str = "shuffled"
+    passes: int = 1
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        check_positive_whole("passes", self.passes)
+        check_choice("scaling", self.scaling, ["auto", "none", "query-zscore", "query-minmax", "running"])
+        check_choice("order", self.order, ["shuffled", "given"])
+        if self.n_seeds is not None:
+            check_positive_whole("n_seeds", self.n_seeds)
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seeds of the trials."""
+        default = 3 if self.quick else 10
+        return list(range(self.seed, self.seed + (self.n_seeds or default)))
+
+    @property
+    def simulated_shape(self) -> tuple[int, int]:
+        """Number of queries and of passes of the simulated stream."""
+        return (500, 5) if self.quick else (500, 40)
+
+    @property
+    def max_queries(self) -> int | None:
+        """Maximal number of queries of a real data set; None if all are used."""
+        return 1000 if self.quick else None
+
+    @property
+    def command(self) -> str:
+        """Command line that reproduces the report."""
+        words = ["perceptrank", "reproduce"]
+        words += ["--data", as_text(self.data)] if self.data is not None else []
+        words += ["--quick"] if self.quick else []
+        words += ["--seed", str(self.seed)]
+        words += ["--seeds", str(self.n_seeds)] if self.n_seeds is not None else []
+        words += ["--scaling", self.scaling] if self.scaling != "auto" else []
+        words += ["--order", self.order] if self.order != "shuffled" else []
+        words += ["--passes", str(self.passes)] if self.passes != 1 else []
+        return shlex.join(words)
 
 
 @dataclass(frozen=True)

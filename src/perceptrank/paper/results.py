@@ -6,7 +6,7 @@ import numpy as np
 
 from perceptrank.kernels.arrays import Floats
 from perceptrank.paper.contenders import CONTENDERS, MEASURES, RATES
-from perceptrank.paper.learning_rates import means_by_rate
+from perceptrank.paper.curves import means_by_rate
 from perceptrank.paper.reproduction import Reproduction, StreamResult, mean_of_folds
 from perceptrank.paper.trials import Trials
 from perceptrank.paper.tuning import Tuned, first_tenth

@@ -16,8 +16,7 @@ from perceptrank.kernels.arrays import FloatRows, Floats, IntRows, Query, Rows
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.kernels.levels import grades_differ, read_grades
 from perceptrank.measures import AP, NDCG, Measure, MeasureLike, parse
-from perceptrank.measures.discounts import discounts
-from perceptrank.measures.gains import GAINS
+from perceptrank.measures.gains import GAINS, discounts
 from perceptrank.measures.measure import as_ranked_query
 from perceptrank.stream.validation import check_choice, check_positive, read_only
 from perceptrank.theory.hinges import HINGE_ROWS, descend_slam, find_hinges, move_widest_level_pair

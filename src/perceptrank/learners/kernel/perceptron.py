@@ -34,7 +34,7 @@ from perceptrank.learners.tally import (
     UPDATE_WEIGHT,
     UPDATES,
 )
-from perceptrank.measures.discounts import discounts
+from perceptrank.measures.gains import discounts
 from perceptrank.stream.memory import check_room
 from perceptrank.stream.validation import (
     ParameterError,

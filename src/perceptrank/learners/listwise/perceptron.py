@@ -20,7 +20,7 @@ from perceptrank.learners.slam import SLAM_PASS
 from perceptrank.learners.starting import Startable
 from perceptrank.learners.tally import CURRENT_LOSS, LARGEST_WEIGHT, MEAN_LOSS, USED_LOSS, ListSettings
 from perceptrank.measures import MeasureLike
-from perceptrank.measures.discounts import discounts
+from perceptrank.measures.gains import discounts
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import ParameterError, as_number, check_choice
 from perceptrank.theory import theorems

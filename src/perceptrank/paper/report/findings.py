@@ -4,8 +4,8 @@ from html import escape
 
 import numpy as np
 
-from perceptrank.evaluation.digits import three_digits
-from perceptrank.evaluation.html_tables import Cell, spread, table
+from perceptrank.evaluation.html_page import Cell, spread, table
+from perceptrank.evaluation.plots import three_digits
 from perceptrank.kernels.arrays import Floats
 from perceptrank.paper.contenders import CONTENDERS, RATES
 from perceptrank.paper.curves import join_names

@@ -5,8 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.paper.report.svg import drawing, text
-from perceptrank.paper.report.walkthrough_figure import letter, turned, turning
+from perceptrank.paper.report.walkthrough_figure import drawing, letter, text, turned, turning
 from perceptrank.paper.walkthrough import Round, Walkthrough
 
 _WIDTH, _HEIGHT = 460, 360

@@ -1,18 +1,161 @@
 """Sections of the page: simulated stream, real data sets, comparison with the paper, settings."""
 
+import json
+from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 
-from perceptrank.evaluation.digits import three_digits
-from perceptrank.evaluation.html_tables import Cell, number, table
+from perceptrank.evaluation.html_page import Cell, number, spread, table
+from perceptrank.evaluation.plots import COLORS, Chart, three_digits
+from perceptrank.kernels.arrays import Floats
 from perceptrank.paper.contenders import RATES
-from perceptrank.paper.published import DIFFERENCES, QUOTED
-from perceptrank.paper.report.figures import figure
-from perceptrank.paper.report.tuning_tables import tuning_tables
-from perceptrank.paper.reproduction import Reproduction, StreamResult
-from perceptrank.paper.settings import Settings
+from perceptrank.paper.curves import join_names
+from perceptrank.paper.reproduction import Reproduction, Settings, StreamResult
 from perceptrank.paper.simulated import Simulated
+from perceptrank.paper.tuning import Tuned, first_tenth
+
+REFERENCE = 'S. Chaudhuri and A. Tewari, "Perceptron-like Algorithms for Online Learning to Rank"'
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """Reported results of Algorithm 2 and ListNet for one data set and measure, averages near the end of the stream."""
+
+    data_set: str
+    pattern: str  # substring of the names of matching data sets
+    measure: str
+    slam: float
+    listnet: float
+    remark: str = ""
+
+
+_UNCLEAR = "the text calls Algorithm 2 “slightly worse”, so the assignment of the two values is unclear"
+
+QUOTED = [
+    Quoted("MSLR-WEB10K", "mslr", "ndcg@10", 0.25, 0.22),
+    Quoted("MSLR-WEB10K", "mslr", "ap", 0.49, 0.37),
+    Quoted("Yahoo LTRC set 1", "yahoo", "ndcg@10", 0.75, 0.74, _UNCLEAR),
+    Quoted("Yahoo LTRC set 1", "yahoo", "ap", 0.875, 0.87, _UNCLEAR),
+]
+
+DIFFERENCES = [
+    "The paper reports averages “over the last ten iterations” of its curves; we report the mean over the whole "
+    "stream, averaged over several orders of the queries.",
+    "The paper does not state the feature scaling, the order of the queries, the number of passes, the learning rates "
+    "tried, the treatment of ties, or the value of a query without a relevant document. Here they are stated: "
+    "among tied scores the less relevant document ranks first, and queries without a relevant "
+    "document are left out.",
+    "The paper uses all of MSLR-WEB10K (10,000 queries, 136 features; its “245” is a slip), Yahoo LTRC set 1 (19,944 "
+    "queries, 700 features) and Yandex IMAT2009 (9,124 queries, 245 features). Our numbers of queries are stated with "
+    "every stream.",
+    "AP needs binary relevance: here a document is relevant if its grade is above 0, for the measure and for learning.",
+    "The paper’s results on Yandex are shown only as curves, which overlap.",
+]
+
+
+def figure(chart: Chart, place: int) -> str:
+    """Format a figure, with its number, its caption and a table of the final values."""
+    at = f"{chart.series[0].x[-1]:,.6g}"
+    headings: list[str | Cell] = ["", number(f"at {chart.x_label} {at}")]
+    rows: list[list[str | Cell]] = [[one.name, number(three_digits(float(one.y[-1])))] for one in chart.series]
+    return (
+        f'<figure data-chart="{chart.name}" id="figure-{place}"><h3>{escape(chart.title)}</h3><div class="plot">'
+        f'<noscript><img src="figures/{chart.name}.svg" alt="{escape(chart.title)}"></noscript></div>'
+        f"<figcaption><b>Figure {place}.</b> {escape(chart.caption)} "
+        f'<span class="files">(<a href="figures/{chart.name}.svg">SVG</a>, <a href="figures/{chart.name}.png">PNG</a>, '
+        f'<a href="curves/{chart.name}.csv">CSV</a>)</span></figcaption>'
+        f"<details><summary>Final values</summary>{table(headings, rows)}</details></figure>"
+    )
+
+
+def chart_data(charts: list[Chart]) -> str:
+    """Serialise charts as JSON for the script of the page."""
+    plain = {chart.name: _plain_chart(chart) for chart in charts}
+    return json.dumps(plain, separators=(",", ":"), allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _plain_chart(chart: Chart) -> dict[str, Any]:
+    series = []
+    for k, one in enumerate(chart.series):
+        plain: dict[str, Any] = {
+            "name": one.name,
+            "short": one.short or one.name,
+            "color": (k if one.color is None else one.color) % len(COLORS),
+            "dashed": one.dashed,
+            "x": _rounded(one.x),
+            "y": _rounded(one.y),
+        }
+        if one.low is not None and one.high is not None:
+            plain |= {"low": _rounded(one.low), "high": _rounded(one.high)}
+        series.append(plain)
+    labels = {"title": chart.title, "x_label": chart.x_label, "y_label": chart.y_label}
+    return labels | {"log_x": chart.log_x, "log_y": chart.log_y, "series": series}
+
+
+def _rounded(values: Floats) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]
+
+
+_PER = 1000  # queries that losses are given for
+_ABOUT = (  # said of the simulated stream, which comes first
+    "The paper tunes each rate in hindsight, by the best result over the whole stream. Without hindsight, a rate is "
+    "tuned on the first tenth of the stream, separately for every seed (ties go to the rate nearest to the learner’s "
+    f"default), and evaluated on the rest. On this stream means are close to 1, so what is lost in {_PER:,} queries is "
+    "shown. "
+)
+
+
+def tuning_tables(stream: StreamResult) -> str:
+    """Format the tables of tuned contenders, one per measure."""
+    tenth, is_lost = first_tenth(stream.trials.source.n_rounds), stream.simulated is not None
+    text = f"<h3>Tuning the learning rate</h3><p>{_ABOUT if is_lost else ''}Its first tenth has {tenth:,} queries.</p>"
+    for measure, tuned in stream.tuned.items():
+        text += _tuning_table(tuned, measure, is_lost=is_lost)
+    edge = [one.contender.label for tuned in stream.tuned.values() for one in tuned if one.is_at_the_edge]
+    if edge:
+        names = join_names(list(dict.fromkeys(edge)))
+        text += f"<p class='soft'>* The best rate of {escape(names)} is at the edge of the grid.</p>"
+    return text
+
+
+def _tuning_table(tuned: list[Tuned], measure: str, *, is_lost: bool) -> str:
+    names = ("whole", "rest", "honest_rest")
+    best = [max(float(getattr(one, name).mean()) for one in tuned) for name in names]
+    rows: list[list[str | Cell]] = []
+    for one in tuned:
+        rate = "" if not one.contender.has_rate else f"{one.hindsight.rate:.3g}{'*' if one.is_at_the_edge else ''}"
+        cells = [
+            _lost(getattr(one, name), top) if is_lost else spread(getattr(one, name), top)
+            for name, top in zip(names, best, strict=True)
+        ]
+        chosen = ""
+        if one.honest_rates is not None:
+            low, high = min(one.honest_rates), max(one.honest_rates)
+            chosen = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        rows.append([one.contender.label, number(rate), *cells, number(chosen)])
+    headings: list[str | Cell] = [
+        f"(1 − {measure.upper()}) × {_PER:,}" if is_lost else measure.upper(),
+        Cell("best rate", True),
+        Cell("hindsight: all queries", True),
+        Cell("hindsight: after first tenth", True),
+        Cell("tuned on first tenth: after it", True),
+        Cell("tuned rates", True),
+    ]
+    return table(headings, rows)
+
+
+def _lost(means: Floats, best: float) -> Cell:
+    lost = _PER * (1 - means)
+    mean = three_digits(_tidy(float(lost.mean())))
+    deviation = f" ± {three_digits(_tidy(float(np.std(lost, ddof=1))))}" if len(lost) > 1 else ""
+    return number(mean + deviation, is_best=mean == three_digits(_tidy(_PER * (1 - best))))
+
+
+def _tidy(value: float) -> float:
+    """Remove what rounding has left of 0."""
+    return value if abs(value) > 1e-9 else 0.0
 
 
 def simulated_section(stream: StreamResult, first: int) -> str:

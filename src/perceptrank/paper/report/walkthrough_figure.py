@@ -1,12 +1,25 @@
 """A recorded round, drawn and told: the ranking before and after the update."""
 
 import math
+from html import escape
 
 import numpy as np
 
 from perceptrank.kernels.arrays import Floats
-from perceptrank.paper.report.svg import drawing, text
 from perceptrank.paper.walkthrough import Round, wrong_pairs
+
+
+def text(x: float, y: float, words: str, kind: str, anchor: str = "start") -> str:
+    """Place words."""
+    placed = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    return f'<text class="{kind}" x="{x:.4g}" y="{y:.4g}"{placed}>{escape(words)}</text>'
+
+
+def drawing(width: int, height: int, label: str, parts: list[str]) -> str:
+    """Put parts together; the label is for those who do not see them."""
+    size = f'viewBox="0 0 {width} {height}"'
+    return f'<svg class="drawn" {size} role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+
 
 _WIDTH, _TOP, _ROW, _CARD = 560, 58, 46, 38
 _LEFT, _RIGHT, _CARD_WIDTH = 44, 420, 138  # of the two columns of cards
