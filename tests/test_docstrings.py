@@ -4,13 +4,14 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 
 import pytest
 from support.surface import documented, is_record, public_callables, public_functions, public_methods, section
 
 import perceptrank as pr
 
-_SAME_PARAMETERS = re.compile(r"[Oo]ther\s+parameters are those of `(\w+)`")  # which documents what means the same
+_SAME_PARAMETERS = re.compile(r"[Pp]arameters\s+are\s+those\s+of\s+`(\w+)`")  # which documents what means the same
 _QUESTION = re.compile(r"(What|How|Whether|Who|Where|Which|When)\b")
 _WORDS = {  # of the type in a docstring, for annotations that are a single type
     "bool": r"bool",
@@ -47,6 +48,11 @@ def check_parameters(name, value):
         known |= documented(inspect.cleandoc(base.__doc__ or ""), "Parameters")
     if other := _SAME_PARAMETERS.search(docstring):
         known |= documented(written(getattr(pr, other[1])), "Parameters")
+    if inspect.isfunction(value) and "." in value.__qualname__:  # those of many methods are in the class's notes
+        owner = getattr(sys.modules[value.__module__], value.__qualname__.partition(".")[0], None)
+        for base in getattr(owner, "__mro__", ()):
+            for names in re.findall(r"^- (`.*`):", inspect.cleandoc(base.__doc__ or ""), re.M):
+                known |= dict.fromkeys(re.findall(r"`(\w+)`", names), "")
     missing = [parameter for parameter in own_parameters(value) if parameter not in known]
     assert not missing, f"{name} does not document {', '.join(missing)}"
     extra = set(documented(docstring, "Parameters")) - set(own_parameters(value))

@@ -19,7 +19,7 @@ STREAM = pr.separable(12, n_features=3, seed=1).stream
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Something of every kind that is read. What plugins register is forgotten afterwards."""
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})
     monkeypatch.chdir(tmp_path)
     pr.write_letor(STREAM, "in.txt")
     Path("many").mkdir()

@@ -22,7 +22,7 @@ ODD = b"a\xff\x1b[31m[/bold] :smile:\\"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_registered", {})  # what plugins register is forgotten afterwards
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})  # what plugins register is forgotten afterwards
     monkeypatch.chdir(tmp_path)
     pr.write_letor(STREAM, "in.txt")
     pr.ListwisePerceptron().save("m.json")

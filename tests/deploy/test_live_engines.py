@@ -232,7 +232,7 @@ def test_solr_answers_the_command(case, solr, tmp_path):
     words = ["parity", tmp_path / "model.json", tmp_path / "test.txt", "--to", "solr", "--float64", "--queries", 5]
     done = CliRunner().invoke(app, [*map(str, words), "--url", f"{solr}/empty"])
     assert done.exit_code == 0, done.output
-    assert f"solr by Solr 8.11.4 at {solr}/empty: 5 queries" in done.stdout
+    assert f"solr, Solr 8.11.4 at {solr}/empty: 5 queries" in done.stdout
     assert "they rank alike" in done.stdout
 
 

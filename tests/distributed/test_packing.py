@@ -26,7 +26,7 @@ class Some(pr.NumpyLearner):
 def forgotten(monkeypatch):
     """As in a process of its own: what is registered here is forgotten."""
     before = set(sys.modules)
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(registry.REGISTRY, "registered", dict(registry.REGISTRY.registered))
     monkeypatch.setattr(registry, "_plugins", {})
     yield
     for name in set(sys.modules) - before:
@@ -39,7 +39,7 @@ def forget():
     for name in registry._plugins:
         del sys.modules[name]
     registry._plugins.clear()
-    registry._registered.pop("some")
+    registry.REGISTRY.registered.pop("some")
 
 
 def test_plugins_travel_with_their_objects(tmp_path):

@@ -15,7 +15,7 @@ from support.comparing import assert_same
 
 import perceptrank as pr
 from perceptrank.io import text as text_module
-from perceptrank.io.letor import density
+from perceptrank.io.letor import lines
 
 TESTS = Path(__file__).parents[1]
 kernel = pytest.mark.kernel
@@ -160,7 +160,7 @@ def test_small_files_do_not_take_gigabytes(tmp_path, kinds):
 @kernel
 @pytest.mark.parametrize("start", [read, scanned])
 def test_more_features_than_their_text_has_are_to_be_declared(monkeypatch, start):
-    monkeypatch.setattr(density, "ALWAYS_ALLOWED_BYTES", 2**16)
+    monkeypatch.setattr(lines, "ALWAYS_ALLOWED_BYTES", 2**16)
     text = b"1 qid:1 1:1\n" * 50 + b"1 qid:1 9000:1\n" * 9
     problem = r"^<stream>:51:1: because of feature 9000 a document takes 0.036 MB.*`n_features=9000` or `sparse=True`$"
     with pytest.raises(pr.FormatError, match=problem):
@@ -175,7 +175,7 @@ def test_more_features_than_their_text_has_are_to_be_declared(monkeypatch, start
 
 
 def test_features_named_by_a_later_file_are_limited_too(monkeypatch, tmp_path):
-    monkeypatch.setattr(density, "ALWAYS_ALLOWED_BYTES", 2**16)
+    monkeypatch.setattr(lines, "ALWAYS_ALLOWED_BYTES", 2**16)
     (tmp_path / "a").write_bytes(b"1 qid:1 1:1\n" * 50)
     (tmp_path / "b").write_bytes(b"# x\n\n#9000:x\n1 qid:2 1:1\n")
     with pytest.raises(pr.FormatError, match=r"b:3:1: because of feature 9000 .*`n_features=9000` or `sparse=True`$"):
@@ -185,7 +185,7 @@ def test_features_named_by_a_later_file_are_limited_too(monkeypatch, tmp_path):
 
 @kernel
 def test_a_scan_does_not_add_up_the_features_of_blocks(monkeypatch):
-    monkeypatch.setattr(density, "ALWAYS_ALLOWED_BYTES", 2**20)
+    monkeypatch.setattr(lines, "ALWAYS_ALLOWED_BYTES", 2**20)
     text = b"".join(b"1 qid:%d 9000:1\n" % i for i in range(300))
     assert sum(len(block) for block in pr.scan_letor(io.BytesIO(text), max_bytes=2**18, sparse=False)) == 300
     with pytest.raises(pr.FormatError, match="n_features=9000"):

@@ -16,7 +16,7 @@ from support.comparing import assert_same
 from support.strategies import EITHER_PRECISION, streams
 
 import perceptrank as pr
-from perceptrank.io import block_assembly, parquet, parquet_columns, parquet_footer
+from perceptrank.io import block_assembly, parquet, parquet_columns
 
 
 @given(data=streams(dtypes=EITHER_PRECISION), layout=st.sampled_from(["columns", "list"]), size=st.integers(1, 2000))
@@ -213,14 +213,14 @@ def test_lengths_of_lists_are_known_before_they_are_read(n_groups, tmp_path):
     x = [[1.0, 2.0, 3.0]] * 10 + [[4.0]] * 10
     columns = {"qid": [1] * 20, "relevance": [0] * 20, "true": [True] * 20, "x": x, "map": [{"a": 1}] * 20}
     pq.write_table(pa.table(columns), tmp_path / "s", row_group_size=20 // n_groups)
-    counts = parquet_footer.count_values(str(tmp_path / "s"), "x")
+    counts = parquet_columns.count_values(str(tmp_path / "s"), "x")
     assert counts == ([(20, 40)] if n_groups == 1 else [(1, 3)] * 10 + [(1, 1)] * 10)
     whole = (tmp_path / "s").read_bytes()
     length = int.from_bytes(whole[-8:-4], "little")
     for end in range(0, length, 97):
         (tmp_path / "t").write_bytes(whole[-8 - length : -8][:end] + end.to_bytes(4, "little") + b"PAR1")
         with pytest.raises(ValueError, match="its footer is"):
-            parquet_footer.count_values(str(tmp_path / "t"), "x")
+            parquet_columns.count_values(str(tmp_path / "t"), "x")
 
 
 def test_more_than_fits_in_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from support.comparing import assert_same
 
 import perceptrank as pr
-from perceptrank.io import store_manifest, store_reading, store_segments
+from perceptrank.io import store_manifest, store_segments
 from perceptrank.io.sparse_rows import are_valid
 
 N = 60
@@ -66,7 +66,7 @@ def test_several_segments(whole, tmp_path):
 
 
 def test_more_segments_than_are_mapped_at_once(whole, tmp_path, monkeypatch):
-    monkeypatch.setattr(store_reading, "_MAX_MAPPED", 2)
+    monkeypatch.setattr(store_segments, "_MAX_MAPPED", 2)
     opened = pr.write_store(whole[:5], tmp_path / "s")
     for q in range(5, 20):
         opened.append(whole[q : q + 1])

@@ -368,3 +368,16 @@ def test_a_column_has_one_role(tmp_path):
     with pytest.raises(ValueError, match="qid and docid must be two columns, got 'id' for both"):
         pr.read_table(path, qid="id", docid="id")
     assert pr.read_table(path, qid="id").docids is None
+
+
+@pytest.mark.parametrize("row", [",d2,\n", ",d2,1\n", ",,1\n"])
+def test_a_judgement_must_name_its_query(row, tmp_path):
+    judgements = write(tmp_path, "j.csv", "qid,docid,grade\nq,d1,1\n" + row)
+    features = write(tmp_path, "f.csv", "qid,docid,x\nq,d1,1\n")
+    with pytest.raises(pr.FormatError, match=r"j\.csv:3:1: a judgement must name its query"):
+        pr.read_table(judgements, features)
+
+
+def test_a_blank_row_of_judgements_is_no_judgement(tmp_path):
+    judgements = write(tmp_path, "j.csv", "qid,docid,grade\nq,d1,1\n,,\n")
+    assert len(pr.read_table(judgements, write(tmp_path, "f.csv", "qid,docid,x\nq,d1,1\n"))) == 1

@@ -37,6 +37,7 @@ def test_kernels_outside_the_package_are_cached_by_processes_at_once(place):
     assert {stat.S_IMODE(path.stat().st_mode) & 0o022 for path in [place / "cache", *entries(place)]} == {0}
 
 
+@pytest.mark.engine
 def test_a_loaded_kernel_can_be_compiled_into_another(place):
     first = run(place, "outer(2.0)", "ramp(3)", "factorial(4)")
     result = run(place, "outer(2.0)", "ramp(3)", "factorial(4)", "later(1.0)")
@@ -62,6 +63,7 @@ SPECIALISED = """
 """
 
 
+@pytest.mark.engine
 def test_specialised_kernels_are_cached_and_told_apart(place):
     write(place, "outer", SPECIALISED)
     calls = "add(3.0)", "multiply(3.0)"
@@ -126,6 +128,7 @@ def poison(place):
 
 
 @needs_root
+@pytest.mark.engine
 def test_nothing_is_read_from_a_folder_that_others_can_change(place):
     run(place, "outer(2.0)")
     poison(place)
@@ -147,6 +150,7 @@ def test_nothing_is_read_from_a_folder_that_others_can_change(place):
 
 
 @needs_root
+@pytest.mark.engine
 def test_a_cache_that_cannot_be_written_is_read(place):
     run(place, "outer(2.0)")
     for path in [*(place / "cache").rglob("*"), place / "cache"]:
@@ -159,6 +163,7 @@ def test_a_cache_that_cannot_be_written_is_read(place):
 
 
 @needs_root
+@pytest.mark.engine
 def test_without_a_home_kernels_are_compiled_in_memory(place):
     result = run(place, "outer(2.0)", "later(2.0)", user=UNKNOWN, PERCEPTRANK_CACHE_DIR=None, HOME=None)
     assert (result["values"], result["folder"]) == ([6.0, 6.5], "None")

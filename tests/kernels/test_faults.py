@@ -83,6 +83,7 @@ def fuzz(place, seed, rounds):
     return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60 + 2 * rounds, check=False)
 
 
+@pytest.mark.engine
 def test_damaged_files_are_compiled_again(place):
     result = fuzz(place, 0, 4)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -172,6 +173,7 @@ def interrupt(place, seed, rounds):
     return subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.engine
 def test_an_interrupted_compilation_starts_again(place):
     counts = finish(interrupt(place, 0, 1))
     assert counts["in a callback"] == 1, "an interrupt must not be lost"
@@ -202,6 +204,7 @@ def full_disk(place):
     subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.engine
 def test_on_a_full_disk_kernels_are_compiled_in_memory(place, full_disk):
     result = run(place, "outer(2.0)", "later(2.0)", PERCEPTRANK_CACHE_DIR=str(full_disk))
     assert result["values"] == [6.0, 6.5]
@@ -290,6 +293,7 @@ def script():
     return str(found)
 
 
+@pytest.mark.engine
 def test_files_beside_the_data_are_not_run(tmp_path, script):
     result, marks = run_among_decoys(tmp_path, script, *LEARN.split())
     assert (result.returncode, marks) == (0, []), result.stderr

@@ -169,6 +169,7 @@ def test_they_are_known_by_name(kinds, folder, stream, tmp_path):
         pr.unregister("slam")
 
 
+@pytest.mark.engine
 def test_on_the_command_line(kinds, folder, stream, tmp_path):
     pr.write_letor(stream, tmp_path / "train.txt")
     plugin, model = ["-m", "perceptrank", "--plugin", folder / "my_learner.py"], tmp_path / "model.json"
@@ -226,8 +227,8 @@ with warnings.catch_warnings(record=True) as caught:
 assert {"listwise-pa", "pair-hinge"} < names and not {"gone", "other-name"} & names, names
 assert pr.algorithms()["slam"] is pr.SlamPerceptron
 first, second, third = sorted(str(one.message) for one in caught)
-assert first == "learner gone:Gone of an installed package is left out: No module named 'gone'"
-assert second.endswith("is left out: the name 'slam' is taken"), second
+assert first == "learner gone:Gone of an installed package is skipped: No module named 'gone'"
+assert second.endswith("is skipped: the name 'slam' is taken"), second
 assert third.endswith("its algorithm is 'pair-hinge', its entry point is named 'other-name'"), third
 pr.algorithms()["listwise-pa"](0.25).save("model.json")
 assert pr.load("model.json").limit == 0.25

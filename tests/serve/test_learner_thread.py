@@ -44,7 +44,7 @@ def same_as_offline(ranker, made):
     model = pr.ListwisePerceptron()
     for X, grades in made:
         model.learn_one(X, grades)
-    return json.dumps(ranker.current.model.as_document()) == json.dumps(model.as_document())
+    return json.dumps(ranker.current.learner.as_document()) == json.dumps(model.as_document())
 
 
 def test_answers_are_logged_while_others_are_learned(ranker, monkeypatch):
@@ -92,8 +92,8 @@ def test_learning_that_fails_is_said_and_made_up_for(ranker, monkeypatch):
 
     monkeypatch.setattr(Current, "after_all", fail_once)
     assert learn(ranker, *made[1], "1").result(10).sequence == 4  # it is on disk
-    ranker._learning.exception(10)
-    assert "learning failed: no room" in ranker.problem
+    ranker.thread._learning.exception(10)
+    assert "learning failed: MemoryError: no room" in ranker.problem
     learn(ranker, *made[2], "2").result(10)
     ranker.flush()
     assert ranker.problem == ""
@@ -141,13 +141,13 @@ def test_events_are_found_however_many_are_looked_for(tmp_path):
 
 
 def test_the_live_page_may_stop_watching_at_any_moment(ranker, monkeypatch):
-    class Watched(type(ranker)):
+    class Watched(type(ranker.thread)):
         watch = property(lambda _: next(seen), lambda *_: None)
 
-    failures, fail = [], ranker._fail
-    monkeypatch.setattr(ranker, "_fail", lambda error: (failures.append(error), fail(error))[1])
+    failures, fail = [], ranker.thread._fail
+    monkeypatch.setattr(ranker.thread, "_fail", lambda error: (failures.append(error), fail(error))[1])
     seen = iter([lambda *_: None, None, None, None])
-    ranker.__class__ = Watched  # which sees it taken away between two looks
+    ranker.thread.__class__ = Watched  # which sees it taken away between two looks
     learn(ranker, *queries(1)[0], "0").result(10)
     ranker.flush()
     assert failures == []
@@ -164,7 +164,7 @@ def interleave(folder, seed, seconds):
 
         def answers(number):
             rng = np.random.default_rng([seed, number])
-            for i in itertools.takewhile(lambda _: time.monotonic() < end, itertools.count()):
+            for i in itertools.takewhile(lambda i: i < 10 or time.monotonic() < end, itertools.count()):
                 X = rng.normal(size=(4, 2))
                 documents = [Document(f"d{j}", dict(zip("xy", row, strict=True))) for j, row in enumerate(X.tolist())]
                 grades = {f"d{j}": float(value > 0.5) for j, value in enumerate(X[:, 1])}

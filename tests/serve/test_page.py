@@ -128,7 +128,7 @@ def test_memory_is_bounded(monkeypatch):
     (X, grades), *_ = queries(1)
     current = Current.of(pr.ListwisePerceptron())
     for k in range(1, 101):
-        progress.watch(current, Current(current.model, answers=k, n_features=3), [entry(k, X, grades)])
+        progress.watch(current, Current(current.learner, answers=k, n_features=3), [entry(k, X, grades)])
     assert progress._size <= 50_000
     assert len(progress._waiting) + progress.skipped == 100
     progress.digest(60.0)
@@ -150,7 +150,7 @@ def test_memory_is_bounded(monkeypatch):
 def test_the_certificate_is_one_true_sentence():
     assert "nothing to certify" in learning(Current.of(pr.ListwisePerceptron()))["certificate"]
     _, current = fed([entry(k, X, grades) for k, (X, grades) in enumerate(queries(30), 1)])
-    model = current.model
+    model = current.learner
     found, sentence = model.certificate(margin=1.0), certificate(model)
     lost = next(one for one in found.promises if one.quantity == "loss")
     assert f"have lost {lost.happened:,.4g}, at most {lost.bound:,.4g} by its theorem, whatever" in sentence
@@ -240,7 +240,7 @@ def test_a_ranker_with_challengers_shows_them(tmp_path):
             assert live.frame("default")["standings"] is None
         finally:
             live.close()
-        assert service.ranker("default").watch is None
+        assert service.ranker("default").thread.watch is None
 
 
 def test_curves_of_challengers_begin_anew_with_them():

@@ -40,10 +40,10 @@ def test_a_start_replays_to_the_same_bits(tmp_path, database, snapshot_at):
     answer(ranker, made[7:20])
     abandon(ranker)
     again = ServedRanker(tmp_path / "r", settings=QUIET, database=database)
-    assert document(again.current.model) == document(offline(made[:20]))
+    assert document(again.current.learner) == document(offline(made[:20]))
     answer(again, made[20:])
     assert again.roll_back(9).result(10) == 33
-    assert document(again.current.model) == document(offline(made[:7]))
+    assert document(again.current.learner) == document(offline(made[:7]))
     again.close()
     assert not (tmp_path / "r" / "log.sqlite").exists()
     (found,) = verify(tmp_path, database)
@@ -119,7 +119,7 @@ def test_one_service_at_a_time(tmp_path, database, monkeypatch):
             Service(tmp_path / "b", {"two": None}, QUIET, database=database)
         assert [one.is_sound for one in verify(tmp_path / "a", database)] == [True]  # while it runs
     with Service(tmp_path / "b", settings=QUIET, database=database) as service:  # without any snapshot
-        assert document(service.ranker("one").current.model) == document(offline(queries(2)))
+        assert document(service.ranker("one").current.learner) == document(offline(queries(2)))
 
 
 def test_a_service_whose_lock_was_taken_does_not_write(tmp_path, database, server):
@@ -139,10 +139,10 @@ def test_a_service_whose_lock_was_taken_does_not_write(tmp_path, database, serve
     deadline = time.monotonic() + 20
     while ranker.problem and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert document(ranker.current.model) == document(offline(made[:5]))  # it has learned what the other has logged
+    assert document(ranker.current.learner) == document(offline(made[:5]))  # it has learned what the other has logged
     answer(ranker, made[5:])
     ranker.close()
-    assert document(ranker.current.model) == document(offline(made))
+    assert document(ranker.current.learner) == document(offline(made))
     assert verify(tmp_path, database)[0].is_sound
 
 
@@ -178,7 +178,7 @@ def test_a_server_that_goes_away_turns_learning_off_and_on_again(tmp_path, own_s
     ranker.learn(*made[done], event_id="again").result(10)
     answer(ranker, made[done + 1 :])
     ranker.close()
-    assert document(ranker.current.model) == document(offline(made))
+    assert document(ranker.current.learner) == document(offline(made))
     assert verify(tmp_path, database)[0].is_sound
 
 
@@ -195,7 +195,7 @@ def test_a_database_that_has_lost_answers_is_not_written_to(tmp_path, database, 
     ranker.close()
     again = ServedRanker(tmp_path / "r", settings=QUIET, database=database)
     assert "goes on from the model of that snapshot" in again.messages[0]
-    assert document(again.current.model) == document(offline(made))
+    assert document(again.current.learner) == document(offline(made))
     again.close()
 
 
@@ -216,10 +216,10 @@ def test_a_damaged_end_is_cut_with_a_message(tmp_path, database, damage, with_sn
     again = ServedRanker(tmp_path / "r", settings=QUIET, database=database)
     assert "the end of the log was damaged" in again.messages[0]
     expected = offline(queries(10 if with_snapshot else n_left))
-    assert document(again.current.model) == document(expected)
+    assert document(again.current.learner) == document(expected)
     answer(again, queries(3, seed=5))
     again.close()
-    assert document(again.current.model) == document(offline(queries(3, seed=5), expected))
+    assert document(again.current.learner) == document(offline(queries(3, seed=5), expected))
     (found,) = verify(tmp_path, database)
     assert "cut off earlier" in found.problems[0]
 
@@ -239,17 +239,17 @@ def test_a_log_moves_from_its_folder_to_a_database(tmp_path, database, monkeypat
     made = queries(30)
     with Service(tmp_path, {"a": None, "b": pr.SlamPerceptron()}, QUIET) as service:
         answer(service.ranker("a"), made[:20])
-        secret = service.ranker("a")._log.secret
+        secret = service.ranker("a").thread.log.secret
     log = SqliteLog(tmp_path / "a" / "log.sqlite")
     kept = list(log.rows())
     log.close()
     with Service(tmp_path, settings=QUIET, database=database) as service:
         ranker = service.ranker("a")
-        assert list(ranker._log.rows()) == kept
-        assert ranker._log.secret == secret
+        assert list(ranker.thread.log.rows()) == kept
+        assert ranker.thread.log.secret == secret
         assert ranker.learn(*made[0], event_id="once").result(10).sequence == 23
         ranker.flush()
-        assert document(ranker.current.model) == document(offline([*made[:20], made[0]]))
+        assert document(ranker.current.learner) == document(offline([*made[:20], made[0]]))
     with pytest.raises(InvalidRequestError, match="was moved to a database; name it with --database"):
         Service(tmp_path, settings=QUIET)
     (tmp_path / "a" / "log.sqlite.moved").rename(tmp_path / "a" / "log.sqlite")  # killed before it was set aside

@@ -41,7 +41,7 @@ def test_answers_are_learned_as_offline_to_the_bit(ranker):
     assert [one.sequence for one in acknowledged] == list(range(3, 43))  # after the model and the names
     ranker.flush()
     expected = offline(made)
-    assert document(ranker.current.model) == document(expected)
+    assert document(ranker.current.learner) == document(expected)
     documents, _ = queries(1, seed=9)[0]
     ranked = ranker.rank(documents)
     X = np.array([[one.features[name] for name in NAMES] for one in documents])
@@ -69,7 +69,7 @@ def test_scores_are_those_of_predict(tmp_path, make):
         names = ranker.current.names or NAMES
         X = np.array([[one.features[name] for name in names] for one in documents])
         ranked = ranker.rank(documents)
-        assert list(ranked.scores.values()) == ranker.current.model.predict(Columns(X, names)).tolist()
+        assert list(ranked.scores.values()) == ranker.current.learner.predict(Columns(X, names)).tolist()
         ranker.feedback(ranked.ranking_id, grades).result(10)
         ranker.flush()
     assert ranker.current.refused == 0
@@ -87,11 +87,11 @@ def test_a_start_replays_to_the_same_bits(tmp_path, snapshot_at):
     answer(ranker, made[snapshot_at or 0 : 20])
     abandon(ranker)
     again = ServedRanker(tmp_path / "r", settings=QUIET)
-    assert document(again.current.model) == document(offline(made[:20]))
+    assert document(again.current.learner) == document(offline(made[:20]))
     assert again.current.answers == 20
     answer(again, made[20:])
     again.close()
-    assert document(again.current.model) == document(offline(made))
+    assert document(again.current.learner) == document(offline(made))
     (found,) = verify(tmp_path)
     assert (found.answers, found.problems) == (30, ())
     assert found.snapshots == 1 + (snapshot_at is not None)
@@ -111,7 +111,7 @@ def test_any_learner_goes_on_from_where_it_was(tmp_path):
     again = ServedRanker(tmp_path / "r", model, QUIET)  # the model it began with: fine
     answer(again, made[15:])
     again.close()
-    assert document(again.current.model) == document(offline(made[6:], model))
+    assert document(again.current.learner) == document(offline(made[6:], model))
     with pytest.raises(InvalidRequestError, match="began with another model"):
         ServedRanker(tmp_path / "r", pr.Perceptron(), QUIET)
 
@@ -135,7 +135,7 @@ def test_an_event_counts_once(ranker):
     assert ranker.feedback(ranking, grades).result(10).duplicate
     ranker.flush()
     twice = [(documents, grades), (others, other_grades), (documents, grades), (documents, grades)]
-    assert document(ranker.current.model) == document(offline(twice))
+    assert document(ranker.current.learner) == document(offline(twice))
 
 
 def test_events_are_remembered_across_starts(tmp_path):
@@ -153,7 +153,7 @@ def test_answers_out_of_order_are_learned_in_the_order_they_come(ranker):
     for i in (3, 0, 4, 1, 2):
         ranker.feedback(ids[i], made[i][1]).result(10)
     ranker.flush()
-    assert document(ranker.current.model) == document(offline([made[i] for i in (3, 0, 4, 1, 2)]))
+    assert document(ranker.current.learner) == document(offline([made[i] for i in (3, 0, 4, 1, 2)]))
 
 
 def test_unknown_and_expired_rankings(tmp_path):
@@ -193,7 +193,7 @@ def test_documents_without_a_grade_have_0_or_are_left_out(ranker):
     ranker.flush()
     zero = {"d0": 0.0, "d1": 2.0, "d2": 0.0, "d3": 0.0}
     expected = offline([(documents, zero), ([others[1], others[3]], {"d1": 2.0, "d3": 1.0})])
-    assert document(ranker.current.model) == document(expected)
+    assert document(ranker.current.learner) == document(expected)
 
 
 def test_weights_of_queries_are_logged_and_learned(tmp_path):
@@ -205,7 +205,7 @@ def test_weights_of_queries_are_logged_and_learned(tmp_path):
     X = np.array([[one.features[name] for name in NAMES] for one in documents])
     expected = pr.ListwisePerceptron()
     expected.learn_one(Columns(X, NAMES), list(grades.values()), 2.5)
-    assert document(again.current.model) == document(expected)
+    assert document(again.current.learner) == document(expected)
     for wrong in (-1.0, float("nan"), float("inf"), 1e-200):
         with pytest.raises(InvalidRequestError, match="weight must be"):
             again.learn(documents, grades, event_id="b", weight=wrong)
@@ -239,7 +239,7 @@ def test_the_order_of_names_does_not_matter(ranker):
         turned = [Document(one.id, dict(reversed(one.features.items()))) for one in documents]
         ranker.learn(turned, grades, event_id=str(id(documents))).result(10)
     ranker.flush()
-    assert document(ranker.current.model) == document(offline(made))
+    assert document(ranker.current.learner) == document(offline(made))
 
 
 def test_the_first_answer_tells_the_names_whatever_was_ranked_before(ranker):
@@ -251,7 +251,7 @@ def test_the_first_answer_tells_the_names_whatever_was_ranked_before(ranker):
     answers = [ranker.feedback(one, grades) for one, (_, grades) in zip(rankings, made, strict=False)]
     assert [one.result(10).sequence for one in answers] == [3, 4]
     ranker.flush()
-    assert document(ranker.current.model) == document(offline(made[:2]))
+    assert document(ranker.current.learner) == document(offline(made[:2]))
     assert ranker.feedback(rankings[1], made[1][1]).result(10).duplicate
     with pytest.raises(FeatureMismatchError, match="other features"):
         ranker.feedback(other, {"d0": 1.0}).result(10)
@@ -273,7 +273,7 @@ def test_lists_of_numbers_need_no_names(tmp_path):
     expected = pr.ListwisePerceptron()
     for documents, grades in plain:
         expected.learn_one(np.array([one.features for one in documents]), list(grades.values()))
-    assert document(again.current.model) == document(expected)
+    assert document(again.current.learner) == document(expected)
     with pytest.raises(FeatureMismatchError, match="have no names"):
         again.rank(made[0][0])
     again.close()
@@ -298,7 +298,7 @@ def test_an_answer_that_cannot_be_learned_is_counted_and_changes_nothing(tmp_pat
     again = ServedRanker(tmp_path / "r", settings=QUIET)
     assert (again.current.answers, again.current.refused) == (2, 1)
     assert "overflow" in again.current.refusal
-    assert again.current.model.n_queries == 1
+    assert again.current.learner.n_queries == 1
     again.close()
     assert verify(tmp_path)[0].is_sound
 
@@ -323,11 +323,11 @@ def test_blocks_of_answers_are_learned_as_one_after_the_other(tmp_path, algorith
             model.learn_one(Columns(X, NAMES), list(grades.values()), weight)
         except ValueError:
             refused += 1
-    assert document(ranker.current.model) == document(model)
+    assert document(ranker.current.learner) == document(model)
     assert (ranker.current.answers, ranker.current.refused) == (150, refused)
     abandon(ranker)
     again = ServedRanker(tmp_path / "r", settings=QUIET)
-    assert document(again.current.model) == document(model)
+    assert document(again.current.learner) == document(model)
     again.close()
     assert verify(tmp_path)[0].is_sound
 
@@ -362,7 +362,7 @@ def test_rollback_to_any_version_and_promotion(tmp_path):
     ranker.save()
     answer(ranker, made[5:12])
     assert ranker.roll_back(2 + 8).result(10) == 15  # after 8 answers, which no snapshot has
-    assert document(ranker.current.model) == document(offline(made[:8]))
+    assert document(ranker.current.learner) == document(offline(made[:8]))
     for wrong in (0, 16, -1):
         with pytest.raises(UnknownError, match=f"no version {wrong}"):
             ranker.roll_back(wrong).result(10)
@@ -371,7 +371,7 @@ def test_rollback_to_any_version_and_promotion(tmp_path):
     answer(ranker, made[12:])
     abandon(ranker)
     again = ServedRanker(tmp_path / "r", settings=QUIET)
-    assert document(again.current.model) == document(offline(made[12:], other))
+    assert document(again.current.learner) == document(offline(made[12:], other))
     again.close()
     assert verify(tmp_path)[0].is_sound
 
@@ -436,16 +436,16 @@ def test_a_damaged_end_is_cut_with_a_message(tmp_path, damage, with_snapshot):
     assert "the end of the log was damaged" in ranker.messages[0]
     if with_snapshot:  # what was learned is kept, and the log goes on from it
         assert "goes on from the model of that snapshot" in ranker.messages[1]
-        assert document(ranker.current.model) == document(offline(queries(10)))
+        assert document(ranker.current.learner) == document(offline(queries(10)))
     else:
-        assert document(ranker.current.model) == document(offline(queries(n_left)))
+        assert document(ranker.current.learner) == document(offline(queries(n_left)))
     more = queries(3, seed=5)
     answer(ranker, more)
     expected = document(offline(more, offline(queries(10 if with_snapshot else n_left))))
     abandon(ranker)
     again = ServedRanker(folder, settings=QUIET)
     assert again.messages == []
-    assert document(again.current.model) == expected
+    assert document(again.current.learner) == expected
     again.close()
     (found,) = verify(tmp_path)
     assert len(found.problems) == 1
@@ -508,7 +508,7 @@ def test_a_damaged_snapshot_is_passed_over(tmp_path):
     path.write_text(path.read_text().replace('"queries": 10', '"queries": 11'))
     assert "is damaged" in verify(tmp_path)[0].problems[0]
     ranker = ServedRanker(folder, settings=QUIET)
-    assert document(ranker.current.model) == document(offline(queries(10)))
+    assert document(ranker.current.learner) == document(offline(queries(10)))
     ranker.close()
 
 
@@ -545,7 +545,7 @@ def test_a_full_disk_turns_learning_off_and_recovers(tmp_path):
     ranker.learn(*made[10], event_id="again").result(10)
     answer(ranker, made[11:])
     ranker.close()
-    assert document(ranker.current.model) == document(offline(made))
+    assert document(ranker.current.learner) == document(offline(made))
     assert verify(tmp_path)[0].is_sound
 
 
@@ -553,9 +553,9 @@ def test_a_full_disk_turns_learning_off_and_recovers(tmp_path):
 def test_warming_up_changes_nothing(ranker, n_answers):
     answer(ranker, queries(n_answers))
     ranker.flush()
-    before, version = document(ranker.current.model), ranker.current.version
+    before, version = document(ranker.current.learner), ranker.current.version
     ranker.warm_up()
-    assert (document(ranker.current.model), ranker.current.version) == (before, version)
+    assert (document(ranker.current.learner), ranker.current.version) == (before, version)
 
 
 def test_many_threads_at_once(ranker):
@@ -574,7 +574,7 @@ def test_many_threads_at_once(ranker):
         one.join()
     assert sorted(results) == list(range(3, 203))
     ranker.flush()
-    assert document(ranker.current.model) == document(offline([made[i] for i in np.argsort(results)]))
+    assert document(ranker.current.learner) == document(offline([made[i] for i in np.argsort(results)]))
 
 
 def test_rankers_are_independent_and_a_folder_has_one_process(tmp_path):
@@ -587,8 +587,8 @@ def test_rankers_are_independent_and_a_folder_has_one_process(tmp_path):
         with pytest.raises(UnknownError, match="no ranker 'c'; there are 'a', 'b'"):
             service.ranker("c")
     with Service(tmp_path, settings=QUIET) as service:
-        assert document(service.ranker("a").current.model) == document(offline(made))
-        assert document(service.ranker("b").current.model) == document(offline(made[:2], pr.SlamPerceptron()))
+        assert document(service.ranker("a").current.learner) == document(offline(made))
+        assert document(service.ranker("b").current.learner) == document(offline(made[:2], pr.SlamPerceptron()))
         assert service.first == "a"
     with pytest.raises(InvalidRequestError, match="name of a ranker"):
         Service(tmp_path / "other", {"../x": None})
@@ -641,7 +641,7 @@ def test_a_model_that_could_not_be_read_again_is_not_logged(ranker, tmp_path):
     answer(ranker, made[3:])
     ranker.close()
     again = ServedRanker(tmp_path / "r", settings=QUIET)
-    assert document(again.current.model) == document(offline(made))
+    assert document(again.current.learner) == document(offline(made))
     again.close()
     with pytest.raises(InvalidRequestError, match="unknown algorithm 'unregistered'"):
         ServedRanker(tmp_path / "new", Unregistered())

@@ -337,8 +337,8 @@ def test_why_it_does_not_learn_is_not_for_everyone(tmp_path):
     tokens = {name: access.add(name, [name]) for name in ("rank", "watch", "admin")}
     service = Service(tmp_path)
     ranker = service.ranker("default")
-    ranker._try_again = lambda: None  # which would find that all is well
-    ranker.problem = "no connection to db.example"
+    ranker.thread._try_again = lambda: None  # which would find that all is well
+    ranker.thread.problem = "no connection to db.example"
 
     app = make_app(service, access)
 
@@ -357,6 +357,6 @@ def test_why_it_does_not_learn_is_not_for_everyone(tmp_path):
 
     assert problem(tokens["watch"]) == problem(tokens["admin"]) == "no connection to db.example"
     for other in (None, tokens["rank"], "x"):
-        assert problem(other).startswith("it does not learn")
+        assert problem(other).startswith("learning is off; a token")
     app.state.live.close()
     service.close()

@@ -64,7 +64,7 @@ def n_relevant(made):
 
 def bits(ranker):
     current = ranker.current
-    return document(current.model), current.version, current.names, current.answers, current.shadow.as_plain()
+    return document(current.learner), current.version, current.names, current.answers, current.shadow.as_plain()
 
 
 def shadowed(folder, challengers=None, settings=QUIET, **more):
@@ -87,7 +87,7 @@ def test_challengers_learn_silently_and_are_compared(tmp_path):
     for name, model in (("new", pr.ListwisePerceptron()), ("slow", pr.SlamPerceptron())):
         expected = compare_offline(rounds_of(learned), pr.FixedRanker(WEIGHTS), model, fixed=True)
         assert found[name].compared == expected
-        assert document(found[name].model) == document(model)
+        assert document(found[name].learner) == document(model)
         assert document(model) == document(offline(learned, type(model)()))
     standing = ranker.standings()
     assert standing["incumbent"] == {"algorithm": "fixed", "learns": False}
@@ -109,8 +109,8 @@ def test_an_incumbent_may_learn_too(tmp_path):
     incumbent, challenger = pr.SlamPerceptron(), pr.ListwisePerceptron()
     expected = compare_offline(rounds_of(made, 2.0), incumbent, challenger, fixed=False)
     assert ranker.current.shadow.challengers["new"].compared == expected
-    assert document(ranker.current.model) == document(incumbent)
-    assert document(ranker.current.shadow.challengers["new"].model) == document(challenger)
+    assert document(ranker.current.learner) == document(incumbent)
+    assert document(ranker.current.shadow.challengers["new"].learner) == document(challenger)
     assert ranker.standings()["incumbent"] == {"algorithm": "slam", "learns": True}
     ranker.close()
     assert verify(tmp_path)[0].problems == ()
@@ -136,7 +136,7 @@ def test_any_model_may_stay_as_it_is(tmp_path, fixed):
     ranker = ServedRanker(tmp_path / "r", model, QUIET, fixed=fixed, challengers={"new": pr.SlamPerceptron()})
     answer(ranker, made[10:])
     ranker.flush()
-    assert (document(ranker.current.model) == before) is fixed
+    assert (document(ranker.current.learner) == before) is fixed
     expected = compare_offline(rounds_of(made[10:]), model, pr.SlamPerceptron(), fixed=fixed)
     assert ranker.current.shadow.challengers["new"].compared == expected
     ranker.close()
@@ -171,14 +171,14 @@ def test_promotion_by_hand_and_rollback(tmp_path):
     ranker = shadowed(tmp_path / "r")
     answer(ranker, made[:30])
     before = ranker.promote_challenger("new").result(10) - 1
-    assert document(ranker.current.model) == document(offline(made[:30]))
+    assert document(ranker.current.learner) == document(offline(made[:30]))
     standing = ranker.standings()
     assert standing["last_promotion"] == {"model_version": before + 1, "name": "new", "error": None}
     assert [(one["name"], one["answers"]) for one in standing["challengers"]] == [("slow", 0)]  # begins anew
     answer(ranker, made[30:45])
     ranker.flush()
-    assert document(ranker.current.model) == document(offline(made[:45]))  # it learns on
-    assert document(ranker.current.shadow.challengers["slow"].model) == document(
+    assert document(ranker.current.learner) == document(offline(made[:45]))  # it learns on
+    assert document(ranker.current.shadow.challengers["slow"].learner) == document(
         offline(made[:45], pr.SlamPerceptron())
     )
     version = ranker.roll_back(before).result(10)
@@ -188,7 +188,7 @@ def test_promotion_by_hand_and_rollback(tmp_path):
     answer(ranker, made[45:])
     assert ranker.rank(made[0][0]).scores == scores  # fixed again
     ranker.add_challenger("once", before + 10).result(10)  # a version as a challenger
-    assert document(ranker.current.shadow.challengers["once"].model) == document(offline(made[:39]))
+    assert document(ranker.current.shadow.challengers["once"].learner) == document(offline(made[:39]))
     ranker.remove_challenger("once").result(10)
     answer(ranker, judged(3, seed=7))
     ranker.flush()
@@ -218,7 +218,7 @@ def test_a_better_challenger_is_promoted_by_itself(tmp_path):
     assert version == 4 + n + 1
     answer(ranker, made[n:])
     ranker.flush()
-    assert document(ranker.current.model) == document(offline(made))
+    assert document(ranker.current.learner) == document(offline(made))
     expected = bits(ranker)
     abandon(ranker)
     again = shadowed(tmp_path / "r")  # without --promote-at: what was promoted stays so
@@ -311,7 +311,7 @@ def test_features_of_challengers_are_found_by_name(tmp_path):
         turned.learn_one(pd_like((documents, grades), ("clicks", "title", "price")), list(grades.values()))
     ranker.flush()
     assert ranker.current.shadow.challengers["turned"].refused == 0
-    assert document(ranker.current.shadow.challengers["turned"].model) == document(turned)
+    assert document(ranker.current.shadow.challengers["turned"].learner) == document(turned)
     waiting = ranker.rank(made[0][0]).ranking_id
     ranker.promote_challenger("turned").result(10)
     assert ranker.current.names == ("clicks", "title", "price")
@@ -320,7 +320,7 @@ def test_features_of_challengers_are_found_by_name(tmp_path):
     )  # of a ranking by the model before, whose features had another order
     ranker.flush()
     turned.learn_one(pd_like(made[0], ("clicks", "title", "price")), list(made[0][1].values()))
-    assert document(ranker.current.model) == document(turned)
+    assert document(ranker.current.learner) == document(turned)
     ranker.close()
     assert verify(tmp_path)[0].problems == ()
 
@@ -339,8 +339,8 @@ def test_challengers_are_not_lost_with_the_end_of_a_log(tmp_path):
     again = ServedRanker(tmp_path / "r", settings=QUIET)
     assert "goes on from the model of that snapshot" in again.messages[1]
     found = again.current.shadow.challengers
-    assert document(found["new"].model) == document(offline(judged(20)))
-    assert document(found["slow"].model) == document(offline(judged(20), pr.SlamPerceptron()))
+    assert document(found["new"].learner) == document(offline(judged(20)))
+    assert document(found["slow"].learner) == document(offline(judged(20), pr.SlamPerceptron()))
     expected = bits(again)
     abandon(again)
     third = ServedRanker(tmp_path / "r", settings=QUIET)
@@ -348,37 +348,82 @@ def test_challengers_are_not_lost_with_the_end_of_a_log(tmp_path):
     third.close()
 
 
-def test_a_bug_in_a_learner_is_no_refusal(tmp_path, monkeypatch, caplog):
+def test_a_bug_in_a_challenger_stops_it_and_nobody_else(tmp_path, monkeypatch, caplog):
     made = judged(12)
-    ranker = shadowed(tmp_path / "r")
+    ranker = ServedRanker(tmp_path / "r", settings=QUIET, challengers={"new": pr.SlamPerceptron()})
     answer(ranker, made[:5])
     ranker.flush()
-    before, document_before = ranker.current, document(ranker.current.shadow.challengers["new"].model)
+    before = ranker.current.shadow.challengers["new"]
+    learn_from = pr.SlamPerceptron.learn_from
 
-    def break_down(*_):
-        raise TypeError("a bug")
+    def break_down(learner, model, stream, measures):
+        if (np.asarray(stream.X) == 1000.0).any():
+            raise TypeError("a bug")
+        return learn_from(learner, model, stream, measures)
 
+    made[5][0][0].features[NAMES[0]] = 1000.0
+    monkeypatch.setattr(pr.SlamPerceptron, "learn_from", break_down)
+    answer(ranker, made[5:])
+    ranker.flush()
+    stopped = ranker.current.shadow.challengers["new"]
+    assert "challenger new stopped at entry 9: TypeError: a bug" in caplog.text
+    assert "Traceback" in caplog.text
+    assert (stopped.is_stopped, stopped.refused) == (True, 1)
+    assert (stopped.learner, stopped.compared) == (before.learner, before.compared)
+    assert (ranker.problem, ranker.current.answers) == ("", 12)
+    assert document(ranker.current.learner) == document(offline(made))
+    (standing,) = ranker.standings()["challengers"]
+    assert (standing["better"], standing["last_refusal"]) == (False, "stopped at entry 9: TypeError: a bug")
+    with pytest.raises(InvalidRequestError, match="'new' stopped at entry 9"):
+        ranker.promote_challenger("new").result(10)
+    expected = bits(ranker)
+    abandon(ranker)
+    again = ServedRanker(tmp_path / "r", settings=QUIET)  # the replay stops it at the same answer
+    assert (bits(again), again.problem) == (expected, "")
+    again.close()
+    monkeypatch.undo()
+    (result,) = verify(tmp_path)  # where it goes on learning
+    assert (result.problems, result.snapshots) == ((), 1)
+    from_snapshot = ServedRanker(tmp_path / "r", settings=QUIET)
+    assert bits(from_snapshot) == expected
+    from_snapshot.remove_challenger("new").result(10)
+    from_snapshot.close()
+
+
+@pytest.mark.parametrize("error", [TypeError, MemoryError])
+def test_a_bug_in_the_main_model_turns_learning_off_also_after_a_restart(tmp_path, monkeypatch, caplog, error):
+    def fail(*_):
+        raise error("a bug")
+
+    made = judged(12)
+    ranker = ServedRanker(tmp_path / "r", pr.ListwisePerceptron(), QUIET)
+    answer(ranker, made[:5])
+    ranker.flush()
+    before = ranker.current
     with monkeypatch.context() as broken:
-        broken.setattr(pr.ListwisePerceptron, "learn_from", break_down)
-        broken.setattr(pr.ListwisePerceptron, "learn_one", break_down)
+        broken.setattr(pr.ListwisePerceptron, "learn_from", fail)
+        broken.setattr(pr.ListwisePerceptron, "learn_one", fail)
         answer(ranker, made[5:6])  # it is on disk
         ranker.flush()
-        assert ranker.problem == "learning failed: TypeError: a bug"
-        assert "TypeError: a bug" in caplog.text
+        assert ranker.problem == f"learning failed: {error.__name__}: a bug"
+        assert f"{error.__name__}: a bug" in caplog.text
         assert "Traceback" in caplog.text
         assert ranker.current == before
-        assert document(ranker.current.shadow.challengers["new"].model) == document_before
         ranking = ranker.rank(made[6][0])
         with pytest.raises(LearningOffError, match="learning failed"):
             ranker.feedback(ranking.ranking_id, made[6][1]).result(10)
-    answer(ranker, made[6:])
-    ranker.flush()
-    found = ranker.current.shadow.challengers["new"]
-    expected = pr.ListwisePerceptron()
-    compared = compare_offline(rounds_of(made), pr.FixedRanker(WEIGHTS), expected, fixed=True)
-    assert (found.compared, found.refused, ranker.problem) == (compared, 0, "")
-    assert document(found.model) == document(expected)
-    ranker.close()
+        abandon(ranker)
+        again = ServedRanker(tmp_path / "r", settings=QUIET)
+        assert again.problem == f"learning failed: {error.__name__}: a bug"
+        assert len(again.rank(made[6][0]).order) == len(made[6][0])
+        with pytest.raises(LearningOffError, match="learning failed"):
+            again.learn(*made[6], event_id="6").result(10)
+    answer(again, made[6:])
+    again.flush()
+    assert again.problem == ""
+    assert document(again.current.learner) == document(offline(made))
+    again.close()
+    assert verify(tmp_path)[0].problems == ()
 
 
 def test_wrong_challengers_are_refused(tmp_path):

@@ -13,6 +13,7 @@ import numpy as np
 
 from perceptrank.deploy.additive import Additive, read_additive
 from perceptrank.deploy.engines.float_model import FloatModel, FloatTerm
+from perceptrank.deploy.engines.hybrid import HybridWeights
 from perceptrank.deploy.engines.pmml import SPACE, PmmlModel
 from perceptrank.deploy.engines.score_shift import SHIFT_FEATURE
 from perceptrank.deploy.engines.solr import SolrModel, with_slack
@@ -25,12 +26,14 @@ _FUNCTION = re.compile(r"function (\w+)\(\) \{\n +expression: (.+)\n")
 _FILLED = re.compile(rf"if \(isNan\((.+)\) == 1, (-?{_NUMBER}), \1\)")
 
 _filling_scores = FillingTarget.scores
+_hybrid_scores = HybridWeights.scores
 
 
 def install(monkeypatch):
     """Let parity without an engine read the exported file."""
     monkeypatch.setattr(FillingTarget, "scores", filling_scores)
     monkeypatch.setattr(FloatModel, "run", float_scores)
+    monkeypatch.setattr(HybridWeights, "scores", hybrid_scores)
 
 
 def filling_scores(target, function, export, X, offsets):
@@ -39,6 +42,29 @@ def filling_scores(target, function, export, X, offsets):
     given = read_additive(function) or fold_filled(function)
     read = {VespaProfile: vespa_scores, PmmlModel: pmml_scores}[type(target)]
     return read(target, given.used, export.text, given.columns(X))
+
+
+def hybrid_scores(target, function, export, X, offsets):
+    """Rank by the weights of the request, in the order of its clauses."""
+    body = json.loads(export.text)
+    if "query" in body:  # a draft, which is refused
+        return _hybrid_scores(target, function, export, X, offsets)
+    shares = read_shares(target.server, body)
+
+    class FromFile(HybridWeights):
+        def _shares(self, folded):
+            return dict(zip(folded.used, shares, strict=True))
+
+    read = FromFile(server=target.server, part=target.part, window=target.window)
+    return _hybrid_scores(read, function, export, X, offsets)
+
+
+def read_shares(server, body):
+    """Return the weights of a request as the engine has them, in the order of its clauses."""
+    if server == "elasticsearch":
+        return [retriever["weight"] for retriever in body["retriever"]["linear"]["retrievers"]]
+    processor = body["phase_results_processors"][0]["normalization-processor"]
+    return processor["combination"]["parameters"]["weights"]
 
 
 def float_scores(target, given, text, columns):

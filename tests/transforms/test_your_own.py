@@ -21,6 +21,7 @@ class Shifted(Transform):
 
     name = "shifted"
     rises = True
+    label, unit = "half", "two units"
 
     def __init__(self, by=1.0):
         self.by = by
@@ -30,12 +31,6 @@ class Shifted(Transform):
 
     def affine(self, n_features):
         return Affine(np.full(n_features, self.by), np.full(n_features, 0.5))
-
-    def describe(self, form):
-        return form.become("half", "two units")
-
-    def add_nodes(self, nodes, X, n_features):
-        return nodes.add("Mul", nodes.add("Sub", X, self.by), 0.5)
 
 
 class Signs(Transform):
@@ -58,9 +53,6 @@ class Signs(Transform):
 
     def piecewise(self, n_features):
         return Piecewise("thermometer", np.tile([0.0, 1.0], (n_features, 1)))
-
-    def add_nodes(self, nodes, X, n_features):
-        return self.piecewise(n_features).add_nodes(nodes, X)
 
 
 @pytest.fixture
@@ -137,9 +129,11 @@ def test_what_cannot_be_registered():
 
     with pytest.raises(TypeError, match="must be a subclass of Transform, got 3"):
         register_transform(3)
-    for name in ("auto", "Upper", "", None):
-        with pytest.raises(ValueError, match="name of Own must be of lower-case letters"):
+    for name in ("Upper", "", None):
+        with pytest.raises(ValueError, match="name of Own must be a name of lower-case letters"):
             register_transform(named(name))
+    with pytest.raises(ValueError, match="name of Own must not be 'auto'"):
+        register_transform(named("auto"))
     with pytest.raises(ValueError, match=r"name 'clip' of Own is taken by perceptrank.transforms.clip.Clip"):
         register_transform(named("clip"))
     with pytest.raises(TypeError, match="Own must be constructible without arguments"):
@@ -149,17 +143,17 @@ def test_what_cannot_be_registered():
 
 def test_installed_packages_bring_transforms(monkeypatch):
     entries = [
-        importlib.metadata.EntryPoint("shifted", f"{__name__}:Shifted", registry.ENTRY_POINTS),
-        importlib.metadata.EntryPoint("clip", f"{__name__}:Signs", registry.ENTRY_POINTS),
+        importlib.metadata.EntryPoint("shifted", f"{__name__}:Shifted", "perceptrank.transforms"),
+        importlib.metadata.EntryPoint("clip", f"{__name__}:Signs", "perceptrank.transforms"),
     ]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: entries)
-    registry._installed.cache_clear()
+    vars(registry.REGISTRY).pop("installed", None)  # what is remembered
     try:
         with pytest.warns(UserWarning, match="is skipped: the name 'clip' is taken"):
             assert named_transforms()["shifted"].name == "shifted"
         assert repr(pr.ListwisePerceptron(transforms="shifted")) == "ListwisePerceptron(transforms='shifted')"
     finally:
-        registry._installed.cache_clear()
+        vars(registry.REGISTRY).pop("installed", None)
 
 
 PLUGIN = """

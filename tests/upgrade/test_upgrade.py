@@ -83,8 +83,8 @@ def test_the_service_goes_on(folder, tmp_path):
         tmp_path / "service" / "default", first_model()
     )  # as a unit that names its model starts it again
     assert ranker.messages == []
-    np.testing.assert_allclose(ranker.current.model.predict(stream().X[:8]), expected(folder)["service"], rtol=1e-9)
-    assert ranker.current.shadow.challengers["new"].model.n_queries == 8
+    np.testing.assert_allclose(ranker.current.learner.predict(stream().X[:8]), expected(folder)["service"], rtol=1e-9)
+    assert ranker.current.shadow.challengers["new"].learner.n_queries == 8
     answer(ranker, range(10, 16))
     ranker.close()
     (checked,) = verify(tmp_path / "service")

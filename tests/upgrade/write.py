@@ -81,7 +81,7 @@ def write_service(folder: Path) -> list[float]:
     snapshot = {path: path.read_bytes() for path in (folder / "default" / "versions").iterdir()}
     ranker = ServedRanker(folder / "default", settings=settings)
     answer(ranker, range(6, 10))
-    scores: list[float] = ranker.current.model.predict(stream().X[:8]).tolist()
+    scores: list[float] = ranker.current.learner.predict(stream().X[:8]).tolist()
     ranker.close()
     for path in (folder / "default" / "versions").iterdir():
         path.unlink()

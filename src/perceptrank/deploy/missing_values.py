@@ -79,7 +79,6 @@ class FillingTarget(Target):
     harness: str | None = None
 
     def export(self, function: RankingFunction) -> Export:
-        """Return a model in the form of this target; raise if it cannot be expressed."""
         additive = read_additive(function)
         if additive is not None:
             text, notes = self.write_curves(additive)
@@ -100,7 +99,6 @@ class FillingTarget(Target):
         """Return the file of a model of bins, and what must be known to use it; raise if it cannot be expressed."""
 
     def engine(self) -> str:
-        """Name the version of the engine, or say that none runs."""
         if self.harness is None:
             return "emulated in double precision (no engine was asked: set harness)"
         return self.engine_version(str(self.harness))
@@ -110,7 +108,6 @@ class FillingTarget(Target):
         """Name the version of the engine that a harness runs."""
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
-        """Return the scores that the engine gives to documents, or that the model means if there is none."""
         given = read_additive(function) or fold_filled(function)
         return (
             given.scores(X)

@@ -132,7 +132,6 @@ class SumTarget(Target):
     """A target that takes a sum over raw features: of weights times features, or of functions of single features."""
 
     def export(self, function: RankingFunction) -> Export:
-        """Return a model in the form of this target; raise if it cannot be expressed."""
         given = as_sum(function)
         if isinstance(given, Additive):
             content, notes = self.write_curves(given)
@@ -149,7 +148,6 @@ class SumTarget(Target):
         """Return the file of a model of bins, and what must be known to use it; raise if it cannot be expressed."""
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
-        """Return the scores that the engine gives to documents."""
         given = as_sum(function)
         return self.run(given, export.text, given.columns(X))
 

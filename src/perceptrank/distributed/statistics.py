@@ -5,7 +5,6 @@ from copy import deepcopy
 
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.learners.model import Model
-from perceptrank.transforms.composition import Composition
 from perceptrank.transforms.transform import Transform
 
 
@@ -86,13 +85,11 @@ def merged_transforms(before: Model, shards: Sequence[Model]) -> list[Transform]
 
 
 def _merged(transforms: list[Transform]) -> Transform:
-    first = deepcopy(transforms[0])
-    if isinstance(first, Composition):
-        parts = zip(*(one.parts for one in transforms if isinstance(one, Composition)), strict=True)
-        first.parts = [_merged(list(part)) for part in parts]
-        return first
-    if first.is_settled:
-        return first
-    for other in transforms[1:]:
-        first.merge(other)
+    """Return what several copies of a transform have learned together; parts that are settled are all the same."""
+    first, *others = deepcopy(transforms)
+    leaves = zip(first.leaves(), *(other.leaves() for other in others), strict=True)
+    for leaf, *same in leaves:
+        if not leaf.is_settled:
+            for other in same:
+                leaf.merge(other)
     return first

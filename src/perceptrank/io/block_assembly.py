@@ -36,14 +36,7 @@ class Piece(NamedTuple):
 
 
 class RepeatedQueryError(ValueError):
-    """A query whose documents are not adjacent.
-
-    Parameters
-    ----------
-    qid : int, float, or str
-    start : int
-        Row of the current piece where the query begins again.
-    """
+    """A query whose documents are not adjacent; it begins again at row `start` of the current piece."""
 
     def __init__(self, qid: Any, start: int) -> None:
         super().__init__(f"the documents of query {qid!r} are not adjacent")
@@ -60,13 +53,7 @@ class TwoValuesError(ValueError):
 
 
 class ValuesOfQueries:
-    """The values of the queries of all pieces so far, to compare those of the next with.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Columns per query.
-    """
+    """The values of columns per query in all pieces so far, to compare those of the next with."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._values: dict[str, dict[Any, Any]] = {name: {} for name in names}
@@ -91,19 +78,7 @@ class ValuesOfQueries:
 
 
 class BlockAssembler:
-    """Collects pieces into blocks; a query is held back until the next one begins.
-
-    Parameters
-    ----------
-    max_bytes : int
-        Size of the features from which on a block is complete.
-    feature_names : tuple of str, optional
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of documents that are held.
-    """
+    """Collects pieces into blocks of about `max_bytes` of features; a query is held back until the next one begins."""
 
     def __init__(self, max_bytes: int, feature_names: tuple[str, ...] | None = None) -> None:
         self.feature_names = feature_names
@@ -155,7 +130,7 @@ class BlockAssembler:
     def _take(self, n_rows: int) -> QueryStream:
         """Remove the first rows, which are whole queries, and return them as a stream."""
         X = concatenate_features([piece.X for piece in self._pieces])
-        columns = join_columns([(piece.columns, len(piece.X)) for piece in self._pieces])
+        columns = join_columns([piece.columns for piece in self._pieces], [len(piece.X) for piece in self._pieces])
         n_queries = len(self._starts) - (n_rows < self.n_rows)
         offsets: Ints = np.array([*self._starts[:n_queries], n_rows], dtype=np.int64)
         qids = as_id_array(self._qids[:n_queries])

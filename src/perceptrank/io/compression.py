@@ -44,17 +44,7 @@ class DecompressedFile:
 
     Memory is bounded whatever the file says: data is decompressed in pieces, and a window or dictionary that is large
     in comparison with the file is refused. Raises `FormatError` for that, for corrupt data, and for files that are
-    known not to be text.
-
-    Parameters
-    ----------
-    file : binary file
-    name : str
-        Name for error messages.
-    n_bytes : int
-        Size of the file, 0 if it is unknown.
-    expected : str
-        What the text should be, for error messages.
+    known not to be text. `name` and what is `expected` are for messages; `n_bytes` is 0 if the size is unknown.
     """
 
     def __init__(self, file: Readable, name: str, n_bytes: int = 0, expected: str = "LETOR text") -> None:

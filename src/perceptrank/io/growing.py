@@ -18,10 +18,6 @@ class GrowingArray:
 
     On Linux the memory is remapped when it grows, not copied: what is reserved and never written takes no memory. The
     array moves when it grows: views of it must be dropped before.
-
-    Parameters
-    ----------
-    dtype : dtype
     """
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
@@ -39,10 +35,7 @@ class GrowingArray:
         return np.frombuffer(self._memory, self.dtype, self._capacity)
 
     def reserve(self, capacity: int) -> None:
-        """Make room for `capacity` items, or give back what is beyond them.
-
-        Raises `MemoryError` if the system refuses.
-        """
+        """Make room for `capacity` items, or give back what is beyond them; raise `MemoryError` if there is none."""
         n_bytes = max(1, capacity) * self.dtype.itemsize
         try:
             if self._memory is None:

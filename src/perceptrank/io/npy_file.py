@@ -27,15 +27,7 @@ _LARGEST_COPIED = 2**20
 
 
 class NpyFile:
-    """Writes a .npy file row by row; it is valid, and flushed to disk, once it is closed.
-
-    Parameters
-    ----------
-    path : Path
-    dtype : dtype
-    row_shape : tuple of int
-        Shape of a row.
-    """
+    """Writes a .npy file row by row; it is valid, and flushed to disk, once it is closed."""
 
     def __init__(self, path: Path, dtype: npt.DTypeLike, row_shape: tuple[int, ...] = ()) -> None:
         self.path = path

@@ -264,7 +264,7 @@ def read_parquet(
         raise no_documents(files)
     ids = as_id_array([one for piece in pieces for one in piece.qids])
     lengths = [np.diff([*piece.starts, len(piece.X)]) for piece in pieces]
-    values = join_columns([(piece.columns, len(piece.X)) for piece in pieces])
+    values = join_columns([piece.columns for piece in pieces], [len(piece.X) for piece in pieces])
     return QueryStream.from_arrays(
         concatenate_features([piece.X for piece in pieces]),
         values.pop(RELEVANCE),

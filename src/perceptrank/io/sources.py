@@ -10,7 +10,7 @@ from perceptrank.io.letor.reader import read_letor
 from perceptrank.io.letor.scan import scan_letor
 from perceptrank.io.paths import Source, find_files, is_rereadable
 from perceptrank.io.store_manifest import is_store
-from perceptrank.io.tables.formats import format_of_name
+from perceptrank.io.tables.chunks import format_of_name
 from perceptrank.stream.blocks import Blocks
 from perceptrank.stream.query_stream import QueryStream
 
@@ -79,37 +79,11 @@ def open_sources(
     names: tuple[str, ...] | None = None,
     **letor: Any,
 ) -> Blocks:
-    """Open files of one format, lazily or in memory.
+    """Open files of one format, lazily or, if `whole`, in memory; raise `ValueError` if an option does not apply.
 
-    Parameters
-    ----------
-    sources : list of path or binary file
-    whole : bool
-        Read into memory; documents of a query need not be adjacent then.
-    comments : bool
-        Keep the comments.
-    progress : callable, optional
-        As for `read_letor`.
-    columns : dict, optional
-        Column names of Parquet files and tables, as for `read_parquet` and `read_table`.
-    missing : "error", "keep", or "zero"
-        What to do with missing features of tables and Parquet files, as for `read_table`. A store has what was written
-        to it.
-    sparse : bool, optional
-        As for `read_letor`; the features of stores and Parquet files are as they are there.
-    feature_paths : list of path, optional
-        Tables with the features, if `sources` are tables without them, as for `read_table`.
-    report : callable, optional
-        As for `read_table`; for Parquet files, called with a text if columns were left out.
-    names : tuple of str, optional
-        Features to read of Parquet files that have them all, whatever other columns there are.
-    **letor
-        Options for LETOR text, as for `read_letor`.
-
-    Raises
-    ------
-    ValueError
-        If the formats differ, or an option does not apply to the format.
+    `columns` names those of Parquet files and tables, `names` features to read of Parquet files that have them all;
+    `report` is also called with a text if columns of Parquet files were left out. The rest is as for `read_letor`,
+    `read_parquet` and `read_table`.
     """
     kinds = {"table" if feature_paths else format_of(one) for one in sources}
     if len(kinds) > 1:

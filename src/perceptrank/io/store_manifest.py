@@ -1,8 +1,15 @@
-"""The manifest of a store: the JSON file that lists its segments and their files."""
+"""The manifest of a store, the JSON file that lists its segments and their files; and locks between processes.
+
+Writers lock the folder, one at a time. A reader that maps segments only when it needs them holds the first one: while
+anyone holds a segment that the manifest no longer lists, writers leave such segments in place.
+"""
 
 import json
 import math
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +18,62 @@ import numpy as np
 from perceptrank.io.errors import FileFormatError
 from perceptrank.io.model_file import WRITTEN_BY, newer_writer, too_new, whole_number
 from perceptrank.io.npy_file import HEADER_BYTES, checksum
-from perceptrank.io.store_locks import is_held
 from perceptrank.stream.columns import QID, RELEVANCE, declared, find_column
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import MOST_FEATURES
+
+try:
+    import fcntl
+except ImportError:  # Windows: there are no such locks, but files in use cannot be removed either
+    fcntl = None  # type: ignore[assignment]
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a store against other writers, where the system has file locks."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def hold(path: Path) -> int:
+    """Open a file so that `is_held` is True for it until the returned handle is closed."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_SH)
+    except OSError:  # a file system without locks: readers can only hope that nobody overwrites the store
+        pass
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def is_held(path: Path) -> bool:
+    """Return True if a reader holds a file."""
+    if fcntl is None:
+        return False
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # no locks, so nobody holds it
+        return False
+    finally:
+        os.close(handle)
+    return False
+
 
 FORMAT = "perceptrank store"
 VERSION = 3

@@ -2,6 +2,8 @@
 
 import json
 import os
+import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -12,9 +14,9 @@ import numpy.typing as npt
 
 from perceptrank.io.atomic import flush_folder, raise_if_full, write_atomically
 from perceptrank.io.block_assembly import as_id_array
-from perceptrank.io.errors import FileFormatError
+from perceptrank.io.errors import FileFormatError, FormatError
 from perceptrank.io.model_file import WRITTEN_BY
-from perceptrank.io.npy_file import NpyFile, map_array
+from perceptrank.io.npy_file import NpyFile, describe_os_error, map_array
 from perceptrank.io.sparse_rows import checked_rows
 from perceptrank.io.store_manifest import (
     MANIFEST,
@@ -22,8 +24,11 @@ from perceptrank.io.store_manifest import (
     SPARSE_FEATURES,
     array_of,
     columns_of,
+    feature_kinds,
+    hold,
     is_listed,
     new_manifest,
+    read_manifest,
     segment_file,
     starts_of,
 )
@@ -33,6 +38,71 @@ from perceptrank.stream.columns import COMMENT, QID, Column, Values, declared, f
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import AnyFeatures, SparseFeatures, dense
 from perceptrank.stream.texts import Texts
+
+_MAX_MAPPED = 16
+
+
+class OpenSegments:
+    """The segments that a store had when it was opened, whatever others do to the store meanwhile.
+
+    A few segments are mapped at once. Of more, those last used are mapped, since every mapped file takes a descriptor;
+    the files of all of them are held, so that nobody removes them.
+    """
+
+    def __init__(self, folder: Path, with_comments: bool) -> None:
+        self._folder, self._with_comments = folder, with_comments
+        self._mapped: OrderedDict[int, QueryStream] = OrderedDict()
+        while not self._open():
+            pass
+
+    def _open(self) -> bool:
+        """Read the manifest and hold its segments; return False if another process has replaced it meanwhile."""
+        stamp = _stamp(self._folder)
+        handle = None
+        try:
+            self.manifest: dict[str, Any] = read_manifest(self._folder)
+            first = self.manifest["segments"][0]["name"]
+            handle = hold(segment_file(self._folder, first, feature_kinds(self.manifest)[0]))
+            if not is_listed(self._folder, first):  # its files may have been removed before they were held
+                return False
+            if len(self) <= _MAX_MAPPED:
+                for number in range(len(self)):
+                    self[number]
+            else:
+                weakref.finalize(self, os.close, handle)
+                handle = None
+        except (FormatError, FileNotFoundError):
+            if _stamp(self._folder) == stamp:
+                raise
+            return False
+        except OSError as error:
+            raise describe_os_error(self._folder, error) from None
+        finally:
+            if handle is not None:
+                os.close(handle)
+        return True
+
+    def __len__(self) -> int:
+        return len(self.manifest["segments"])
+
+    def __getitem__(self, number: int) -> QueryStream:
+        segment = self._mapped.pop(number, None)
+        if segment is None:
+            segment = map_segment(self._folder, self.manifest, number, self._with_comments)
+        self._mapped[number] = segment
+        if len(self._mapped) > _MAX_MAPPED:
+            self._mapped.popitem(last=False)
+        return segment
+
+
+def _stamp(folder: Path) -> tuple[int, ...] | None:
+    """Return what tells a manifest from the one that replaces it."""
+    try:
+        status = os.stat(folder / MANIFEST)
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
 
 _MAX_COUNTED_GRADES = 64
 _MAX_ID_BYTES = 2**30

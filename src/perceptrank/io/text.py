@@ -67,20 +67,8 @@ class Chunk(NamedTuple):
 class TextReader:
     """Reads several files in chunks of whole lines.
 
-    Parameters
-    ----------
-    files : list of path or binary file
-    on_empty : callable
-        Called with a `FormatError` for every empty file.
-    expected : str
-        What the files should be, for error messages.
-
-    Attributes
-    ----------
-    n_read : int
-        Number of bytes read so far, before decompression.
-    n_bytes : int
-        Total size of the files; 0 if unknown.
+    `on_empty` is called with a `FormatError` for every empty file; `expected` is what files should be, for messages.
+    `n_read` is the number of bytes read so far, before decompression, of `n_bytes`, which is 0 if unknown.
     """
 
     def __init__(

@@ -36,20 +36,7 @@ def is_model(path: str | Path) -> bool:
 
 
 def read_weights(path: str | Path) -> dict[str, float]:
-    """Read names and weights of features as they are, from any of the files above.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    FormatError
-        If it is another file, a name is there twice, or a weight is not a finite number.
-    OSError
-        If it cannot be read.
-    """
+    """Read names and weights of features from any of the files above; raise `FormatError` if it is another."""
     try:
         document = json.loads(Path(path).read_bytes(), object_pairs_hook=_without_repeats)
         weights = _weights_in(document)

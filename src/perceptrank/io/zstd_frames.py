@@ -24,13 +24,6 @@ class ZstdMember:
     The package decompresses all that it is given, and a block of four bytes can be 128 KiB of text; its stream reader
     does not notice that a file is truncated. So the frame is followed from block to block (RFC 8878, section 3.1), and
     as many are given as are sure to be short enough. Giving it 512 bytes at a time instead takes 1.4 times as long.
-
-    Parameters
-    ----------
-    package : module
-        The zstandard package.
-    window_bytes : int
-        Largest window allowed.
     """
 
     def __init__(self, package: Any, window_bytes: int) -> None:

@@ -43,7 +43,7 @@ from perceptrank.stream.validation import (
 )
 from perceptrank.theory.theorems import HEAD_START, MEAN_FACTOR
 from perceptrank.transforms.parsing import make_transforms
-from perceptrank.transforms.transform import Transform, checked
+from perceptrank.transforms.transform import Transform, check_outputs
 
 if TYPE_CHECKING:
     from perceptrank.learners.learner import Learner
@@ -689,7 +689,7 @@ def transformed(
             if bad is None:
                 raise
             raise bad from None
-        X = read_only(checked(transform, outputs, X))
+        X = read_only(check_outputs(transform, outputs, X))
     return X
 
 

@@ -7,30 +7,25 @@ A learner of this package is found by standing in this folder. Other packages na
 from __future__ import annotations
 
 import hashlib
-import importlib
-import importlib.metadata
 import importlib.util
 import os
-import pkgutil
 import re
 import sys
-import warnings
 from dataclasses import dataclass
-from functools import cache
 from importlib.abc import Loader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-import perceptrank.learners
 from perceptrank.io import model_file
 from perceptrank.io.errors import FileFormatError
 from perceptrank.learners.learner import Learner
 from perceptrank.learners.sklearn_adapter import Parameter
 from perceptrank.stream.columns import add_columns, added_columns, withdraw
+from perceptrank.stream.registry import Registry, construct
 from perceptrank.transforms import registry as transforms
 
-ENTRY_POINTS = "perceptrank.learners"
+REGISTRY = Registry(Learner, "learner", "algorithm", "perceptrank.learners")  # type: ignore[type-abstract]
 Kind = TypeVar("Kind", bound=type[Learner])
 
 
@@ -43,7 +38,6 @@ class Plugin:
     source: bytes
 
 
-_registered: dict[str, type[Learner]] = {}
 _plugins: dict[str, Plugin] = {}
 _DAMAGE = (
     AttributeError,
@@ -95,36 +89,17 @@ def register(kind: Kind) -> Kind:
     True
     >>> unregister("centroid")
     """
-    if not isinstance(kind, type) or not issubclass(kind, Learner):
-        raise TypeError(f"a learner to register must be a subclass of Learner, got {kind!r}")
-    name = getattr(kind, "algorithm", None)
-    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-        raise ValueError(
-            f"algorithm of {kind.__name__} must be a name of lower-case letters, digits and hyphens, got {name!r}"
-        )
-    known = _builtin().get(name) or _registered.get(name)
-    places = [_place_of(known)] if known else [entry.value for entry in _entry_points() if entry.name == name]
-    if any(place != _place_of(kind) for place in places):
-        raise ValueError(f"algorithm {name!r} of {kind.__name__} is taken by {places[0].replace(':', '.')}")
+    name = REGISTRY.check_name(kind)
     if not kind.wraps:
-        try:
-            learner = kind()
-        except Exception as error:
-            reason = str(error) if isinstance(error, TypeError) else f"{type(error).__name__}: {error}"
-            raise TypeError(f"{kind.__name__} must be constructible without arguments: {reason}") from error
+        learner = construct(kind)
         if "_model" not in learner.__dict__:
             raise TypeError(f"the constructor of {kind.__name__} must end in self._start()")
         if missing := [name for name, value in learner.get_params(deep=False).items() if isinstance(value, Parameter)]:
             raise TypeError(
                 f"the constructor of {kind.__name__} must store its argument {missing[0]} as self.{missing[0]}"
             )
-    _registered[name] = kind
+    REGISTRY.registered[name] = kind
     return kind
-
-
-def _place_of(kind: type) -> str:
-    """Return where a class is defined, as an entry point has it; the same for a class that is loaded twice."""
-    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def unregister(name: str) -> None:
@@ -147,9 +122,7 @@ def unregister(name: str) -> None:
         ...
     ValueError: no learner of the name 'nothing' was registered
     """
-    if name not in _registered:
-        raise ValueError(f"no learner of the name {name!r} was registered")
-    del _registered[name]
+    REGISTRY.unregister(name)
 
 
 def load_file(path: str | os.PathLike[str]) -> list[type[Learner]]:
@@ -172,13 +145,13 @@ def load_plugin(plugin: Plugin, path: Path) -> list[type[Learner]]:
 
     Learners of other plugins that have the name of one of its own give way to it.
     """
-    others = {name: kind for name, kind in _registered.items() if kind.__module__ in _plugins}
+    others = {name: kind for name, kind in REGISTRY.registered.items() if kind.__module__ in _plugins}
     for name in others:
-        del _registered[name]
+        del REGISTRY.registered[name]
     try:
         return _load(plugin, path, Path(plugin.file_name))
     finally:
-        _registered.update({name: kind for name, kind in others.items() if name not in _registered})
+        REGISTRY.registered.update({name: kind for name, kind in others.items() if name not in REGISTRY.registered})
 
 
 def plugins() -> list[Plugin]:
@@ -192,32 +165,30 @@ def _load(plugin: Plugin, path: Path, source: Path) -> list[type[Learner]]:
     if spec is None or spec.loader is None:
         raise ValueError(f"plugin {source} must be a Python file, *.py")
     module = importlib.util.module_from_spec(spec)
-    before, module_before, columns_before = dict(_registered), sys.modules.get(name), added_columns()
+    before, module_before, columns_before = dict(REGISTRY.registered), sys.modules.get(name), added_columns()
     sys.modules[name] = module
     try:
         _run(source, spec.loader, module)
-        for kind in _learners_in(module):
-            if kind.__module__ == name:
-                register(kind)
+        for kind in REGISTRY.defined_in(module).values():
+            register(kind)
         own_transforms = transforms.register_module(module)
-        found = [kind for name, kind in _registered.items() if before.get(name) is not kind]
+        learners = [kind for name, kind in REGISTRY.registered.items() if before.get(name) is not kind]
         own_columns = [column for column in added_columns() if not any(column is old for old in columns_before)]
-        if not found and not own_transforms and not own_columns:
+        if not learners and not own_transforms and not own_columns:
             kinds = "a subclass of Learner with an algorithm name; and no transform or column"
             raise ValueError(f"plugin {source} defines no learner: {kinds}")
     except BaseException:
         sys.modules.pop(name, None)
         if module_before is not None:
             sys.modules[name] = module_before
-        _registered.clear()
-        _registered.update(before)
+        REGISTRY.registered = before
         for column in added_columns():
             if column not in columns_before:
                 withdraw(column.name)
         add_columns(columns_before)
         raise
     _plugins[name] = plugin
-    return found
+    return learners
 
 
 def _run(source: Path, loader: Loader, module: ModuleType) -> None:
@@ -225,48 +196,6 @@ def _run(source: Path, loader: Loader, module: ModuleType) -> None:
         loader.exec_module(module)
     except Exception as error:
         raise ValueError(f"plugin {source} cannot be run: {type(error).__name__}: {error}") from error
-
-
-def _learners_in(module: Any) -> list[type[Learner]]:
-    kinds = (value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Learner))
-    return [kind for kind in kinds if hasattr(kind, "algorithm")]
-
-
-@cache
-def _builtin() -> dict[str, type[Learner]]:
-    found: dict[str, type[Learner]] = {}
-    for module in pkgutil.walk_packages(perceptrank.learners.__path__, "perceptrank.learners."):
-        for kind in _learners_in(importlib.import_module(module.name)):
-            if kind.__module__.startswith("perceptrank.learners."):
-                found[kind.algorithm] = kind
-    return found
-
-
-@cache
-def _installed() -> dict[str, type[Learner]]:
-    """Learners of installed packages; one that cannot be loaded is left out, with a warning."""
-    found: dict[str, type[Learner]] = {}
-    for entry in _entry_points():
-        try:
-            if entry.name in _builtin() or entry.name in found:
-                raise ValueError(f"the name {entry.name!r} is taken")
-            kind = entry.load()
-            if not (isinstance(kind, type) and issubclass(kind, Learner) and hasattr(kind, "algorithm")):
-                raise TypeError("it is no Learner with an algorithm name")
-            if kind.algorithm != entry.name:
-                raise ValueError(f"its algorithm is {kind.algorithm!r}, its entry point is named {entry.name!r}")
-            found[entry.name] = kind
-        except Exception as error:
-            warnings.warn(f"learner {entry.value} of an installed package is left out: {error}", stacklevel=2)
-    return found
-
-
-def _entry_points() -> importlib.metadata.EntryPoints:
-    return importlib.metadata.entry_points(group=ENTRY_POINTS)
-
-
-def _all_kinds() -> dict[str, type[Learner]]:
-    return dict(sorted({**_installed(), **_registered, **_builtin()}.items()))
 
 
 def algorithms() -> dict[str, type[Learner]]:
@@ -279,7 +208,7 @@ def algorithms() -> dict[str, type[Learner]]:
      'oap-bpm', 'opauc', 'perceptron', 'prank', 'predtron', 'ranknet', 'ridge', 'slam', 'solar-1', 'solar-2',
      'structured-ndcg', 'sum', 'svm-map', 'toppush', 'tournament', 'uneven-margins']
     """
-    return {name: kind for name, kind in _all_kinds().items() if kind.learns and not kind.wraps}
+    return {name: kind for name, kind in REGISTRY.all().items() if kind.learns and not kind.wraps}
 
 
 def wrappers() -> dict[str, type[Learner]]:
@@ -290,19 +219,12 @@ def wrappers() -> dict[str, type[Learner]]:
     >>> list(wrappers())
     ['adagrad', 'bagging', 'fading', 'forgetting']
     """
-    return {name: kind for name, kind in _all_kinds().items() if kind.wraps}
+    return {name: kind for name, kind in REGISTRY.all().items() if kind.wraps}
 
 
 def find_kind(name: str) -> type[Learner] | None:
     """Return the learner or wrapper of a name, None if there is none; a file of that name is looked at first."""
-    if name in _registered:
-        return _registered[name]
-    module = f"perceptrank.learners.{name.replace('-', '_')}"
-    if re.fullmatch(r"[a-z0-9-]+", name) and importlib.util.find_spec(module) is not None:
-        for kind in _learners_in(importlib.import_module(module)):
-            if kind.algorithm == name:
-                return kind
-    return _all_kinds().get(name)
+    return REGISTRY.find(name)
 
 
 def from_document(document: dict[str, Any]) -> Learner:

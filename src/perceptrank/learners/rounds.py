@@ -229,6 +229,7 @@ def learn_lists(all_settings: ListSettings, block: Block, state: Iterates, recor
     _, relevance, offsets, discounts = block
     floats, ints, vectors = scratch
     scores, grades, coefficients, moved, mean, step = floats[0], floats[1], floats[2], ints[0], vectors[0], vectors[1]
+    rows = floats[3:], ints[1:]
     for q in range(len(offsets) - 1):
         m = offsets[q + 1] - offsets[q]
         if not open_query(averaging, block, q, state, mean, scores, record):
@@ -242,7 +243,7 @@ def learn_lists(all_settings: ListSettings, block: Block, state: Iterates, recor
             for i in range(m):
                 coefficients[i] = 0.0
             query = scores[:m], grades[:m], n_relevant, margin, discounts
-            mass = rule(settings, query, coefficients[:m], (floats[3:], ints[1:]))
+            mass = rule(settings, query, coefficients[:m], rows)
         if not close_query(learning_rate, block, q, mass, coefficients, moved, step, state, record):
             return q
     return len(offsets) - 1

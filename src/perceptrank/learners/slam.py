@@ -13,7 +13,7 @@ from perceptrank.learners.tally import ListSettings
 from perceptrank.measures import MeasureLike
 from perceptrank.stream.validation import check_positive
 from perceptrank.theory import theorems
-from perceptrank.theory.hinges import HINGE_ROWS, descend_slam, find_hinges, is_mistaken
+from perceptrank.theory.hinges import HINGE_ROWS, descend_slam, find_hinges
 from perceptrank.theory.surrogates import weighing_of
 from perceptrank.theory.theorem import Theorem
 from perceptrank.theory.weights import Weighing
@@ -24,11 +24,9 @@ from perceptrank.transforms.transform import TransformLike
 def slam_rule(settings: tuple[bool, Weighing], query: Query, coefficients: Floats, rows: Rows) -> float:
     """Write the subgradient of SLAM, for mistaken rankings only if the settings say so."""
     mistakes_only, weighing = settings
-    scores, grades, n_relevant, _, _ = query
+    scores, grades, _, _, _ = query
     n_levels = find_hinges(scores, grades, rows)
-    if mistakes_only and not is_mistaken(weighing[1], scores, n_relevant, rows):
-        return 0.0
-    mass, _ = descend_slam(weighing, query, scores, n_levels, coefficients, rows)
+    mass, _ = descend_slam(mistakes_only, weighing, query, scores, n_levels, coefficients, rows)
     return mass
 
 

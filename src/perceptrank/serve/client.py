@@ -41,11 +41,6 @@ class Client:
     retries : int
         How often a request is sent again if the connection breaks, with growing pauses.
 
-    Raises
-    ------
-    ValueError
-        If `url` is no address.
-
     Examples
     --------
     With a service that runs (`perceptrank serve --data shop`):
@@ -111,18 +106,17 @@ class Client:
         ranking_id : str
             Id that `rank` has returned.
         grades : mapping from ids of documents to grades
-            The answer.
         event_id : str, optional
             Id of the answer; by default that of the ranking, which can then be answered once.
         weight : float
             Weight of the query.
         omit_ungraded : bool
-            Leave out documents without a grade; by default, theirs is 0.
+            Leave out documents without a grade; by default, their grade is 0.
 
         Returns
         -------
         dict
-            `event_id`, `sequence` (number of the log's entry) and `duplicate` (True if it was known before).
+            `event_id`, `sequence` (its entry in the log) and `duplicate` (True if it was there before).
         """
         body = {"ranking_id": ranking_id, "grades": dict(grades), "weight": weight, "omit_ungraded": omit_ungraded}
         return self._request("POST", "/feedback", body | ({"event_id": event_id} if event_id else {}))
@@ -141,20 +135,18 @@ class Client:
         Parameters
         ----------
         documents : mapping from ids to features, or list of {"id": …, "features": …}
-            The documents.
         grades : mapping from ids of documents to grades
-            The answer.
         event_id : str
-            Id of the answer: one that is sent twice counts once.
+            Id of the answer: an answer sent twice counts once.
         weight : float
             Weight of the query.
         omit_ungraded : bool
-            Leave out documents without a grade; by default, theirs is 0.
+            Leave out documents without a grade; by default, their grade is 0.
 
         Returns
         -------
         dict
-            `event_id`, `sequence` (number of the log's entry) and `duplicate` (True if it was known before).
+            `event_id`, `sequence` (its entry in the log) and `duplicate` (True if it was there before).
         """
         body = {
             "documents": _documents(documents),
@@ -178,135 +170,82 @@ class Client:
         list of dict
             For each, what `learn` would return, or {"error": …}.
         """
-        lines = [json.dumps({**one, "documents": _documents(one["documents"])}, allow_nan=False) for one in queries]
-        found = self._send("POST", "/learn", "\n".join(lines).encode(), "application/x-ndjson")
-        results: list[dict[str, Any]] = json.loads(found)["results"]
+        lines = [
+            json.dumps({**query, "documents": _documents(query["documents"])}, allow_nan=False) for query in queries
+        ]
+        content = self._send("POST", "/learn", "\n".join(lines).encode(), "application/x-ndjson")
+        results: list[dict[str, Any]] = json.loads(content)["results"]
         return results
 
     def model(self) -> Any:
-        """Return the model as it is now, to rank or learn with here.
-
-        Raises
-        ------
-        FormatError
-            If its learner is unknown here.
-        """
+        """Return the model as it is now, to rank or learn with here; raise `FormatError` if its learner is unknown."""
         from perceptrank.io.model_file import parse_model
         from perceptrank.learners.registry import restore
 
         return restore(self.url, parse_model(self.url, self._send("GET", "/model")))
 
     def versions(self) -> dict[str, Any]:
-        """List the versions of the model.
-
-        Returns
-        -------
-        dict
-            `model_version`, the current one, and `snapshots`, the versions that have one.
-        """
+        """Return `model_version`, the current one, and `snapshots`, the versions that have one."""
         return self._request("GET", "/model/versions")
 
     def roll_back(self, version: int) -> int:
-        """Go back to a version.
+        """Go back to a version; return the number of the new version.
 
         Parameters
         ----------
         version : int
             Any version from 1 on.
-
-        Returns
-        -------
-        int
-            Number of the version that this makes.
         """
-        return int(self._request("POST", "/model/rollback", {"version": version})["model_version"])
+        return self._change("/model/rollback", {"version": version})
 
     def promote(self, model: Any) -> int:
-        """Rank with another model from now on.
+        """Rank with another model from now on; return the number of the new version.
 
         Parameters
         ----------
         model : str or learner
             Name of another ranker of the service, or a model.
-
-        Returns
-        -------
-        int
-            Number of the version that this makes.
         """
-        from perceptrank.io.model_file import model_text
-
-        body = {"ranker": model} if isinstance(model, str) else {"model": json.loads(model_text(model.as_document()))}
-        return int(self._request("POST", "/model/promote", body)["model_version"])
+        body = {"ranker": model} if isinstance(model, str) else {"model": _as_plain(model)}
+        return self._change("/model/promote", body)
 
     def challengers(self) -> dict[str, Any]:
-        """Return the model that ranks, and how its challengers compare with it.
-
-        Returns
-        -------
-        dict
-            As `perceptrank.serve.ServedRanker.standings` returns it.
-        """
+        """Return the model that ranks, and how its challengers compare, as `ServedRanker.standings` does."""
         return self._request("GET", "/challengers")
 
     def add_challenger(self, name: str, model: Any, *, measure: str = "ndcg@10") -> int:
-        """Let a model learn silently from the same answers.
+        """Let a model learn silently from the same answers; return the number of the new version.
 
         Parameters
         ----------
         name : str
-            Name of the challenger.
         model : str, int, or learner
             What it starts from: the name of an algorithm, a version of this ranker, or a model.
         measure : str
             Measure used to compare it with the model that ranks.
-
-        Returns
-        -------
-        int
-            Number of the version that this makes.
         """
-        from perceptrank.io.model_file import model_text
-
-        source: dict[str, Any]
-        if isinstance(model, str):
-            source = {"algorithm": model}
-        elif isinstance(model, int):
-            source = {"version": model}
-        else:
-            source = {"model": json.loads(model_text(model.as_document()))}
-        body = {"name": name, "measure": measure} | source
-        return int(self._request("POST", "/challengers/add", body)["model_version"])
+        kind = {str: "algorithm", int: "version"}.get(type(model), "model")
+        source = _as_plain(model) if kind == "model" else model
+        body = {"name": name, "measure": measure, kind: source}
+        return self._change("/challengers/add", body)
 
     def remove_challenger(self, name: str) -> int:
-        """Remove a challenger.
+        """Remove a challenger; return the number of the new version.
 
         Parameters
         ----------
         name : str
-            Name of the challenger.
-
-        Returns
-        -------
-        int
-            Number of the version that this makes.
         """
-        return int(self._request("POST", "/challengers/remove", {"name": name})["model_version"])
+        return self._change("/challengers/remove", {"name": name})
 
     def promote_challenger(self, name: str) -> int:
-        """Rank with a challenger from now on.
+        """Rank with a challenger from now on; return the number of the new version.
 
         Parameters
         ----------
         name : str
-            Name of the challenger.
-
-        Returns
-        -------
-        int
-            Number of the version that this makes.
         """
-        return int(self._request("POST", "/model/promote", {"challenger": name})["model_version"])
+        return self._change("/model/promote", {"challenger": name})
 
     def export(self, target: str) -> bytes:
         """Return the model as the file of another engine.
@@ -315,11 +254,6 @@ class Client:
         ----------
         target : str
             One of `perceptrank.deploy.targets()`.
-
-        Returns
-        -------
-        bytes
-            The file.
         """
         return self._send("GET", f"/export/{quote(target, safe='')}")
 
@@ -342,6 +276,9 @@ class Client:
         response: dict[str, Any] = json.loads(self._send(method, path, content))
         return response
 
+    def _change(self, path: str, body: Any) -> int:
+        return int(self._request("POST", path, body)["model_version"])
+
     def _send(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
         headers = {"Content-Type": kind} if body is not None else {}
         if self._token is not None:
@@ -363,12 +300,12 @@ class Client:
         return content
 
     def _connection(self) -> HTTPConnection:
-        found: HTTPConnection | None = getattr(self._own, "connection", None)
-        if found is None:
-            made = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
-            found = made(self._parts.hostname or "", self._parts.port, timeout=self.timeout)
-            self._own.connection = found
-        return found
+        connection: HTTPConnection | None = getattr(self._own, "connection", None)
+        if connection is None:
+            kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+            connection = kind(self._parts.hostname or "", self._parts.port, timeout=self.timeout)
+            self._own.connection = connection
+        return connection
 
 
 def _documents(documents: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -377,9 +314,15 @@ def _documents(documents: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> li
     return list(documents)
 
 
+def _as_plain(model: Any) -> Any:
+    from perceptrank.io.model_file import model_text
+
+    return json.loads(model_text(model.as_document()))
+
+
 def _error(status: int, content: bytes) -> ServiceError:
     try:
-        found = json.loads(content)["error"]
-        return KINDS.get(found["kind"], ServiceError)(found["message"], found["advice"])
+        error = json.loads(content)["error"]
+        return KINDS.get(error["kind"], ServiceError)(error["message"], error["advice"])
     except (ValueError, KeyError, TypeError):
         return ServiceError(f"the response has status {status}", "is this a perceptrank service?")

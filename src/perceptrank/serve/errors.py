@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+KINDS: dict[str, type[ServiceError]] = {}  # all errors by their kinds
+
 
 class ServiceError(Exception):
     """A request that the service cannot carry out.
@@ -24,6 +26,9 @@ class ServiceError(Exception):
     def __init__(self, message: str, advice: str = "") -> None:
         super().__init__(f"{message}; {advice}" if advice else message)
         self.message, self.advice = message, advice
+
+    def __init_subclass__(cls) -> None:
+        KINDS[cls.kind] = cls
 
     def as_plain(self) -> dict[str, Any]:
         """Return it as the body of a response."""
@@ -126,9 +131,9 @@ class RateLimitedError(ServiceError, OSError):
     @classmethod
     def after(cls, seconds: float, rate: float) -> Self:
         """Return the error for a token that must wait."""
-        made = cls(f"more than {rate:g} requests per second", f"send it again in {seconds:.3g} seconds")
-        made.retry_after = seconds
-        return made
+        error = cls(f"more than {rate:g} requests per second", f"send it again in {seconds:.3g} seconds")
+        error.retry_after = seconds
+        return error
 
 
 class OverloadedError(ServiceError, OSError):
@@ -149,25 +154,3 @@ class DamagedLogError(ServiceError, ValueError):
     """A log that cannot be trusted."""
 
     kind = "damaged_log"
-
-
-KINDS: dict[str, type[ServiceError]] = {
-    one.kind: one
-    for one in (
-        InvalidRequestError,
-        UnknownError,
-        UnknownRankingError,
-        ExpiredRankingError,
-        EventConflictError,
-        FeatureMismatchError,
-        UnauthorizedError,
-        ForbiddenError,
-        NotAllowedError,
-        TooLargeError,
-        TooSlowError,
-        RateLimitedError,
-        OverloadedError,
-        LearningOffError,
-        DamagedLogError,
-    )
-}

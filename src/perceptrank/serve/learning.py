@@ -33,22 +33,22 @@ class Answers(NamedTuple):
         """Return one of them."""
         return Answers([self.entries[i]], [self.numbers[i]], self.names)
 
-    def features(self, model: Learner) -> tuple[Floats, tuple[str, ...] | None]:
+    def features(self, learner: Learner) -> tuple[Floats, tuple[str, ...] | None]:
         """Return all features as a model takes them, and their names if it does not know them."""
         X = np.concatenate([entry.X for entry in self.entries]) if len(self.entries) > 1 else self.entries[0].X
-        state, names = model.model, self.names
-        if not state.has_begun:
+        model, names = learner.model, self.names
+        if not model.has_begun:
             return X, names
-        known = state.feature_names
+        known = model.feature_names
         if names is not None and known is not None and known != names:
             if set(known) != set(names):
                 raise ValueError("it has other features")
             X = X[:, [names.index(name) for name in known]]
         return X, None
 
-    def stream(self, model: Learner) -> QueryStream:
+    def stream(self, learner: Learner) -> QueryStream:
         """Return them as a model takes them."""
-        X, names = self.features(model)
+        X, names = self.features(learner)
         weights = np.array([entry.weight for entry in self.entries])
         return QueryStream.from_arrays(
             X,
@@ -67,24 +67,24 @@ class Answers(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """A model after answers, the values of its rankings before them, and what it could not learn from."""
+    """A learner after answers, the values of its rankings before them, and what it could not learn from."""
 
-    model: Learner
+    learner: Learner
     values: dict[Measure, list[float]]
     refused: int = 0
     refusal: str = ""
 
 
-def learn_answers(model: Learner, answers: Answers, measures: list[Measure], *, learns: bool = True) -> Learned:
+def learn_answers(learner: Learner, answers: Answers, measures: list[Measure], *, learns: bool = True) -> Learned:
     """Rank and measure each answer, then learn from it; an answer that a learner refuses leaves it as it was.
 
-    A refusal is a `ValueError`. It depends on the answer and the model alone, so that a replay has it too.
+    A refusal is a `ValueError`. It depends on the answer and the learner alone, so that a replay has it too.
     """
     if not learns and not measures:
-        return Learned(model, {})
-    if model.model.has_begun and len(answers.entries) > 1:
+        return Learned(learner, {})
+    if learner.model.has_begun and len(answers.entries) > 1:
         try:
-            return _learn_block(model, answers, measures, learns=learns)
+            return _learn_block(learner, answers, measures, learns=learns)
         except ValueError:
             pass  # one by one, to find the answer that is refused
     values: dict[Measure, list[float]] = {measure: [] for measure in measures}
@@ -92,40 +92,40 @@ def learn_answers(model: Learner, answers: Answers, measures: list[Measure], *, 
     for i, number in enumerate(answers.numbers):
         answer = answers.only(i)
         try:
-            if measures and model.model.has_begun:
-                model, measured, *_ = _learn_block(model, answer, measures, learns=learns)
+            if measures and learner.model.has_begun:
+                learner, measured, *_ = _learn_block(learner, answer, measures, learns=learns)
             else:
-                measured = _rank(model, answer, measures)
-                model = _learn_one(model, answer) if learns else model
+                measured = _rank(learner, answer, measures)
+                learner = _learn_one(learner, answer) if learns else learner
         except ValueError as error:
             refused, refusal = refused + learns, f"entry {number}: {error}" if learns else refusal
-            measured = _rank(model, answer, measures)
+            measured = _rank(learner, answer, measures)
         for measure in measures:
             values[measure] += measured[measure]
-    return Learned(model, values, refused, refusal)
+    return Learned(learner, values, refused, refusal)
 
 
-def _learn_block(model: Learner, answers: Answers, measures: list[Measure], *, learns: bool) -> Learned:
-    stream = answers.stream(model)
+def _learn_block(learner: Learner, answers: Answers, measures: list[Measure], *, learns: bool) -> Learned:
+    stream = answers.stream(learner)
     if not learns:
-        return Learned(model, _measure(model.scores(stream), stream, measures))
-    after, trace = model.learn_from(model.model, stream, measures)
-    return Learned(model.with_model(after), {measure: trace.values(measure).tolist() for measure in measures})
+        return Learned(learner, _measure(learner.scores(stream), stream, measures))
+    after, trace = learner.learn_from(learner.model, stream, measures)
+    return Learned(learner.with_model(after), {measure: trace.values(measure).tolist() for measure in measures})
 
 
-def _learn_one(model: Learner, answer: Answers) -> Learner:
-    after, (entry,), (X, names) = model.with_model(model.model), answer.entries, answer.features(model)
+def _learn_one(learner: Learner, answer: Answers) -> Learner:
+    after, (entry,), (X, names) = learner.with_model(learner.model), answer.entries, answer.features(learner)
     after.learn_one(X if names is None else Columns(X, names), entry.relevance, entry.weight)
     return after
 
 
-def _rank(model: Learner, answer: Answers, measures: list[Measure]) -> dict[Measure, list[float]]:
-    """Return the values of a model as it is; 0 if it cannot rank the documents, as it would be of no use then."""
+def _rank(learner: Learner, answer: Answers, measures: list[Measure]) -> dict[Measure, list[float]]:
+    """Return the values of a learner as it is; 0 if it cannot rank the documents, as it would be of no use then."""
     if not measures:
         return {}
     try:
-        stream = answer.stream(model)
-        return _measure(model.scores(stream), stream, measures)
+        stream = answer.stream(learner)
+        return _measure(learner.scores(stream), stream, measures)
     except ValueError:
         return {measure: [0.0] for measure in measures}
 
@@ -134,6 +134,6 @@ def _measure(scores: Floats, stream: QueryStream, measures: list[Measure]) -> di
     return {measure: measure.per_query(scores, stream.relevance, stream.offsets).tolist() for measure in measures}
 
 
-def find_weights(model: Learner, n_features: int, names: tuple[str, ...] | None) -> Learner:
-    """Return a model that does not learn, with its weights of these features; raise `ValueError` if it has none."""
-    return model.with_model(model.ready_model(n_features, names))
+def find_weights(learner: Learner, n_features: int, names: tuple[str, ...] | None) -> Learner:
+    """Return a fixed learner with its weights for these features; raise `ValueError` if it has none."""
+    return learner.with_model(learner.ready_model(n_features, names))

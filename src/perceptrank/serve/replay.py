@@ -1,12 +1,10 @@
-"""From entries of the log to a model: the one way that the service learns, live, at its start and in checks."""
+"""Apply entries of the log to a model: the service learns this way when it runs, when it starts and in checks."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from perceptrank.io.model_file import parse_model
 from perceptrank.learners.learner import Learner
-from perceptrank.learners.registry import restore
 from perceptrank.measures import parse
 from perceptrank.serve.learning import Answers, find_weights, learn_answers
 from perceptrank.serve.log.log import Row
@@ -22,54 +20,35 @@ from perceptrank.serve.log.records import (
     RemovalEntry,
     decode,
 )
-from perceptrank.serve.shadow.shadow import Promotion, Shadow
+from perceptrank.serve.shadow.shadow import Promotion, Shadow, restore_learner
 
 BLOCK = 64  # answers that are learned at once; rankings meanwhile are by the model before them
 
 
 @dataclass(frozen=True)
 class Current:
-    """A model as it is after an entry of the log; replaced by learning, never changed.
+    """The learner that ranks as it is after an entry of the log; replaced by learning, never changed."""
 
-    Attributes
-    ----------
-    model : Learner
-    version : int
-        Number of the entry.
-    link : bytes
-        Its link.
-    n_features : int or None
-        Number of the features, None as long as nothing has shown them.
-    names : tuple of str or None
-        Their names, in the order of the model.
-    answers, refused : int
-        How many answers there were, and how many the learner could not learn from.
-    refusal : str
-        The reason for the last one of these.
-    shadow : Shadow
-        The models that learn silently, and whether this one learns.
-    """
-
-    model: Learner
-    version: int = 0
+    learner: Learner
+    version: int = 0  # number of the entry
     link: bytes = FIRST_LINK
-    n_features: int | None = None
-    names: tuple[str, ...] | None = None
+    n_features: int | None = None  # None until the first answer
+    names: tuple[str, ...] | None = None  # of the features, in the order of the model
     answers: int = 0
-    refused: int = 0
-    refusal: str = ""
+    refused: int = 0  # answers that it could not learn from
+    refusal: str = ""  # the last reason
     shadow: Shadow = field(default_factory=Shadow)
 
     @classmethod
-    def of(cls, model: Learner, **known: Any) -> Self:
-        """Return what follows from a model alone."""
-        state = model.known_model
-        return cls(model, n_features=state.n_inputs if state.has_begun else None, names=state.feature_names, **known)
+    def of(cls, learner: Learner, **known: Any) -> Self:
+        """Return what follows from a learner alone."""
+        model = learner.known_model
+        return cls(learner, n_features=model.n_inputs if model.has_begun else None, names=model.feature_names, **known)
 
     @property
     def takes_missing(self) -> bool:
         """True if features may be missing."""
-        return self.model.model.takes_missing
+        return self.learner.model.takes_missing
 
     def after(self, row: Row, entry: Entry) -> "Current":
         """Return the model after one more entry."""
@@ -79,8 +58,9 @@ class Current:
             return self._with(entry, known)
         if isinstance(entry, NamesEntry):
             names = None if entry.names is None else tuple(entry.names)
-            model = _with_weights(self.model, entry.n_features, names) if self.shadow.is_fixed else self.model
-            return replace(self, model=model, n_features=entry.n_features, names=names, **known)
+            fixed = self.shadow.is_fixed
+            learner = _with_weights(self.learner, entry.n_features, names) if fixed else self.learner
+            return replace(self, learner=learner, n_features=entry.n_features, names=names, **known)
         if isinstance(entry, ChallengerEntry | RemovalEntry):
             return replace(self, shadow=self.shadow.after(row.sequence, entry), **known)
         if isinstance(entry, PromotionEntry):
@@ -89,19 +69,16 @@ class Current:
 
     def _with(self, entry: ModelEntry | FixedEntry, known: dict[str, Any]) -> "Current":
         """Return what follows from an entry with a model."""
-        model, is_fixed = (
-            restore(entry.reason, parse_model(entry.reason, entry.document)),
-            isinstance(entry, FixedEntry),
-        )
+        learner, is_fixed = restore_learner(entry.reason, entry.document), isinstance(entry, FixedEntry)
         known["shadow"] = self.shadow.restarted(known["version"], is_fixed=is_fixed)
-        if is_fixed and not model.model.has_begun:
-            # It may know some features only, of those that challengers learn from.
+        if is_fixed and not learner.model.has_begun:
+            # It may know only some of the features that challengers learn from.
             if self.n_features is None:
-                return Current(model, **known)
-            ready = _with_weights(model, self.n_features, self.names)
+                return Current(learner, **known)
+            ready = _with_weights(learner, self.n_features, self.names)
             if ready.model.has_begun:
                 return Current(ready, n_features=self.n_features, names=self.names, **known)
-        return Current.of(model, **known)
+        return Current.of(learner, **known)
 
     def _promoted(self, row: Row, entry: PromotionEntry) -> "Current":
         """Return what follows once a challenger ranks instead."""
@@ -110,27 +87,28 @@ class Current:
             raise ValueError(f"entry {row.sequence} promotes {entry.name!r}, which is no challenger")
         shadow = self.shadow.restarted(row.sequence, without=entry.name)
         shadow = replace(shadow, promotion=Promotion(row.sequence, entry.name, entry.error))
-        state, names, n_features = challenger.model.model, self.names, self.n_features
-        if state.has_begun:
-            names = state.feature_names or (names if state.n_inputs == n_features else None)
-            n_features = state.n_inputs
+        model, names, n_features = challenger.learner.model, self.names, self.n_features
+        if model.has_begun:
+            names = model.feature_names or (names if model.n_inputs == n_features else None)
+            n_features = model.n_inputs
         known: dict[str, Any] = {"version": row.sequence, "link": row.link, "shadow": shadow}
-        return replace(self, model=challenger.model, names=names, n_features=n_features, **known)
+        return replace(self, learner=challenger.learner, names=names, n_features=n_features, **known)
 
     def _after_answers(self, logged: "Sequence[tuple[Row, AnswerEntry]]") -> "Current":
         """Return what follows from answers: each is ranked and measured by all models, then learned from."""
         shadow = self.shadow
         answers = Answers([entry for _, entry in logged], [row.sequence for row, _ in logged], self.names)
-        measures = {one.measure: parse(one.measure) for one in shadow.challengers.values()}
-        learned = learn_answers(self.model, answers, list(measures.values()), learns=not shadow.is_fixed)
+        measures = {challenger.measure: parse(challenger.measure) for challenger in shadow.challengers.values()}
+        learned = learn_answers(self.learner, answers, list(measures.values()), learns=not shadow.is_fixed)
         challengers = {
-            name: one.after_answers(answers, measures[one.measure], learned.values[measures[one.measure]])
-            for name, one in shadow.challengers.items()
+            name: challenger.after_answers(name, answers, measure, learned.values[measure])
+            for name, challenger in shadow.challengers.items()
+            for measure in [measures[challenger.measure]]
         }
         last, _ = logged[-1]
         return replace(
             self,
-            model=learned.model,
+            learner=learned.learner,
             version=last.sequence,
             link=last.link,
             answers=self.answers + len(logged),
@@ -156,19 +134,19 @@ class Current:
         return current
 
 
-def _with_weights(model: Learner, n_features: int, names: tuple[str, ...] | None) -> Learner:
-    """Return a model that does not learn, with its weights of these features; as it is if it has none."""
+def _with_weights(learner: Learner, n_features: int, names: tuple[str, ...] | None) -> Learner:
+    """Return a fixed learner with its weights for these features; unchanged if it has none."""
     try:
-        return find_weights(model, n_features, names)
+        return find_weights(learner, n_features, names)
     except ValueError:
-        return model
+        return learner
 
 
 def nothing_before(entry: Entry) -> Current:
     """Return what the first entry of a log is applied to."""
     if not isinstance(entry, ModelEntry | FixedEntry):
         raise ValueError("the log does not begin with a model")
-    return Current(restore(entry.reason, parse_model(entry.reason, entry.document)))
+    return Current(restore_learner(entry.reason, entry.document))
 
 
 def replay(rows: Iterable[Row], start: Current | None = None, until: int | None = None) -> Current | None:

@@ -23,30 +23,27 @@ DEFAULT = "default"
 
 
 class Service:
-    """All rankers of a folder; those that are there go on, those that are named for the first time begin.
+    """All rankers of a folder: existing ones continue, new names start new rankers.
 
     Parameters
     ----------
     folder : str or Path
         Folder of the service; each ranker has a folder of its name in it.
     models : mapping from names of rankers to models, optional
-        What new rankers start from, None standing for a learner that has learned nothing. Without any ranker there is
-        one, "default".
+        Models that new rankers start with, None for an empty learner. Without any ranker there is one, "default".
     settings : Settings, optional
         Limits and intervals.
     check_all : bool
-        Check whole logs, not only what came after the newest snapshots.
+        Check whole logs, not only the entries after the newest snapshots.
     database : str, optional
-        Address of a PostgreSQL database, postgresql://…, that has the logs instead of files in the folder; logs that
-        the folder has are moved there.
+        Address of a PostgreSQL database, postgresql://…, for the logs; logs in the folder are moved there.
     fixed : collection of str
-        Names of new rankers whose models stay as they are.
+        Names of new rankers whose models do not learn.
     challengers : mapping from names of rankers to mappings from names of challengers to models, optional
-        Models that learn silently; those whose names a log has are what it says.
+        Models that learn silently; names that a log already has are ignored.
 
     Attributes
     ----------
-    folder : Path
     rankers : dict of str to ServedRanker
         The rankers by name.
 
@@ -114,16 +111,11 @@ class Service:
             raise
 
     def ranker(self, name: str) -> ServedRanker:
-        """Return a ranker.
+        """Return a ranker; raise `UnknownError` if there is none of that name.
 
         Parameters
         ----------
         name : str
-
-        Raises
-        ------
-        ServiceError
-            If there is none of that name.
         """
         if name not in self.rankers:
             raise UnknownError(f"there is no ranker {name[:100]!r}", f"there are {', '.join(map(repr, self.rankers))}")
@@ -136,8 +128,8 @@ class Service:
 
     def close(self) -> None:
         """Stop all rankers: finish, flush, write snapshots."""
-        for one in self.rankers.values():
-            one.close()
+        for ranker in self.rankers.values():
+            ranker.close()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

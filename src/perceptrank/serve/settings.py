@@ -33,11 +33,6 @@ class Settings:
     promote_at : float or None
         Error rate at which a challenger that is shown to be better is promoted without asking; by default none is.
 
-    Raises
-    ------
-    ValueError
-        If one is not a number > 0, or an error rate is not < 1.
-
     Examples
     --------
     >>> Settings(snapshot_seconds=10.0).snapshots
@@ -56,14 +51,10 @@ class Settings:
     promote_at: float | None = None
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.name == "promote_at" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-                raise ParameterError(one.name, "must be a number > 0", value)
-            if one.name in ("shadow_error", "promote_at") and not value < 1:
-                raise ParameterError(one.name, "must be a probability < 1", value)
+        _check_positive(self, "promote_at")
+        for name in ("shadow_error", "promote_at"):
+            if (value := getattr(self, name)) is not None and not value < 1:
+                raise ParameterError(name, "must be a probability < 1", value)
 
 
 @dataclass(frozen=True)
@@ -100,11 +91,15 @@ class Limits:
     burst: float | None = None
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value is None and one.name == "burst":
-                continue
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-                raise ParameterError(one.name, "must be a number > 0", value)
+        _check_positive(self, "burst")
         if self.burst is not None and self.burst < 1:
             raise ParameterError("burst", "must be a number >= 1", self.burst)
+
+
+def _check_positive(settings: Settings | Limits, optional: str) -> None:
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if value is None and field.name == optional:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            raise ParameterError(field.name, "must be a number > 0", value)

@@ -35,7 +35,7 @@ class Snapshots:
 
     def write(self, current: Current, keep: int) -> None:
         """Write a snapshot, atomically, and remove the oldest ones beyond a number."""
-        document = current.model.as_document()
+        document = current.learner.as_document()
         document["log"] = {
             "version": current.version,
             "link": current.link.hex(),

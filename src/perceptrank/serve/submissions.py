@@ -1,8 +1,8 @@
-"""Items of the queue in front of the log, and what becomes of answers before they are logged."""
+"""Items of the queue in front of the log, and checks of answers before they are logged."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -12,18 +12,15 @@ from perceptrank.serve.log.records import AnswerEntry, Entry, as_bytes
 from perceptrank.serve.replay import Current
 
 
-class Acknowledgement(msgspec.Struct, frozen=True):
-    """An answer is on disk.
+def _new_future() -> "Future[Any]":
+    """Return a future that cannot be cancelled: whoever waits may give up, but the answer is logged."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    return future
 
-    Attributes
-    ----------
-    event_id : str
-        Its id.
-    sequence : int
-        Number of the log's entry.
-    duplicate : bool
-        True if it was there before.
-    """
+
+class Acknowledgement(msgspec.Struct, frozen=True):
+    """An answer is on disk, as entry `sequence` of the log; `duplicate` if it was there before."""
 
     event_id: str
     sequence: int
@@ -36,7 +33,7 @@ class Answer:
 
     entry: AnswerEntry
     names: tuple[str, ...] | None
-    future: "Future[Acknowledgement]"
+    future: "Future[Acknowledgement]" = field(default_factory=_new_future)
 
 
 @dataclass(frozen=True)
@@ -44,22 +41,15 @@ class EntryRequest:
     """A request for an entry that is no answer; it is made once everything before it is learned."""
 
     make: Callable[[Current], Entry]
-    future: "Future[int]"
+    future: "Future[int]" = field(default_factory=_new_future)
 
 
 @dataclass(frozen=True)
 class Mark:
     """Everything before it is logged and learned when its future is done; the last one ends the thread."""
 
-    future: "Future[None]"
+    future: "Future[None]" = field(default_factory=_new_future)
     is_last: bool = False
-
-
-def started() -> "Future[Any]":
-    """Return a future that nobody can cancel: what waits for it may give up, but the answer is logged."""
-    future: Future[Any] = Future()
-    future.set_running_or_notify_cancel()
-    return future
 
 
 def repeated(entry: AnswerEntry, digest: bytes, used: "tuple[int, bytes]") -> Acknowledgement | EventConflictError:

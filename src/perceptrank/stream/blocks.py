@@ -51,14 +51,7 @@ def check_repeatable(stream: Blocks) -> None:
 
 
 def as_blocks(stream: Blocks, *, required: bool = False) -> Iterator[QueryStream]:
-    """Iterate over the non-empty blocks of a stream; a `QueryStream` is one block.
-
-    Parameters
-    ----------
-    stream : QueryStream or iterable of QueryStream
-    required : bool
-        Raise `ValueError` at the end if there were no queries.
-    """
+    """Iterate over the non-empty blocks of a stream; if they are `required`, raise `ValueError` if there are none."""
     is_empty = True
     if not isinstance(stream, Iterable):
         raise TypeError(f"stream must be a QueryStream or an iterable of them, got {type(stream).__name__}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -170,11 +171,6 @@ def declare(
     rule : str
         What `check` demands, for the message: "must be between 0 and 1".
 
-    Raises
-    ------
-    ValueError
-        If `name` is no such name, or is taken by another column, or `dtype` or `fill` do not suit a column.
-
     Examples
     --------
     >>> import perceptrank as pr
@@ -219,18 +215,6 @@ def withdraw(name: str) -> None:
     Parameters
     ----------
     name : str
-
-    Raises
-    ------
-    ValueError
-        If no such column was declared.
-
-    Examples
-    --------
-    >>> withdraw("nothing")
-    Traceback (most recent call last):
-        ...
-    ValueError: no column of the name 'nothing' was declared
     """
     if name in BUILT_IN or name not in _declared:
         raise ValueError(f"no column of the name {name!r} was declared")
@@ -349,22 +333,24 @@ def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, str) else str(value)
 
 
-def join_columns(parts: Sequence[tuple[Mapping[str, Values | None], int]]) -> dict[str, Values]:
-    """Join columns of several sources, each with the number of its rows; fill in those that a source lacks."""
+def join_columns(parts: Sequence[Mapping[str, Values | None]], sizes: Sequence[int]) -> dict[str, Values]:
+    """Join columns of several sources, whose numbers of rows are `sizes`; fill in those that a source lacks."""
     joined: dict[str, Values] = {}
-    for name in dict.fromkeys(name for columns, _ in parts for name, values in columns.items() if values is not None):
-        every = [(columns.get(name), n) for columns, n in parts]
-        joined[name] = concatenate_values(
-            [find_column(name).filled(n) if values is None else values for values, n in every]
-        )
+    for name in dict.fromkeys(chain.from_iterable(parts)):
+        values = [columns.get(name) for columns in parts]
+        is_absent = [part is None for part in values]
+        if True in is_absent:
+            if False not in is_absent:
+                continue
+            column = find_column(name)
+            values = [column.filled(n) if part is None else part for part, n in zip(values, sizes, strict=True)]
+        joined[name] = concatenate_values(values)
     return joined
 
 
-def concatenate_values(parts: Sequence[Values]) -> Values:
+def concatenate_values(parts: Sequence[Any]) -> Values:
     """Concatenate values of one column, as a copy."""
-    if isinstance(parts[0], Texts):
-        return Texts.concatenate([part for part in parts if isinstance(part, Texts)])
-    return np.concatenate([np.asarray(part) for part in parts])
+    return Texts.concatenate(parts) if isinstance(parts[0], Texts) else np.concatenate(parts)
 
 
 def take_rows(columns: Mapping[str, Values], rows: slice | Ints) -> dict[str, Values]:

@@ -26,18 +26,7 @@ def as_sizes(group: npt.ArrayLike, n_documents: int) -> Ints:
 def group_rows(qid: npt.ArrayLike, n_documents: int) -> tuple[Ints | None, Ints, npt.NDArray[Any]]:
     """Group rows by their query identifiers.
 
-    Parameters
-    ----------
-    qid : array of shape (documents,)
-        Query of each row.
-    n_documents : int
-
-    Returns
-    -------
-    rows : array or None
-        Permutation that makes the rows of each query adjacent; None if they already are.
-    offsets : array of shape (queries + 1,)
-    qids : array of shape (queries,)
+    Returns a permutation that makes the rows of each query adjacent, None if they already are; offsets; and qids.
     """
     identifiers = as_identifiers(qid)
     if identifiers.shape != (n_documents,):

@@ -6,7 +6,7 @@ Input is validated once, when a stream is constructed.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, overload
 
@@ -121,32 +121,6 @@ class QueryStream:
         What to do with features that are NaN: refuse them, keep them for a learner whose first transform is `Missing`,
         or take them for 0.
 
-    Attributes
-    ----------
-    X : array of shape (documents, features) or SparseFeatures
-        The features, float32 or float64.
-    relevance : array of float of shape (documents,)
-        Grades.
-    offsets : array of int of shape (queries + 1,)
-        Rows ``offsets[q] : offsets[q + 1]`` belong to query q.
-    qids : array of shape (queries,)
-        Identifiers of the queries.
-    feature_names : tuple of str or None
-        Names of the columns of `X`.
-    comments : Texts or None
-        A text for each document.
-    docids : Texts or None
-        Identifiers of the documents.
-    weights : array of float of shape (queries,) or None
-        Weights of the queries; None if all are 1.
-    columns : mapping of str to array or Texts
-        All columns by name, among them ``relevance``, ``qid``, ``docid``, ``query_weight`` and ``comment``.
-
-    Raises
-    ------
-    TypeError or ValueError
-        If an argument is invalid; the message names the argument, the rule and the first invalid value.
-
     Examples
     --------
     >>> stream = QueryStream.from_arrays([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]], [1, 0, 2], qid=["a", "a", "b"])
@@ -228,7 +202,7 @@ class QueryStream:
 
     @property
     def columns(self) -> Mapping[str, Values]:
-        """All columns by name: values per document, or per query."""
+        """All columns by name, among them ``relevance``, ``qid``, ``docid``, ``query_weight`` and ``comment``."""
         return MappingProxyType({**self._documents, **self._queries})
 
     @property
@@ -300,11 +274,6 @@ class QueryStream:
             rows. Those per query may also be given for each document.
         missing : "error", "keep", or "zero"
             What to do with features that are NaN: refuse them, keep them, or take them for 0.
-
-        Raises
-        ------
-        TypeError or ValueError
-            If an argument is invalid, or both `qid` and `group` are given.
         """
         if feature_names is None:
             feature_names = column_names(X)
@@ -357,11 +326,6 @@ class QueryStream:
             Feature columns, or the one column of lists; default all other columns.
         missing : "error", "keep", or "zero"
             What to do with features that are NaN: refuse them, keep them, or take them for 0.
-
-        Raises
-        ------
-        TypeError or ValueError
-            If `frame` is not a data frame, a column is missing, or a column's values are invalid.
         """
         X, names, columns = split_frame(frame, qid, relevance, features)
         grades, queries = columns.pop(RELEVANCE), columns.pop(QID)
@@ -377,13 +341,6 @@ class QueryStream:
         ----------
         library : either "pandas" or "polars"
             Library of the frame; it must be installed.
-
-        Raises
-        ------
-        ImportError
-            If the library is not installed.
-        ValueError
-            If the feature names are not distinct column names.
         """
         sizes = np.diff(self.offsets)
         columns: dict[str, Any] = {QID: np.repeat(self.qids, sizes), RELEVANCE: self.relevance}
@@ -394,20 +351,14 @@ class QueryStream:
         return make_frame(columns, library)
 
     def per_document(self) -> dict[str, Values]:
-        """Return all columns but query ids and grades with one value per document.
-
-        Returns
-        -------
-        dict of str to array or Texts
-            Values per query are repeated for each document of the query.
-        """
-        found: dict[str, Values] = {}
+        """Return all columns but query ids and grades with one value per document, repeating those per query."""
+        columns: dict[str, Values] = {}
         for name in optional_columns():
             if name in self._documents:
-                found[name] = self._documents[name]
+                columns[name] = self._documents[name]
             elif name in self._queries:
-                found[name] = self._queries[name][np.repeat(np.arange(self.n_queries), np.diff(self.offsets))]
-        return found
+                columns[name] = self._queries[name][np.repeat(np.arange(self.n_queries), np.diff(self.offsets))]
+        return columns
 
     @classmethod
     def concatenate(cls, streams: Iterable[QueryStream]) -> QueryStream:
@@ -416,11 +367,6 @@ class QueryStream:
         Parameters
         ----------
         streams : iterable of QueryStream
-
-        Raises
-        ------
-        ValueError
-            If there are no streams, or their features differ.
         """
         parts = list(streams)
         if not parts:
@@ -432,13 +378,13 @@ class QueryStream:
                     f"streams must have the same features, got {first.n_features} ({first.feature_names}) "
                     f"and {part.n_features} ({part.feature_names})"
                 )
-        starts = np.cumsum([0] + [part.n_documents for part in parts])
-        offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
+        n_documents = [part.n_documents for part in parts]
+        offsets = [part.offsets[1:] + start for part, start in zip(parts[1:], accumulate(n_documents), strict=False)]
         return QueryStream._trusted(
             concatenate_features([part.X for part in parts]),
-            np.concatenate([*offsets, starts[-1:]]),
-            join_columns([(part._documents, part.n_documents) for part in parts]),
-            join_columns([(part._queries, part.n_queries) for part in parts]),
+            np.concatenate([first.offsets, *offsets]),
+            join_columns([part._documents for part in parts], n_documents),
+            join_columns([part._queries for part in parts], [part.n_queries for part in parts]),
             first.feature_names,
         )
 
@@ -482,18 +428,6 @@ class QueryStream:
         """Select one query by its number, or several by a slice or an array of numbers or booleans.
 
         Contiguous slices are views; other selections are copies.
-
-        Parameters
-        ----------
-        index : int, slice, or array of int or bool
-            One number selects a query; anything else a stream.
-
-        Raises
-        ------
-        IndexError
-            If there is no query of this number.
-        TypeError
-            If `index` is none of these.
         """
         if isinstance(index, (int, np.integer)):
             bounds = self.offsets
@@ -559,10 +493,6 @@ class QueryStream:
         ----------
         max_bytes : int
             Upper bound on the size of a block's features, except for a single query that is larger.
-
-        Yields
-        ------
-        QueryStream
         """
         if isinstance(self.X, SparseFeatures):
             sizes, most = self.X.starts[self.offsets], max_bytes // (self.X.values.itemsize + self.X.indices.itemsize)
@@ -597,11 +527,6 @@ class QueryStream:
         seed : int or numpy.random.Generator, optional
             Shuffle the queries first.
 
-        Raises
-        ------
-        TypeError or ValueError
-            If the fractions are invalid, or a part would be empty.
-
         Examples
         --------
         >>> stream = QueryStream.from_arrays(np.eye(10), np.arange(10), group=[1] * 10)
@@ -623,28 +548,11 @@ class QueryStream:
         return parts
 
     def to_dense(self) -> QueryStream:
-        """Return the stream with dense features.
-
-        Returns
-        -------
-        QueryStream
-            The stream itself if its features are dense.
-
-        Raises
-        ------
-        MemoryError
-            If the features would not fit into memory.
-        """
+        """Return the stream with dense features: itself if they are; raise `MemoryError` if they would not fit."""
         return self if not self.is_sparse else self.with_features(dense(self.X))
 
     def to_sparse(self) -> QueryStream:
-        """Return the stream with sparse features.
-
-        Returns
-        -------
-        QueryStream
-            The stream itself if its features are sparse.
-        """
+        """Return the stream with sparse features: itself if they are."""
         if isinstance(self.X, SparseFeatures):
             return self
         return self.with_features(SparseFeatures.from_dense(self.X))
@@ -658,11 +566,6 @@ class QueryStream:
             Finite features; they are not checked again.
         feature_names : list of str, optional
             Their names; by default those they had, if the number of features is the same.
-
-        Raises
-        ------
-        TypeError or ValueError
-            If `X` is not a matrix with one row per document.
         """
         X = as_any_features(X)
         if X.shape[0] != self.n_documents:
@@ -673,21 +576,11 @@ class QueryStream:
         return self._with_matrix(X, names)
 
     def select(self, names: Sequence[str]) -> QueryStream:
-        """Select features by their names, in the order given.
+        """Copy the stream with some of its features, by their names and in the order given.
 
         Parameters
         ----------
         names : sequence of str
-
-        Returns
-        -------
-        QueryStream
-            Of copies of these features.
-
-        Raises
-        ------
-        ValueError
-            If the stream has no names, or not each of these exactly once.
 
         Examples
         --------
@@ -718,11 +611,6 @@ class QueryStream:
         weights : array of shape (queries,), or None
             Finite and not negative; None for a stream without weights.
 
-        Raises
-        ------
-        ValueError
-            If there is not one valid weight per query.
-
         Examples
         --------
         >>> stream = QueryStream.from_arrays(np.eye(4), [1, 0, 2, 0], group=[2, 2])
@@ -738,11 +626,6 @@ class QueryStream:
         ----------
         columns : mapping of str to array or None
             Values of columns that are declared, one per document or per query; None for a stream without the column.
-
-        Raises
-        ------
-        ValueError
-            If a column is not declared, cannot be left out, or its values are invalid.
 
         Examples
         --------

@@ -32,17 +32,6 @@ class SparseFeatures:
     n_features : int
         Number of columns.
 
-    Attributes
-    ----------
-    values : array of shape (non-zeros,)
-        float32 or float64.
-    indices : array of int of shape (non-zeros,)
-        Columns.
-    starts : array of int of shape (rows + 1,)
-        Where each row begins.
-    n_features : int
-        Number of columns.
-
     Raises
     ------
     ValueError
@@ -145,11 +134,6 @@ class SparseFeatures:
         Parameters
         ----------
         X : array of shape (rows, columns)
-
-        Raises
-        ------
-        ValueError
-            If `X` is not a matrix of numbers with at least one column.
         """
         matrix = np.asarray(X)
         if matrix.ndim != 2 or not 0 < matrix.shape[1] <= MOST_FEATURES:
@@ -168,11 +152,6 @@ class SparseFeatures:
         ----------
         parts : list of SparseFeatures
             At least one; all with the same number of columns.
-
-        Raises
-        ------
-        ValueError
-            If the numbers of columns differ, or there is no part.
         """
         if len(widths := {part.n_features for part in parts}) != 1:
             raise ValueError(f"parts must have the same number of columns, got {sorted(widths)}")
@@ -195,11 +174,6 @@ class SparseFeatures:
         ----------
         parts : list of SparseFeatures
             At least one; all with the same number of rows.
-
-        Raises
-        ------
-        ValueError
-            If the numbers of rows differ, or there would be 2³¹ columns or more.
         """
         if (total := sum(part.n_features for part in parts)) > MOST_FEATURES:
             raise ValueError(f"n_features must be at most {MOST_FEATURES}, got {total}")
@@ -256,12 +230,7 @@ class SparseFeatures:
     __hash__ = None  # type: ignore[assignment]
 
     def __getitem__(self, rows: slice | Ints) -> SparseFeatures:
-        """Select rows: views for a slice without steps, else a copy.
-
-        Parameters
-        ----------
-        rows : slice, or array of int or bool
-        """
+        """Select rows by a slice or an array of numbers or booleans: views for a slice without steps, else a copy."""
         if isinstance(rows, slice) and rows.step in (None, 1):
             start, stop, _ = rows.indices(len(self))
             return self._trusted(self.values, self.indices, self.starts[start : max(start, stop) + 1], self.n_features)
@@ -284,11 +253,6 @@ class SparseFeatures:
         Parameters
         ----------
         values : array of shape (non-zeros,)
-
-        Raises
-        ------
-        ValueError
-            If there is not one number for each non-zero.
         """
         whole, numbers = self._rebased(), _as_values(values)
         if len(numbers) != whole.n_nonzeros:
@@ -302,11 +266,6 @@ class SparseFeatures:
         ----------
         dtype : dtype
             float32 or float64.
-
-        Raises
-        ------
-        ValueError
-            If `dtype` is another.
         """
         if (kept := np.dtype(dtype)) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {kept}")
@@ -319,23 +278,10 @@ class SparseFeatures:
         ----------
         columns : array of int or bool
             Numbers of columns, all different, or one boolean per column.
-
-        Raises
-        ------
-        IndexError
-            If there is no such column.
         """
         chosen = np.arange(self.n_features, dtype=np.int32)[np.asarray(columns)]
-        place = np.full(self.n_features, -1, np.int32)
-        place[chosen] = np.arange(len(chosen), dtype=np.int32)
-        whole = self._rebased()
-        indices = place[whole.indices]
-        kept = indices >= 0
-        rows = np.repeat(np.arange(len(whole)), np.diff(whole.starts))[kept]
-        indices = indices[kept]
-        order = np.lexsort((indices, rows))
-        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(whole)))])
-        return self._trusted(whole.values[kept][order], indices[order], starts, len(chosen))
+        rows = self.to_scipy()[:, chosen].sorted_indices()
+        return self._trusted(rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64), len(chosen))
 
     def without_empty_columns(self) -> SparseFeatures:
         """Leave out the columns that hold no value; the others keep their order."""
@@ -344,13 +290,7 @@ class SparseFeatures:
         return self._trusted(whole.values, indices.astype(np.int32), whole.starts, max(1, len(columns)))
 
     def toarray(self) -> Features:
-        """Copy to a dense array.
-
-        Raises
-        ------
-        MemoryError
-            If it would not fit into memory.
-        """
+        """Copy to a dense array; raise `MemoryError` if it would not fit into memory."""
         needed = len(self) * self.n_features * self.dtype.itemsize
         if needed > free_memory():
             raise MemoryError(
@@ -363,13 +303,7 @@ class SparseFeatures:
         return cast(Features, X)
 
     def to_scipy(self) -> Any:
-        """Convert to a SciPy sparse array, which shares values and indices.
-
-        Raises
-        ------
-        ImportError
-            If SciPy is not installed.
-        """
+        """Convert to a SciPy sparse array, which shares values and indices."""
         from scipy.sparse import csr_array
 
         values, indices, starts = self._rebased().arrays

@@ -68,10 +68,14 @@ class Texts(Sequence[str]):
         ----------
         parts : sequence of Texts
         """
-        firsts = np.cumsum([0] + [int(part.starts[-1] - part.starts[0]) for part in parts])
-        starts = [part.starts[:-1] + (first - part.starts[0]) for part, first in zip(parts, firsts, strict=False)]
-        content = [part.content[part.starts[0] : part.starts[-1]] for part in parts]
-        return cls._trusted(np.concatenate([np.zeros(0, np.uint8), *content]), np.concatenate([*starts, firsts[-1:]]))
+        starts, contents = [np.zeros(1, np.int64)], [np.zeros(0, np.uint8)]
+        size = 0
+        for part in parts:
+            first, last = int(part.starts[0]), int(part.starts[-1])
+            starts.append(part.starts[1:] + (size - first))
+            contents.append(part.content[first:last])
+            size += last - first
+        return cls._trusted(np.concatenate(contents), np.concatenate(starts))
 
     @property
     def lengths(self) -> Ints:
@@ -91,17 +95,7 @@ class Texts(Sequence[str]):
     @overload
     def __getitem__(self, index: slice | npt.ArrayLike) -> Texts: ...
     def __getitem__(self, index: Any) -> str | Texts:
-        """Select a text by its number, or several by a slice or an array of numbers or booleans.
-
-        Parameters
-        ----------
-        index : int, slice, or array of int or bool
-
-        Raises
-        ------
-        IndexError
-            If there is no text of this number.
-        """
+        """Select a text by its number, or several by a slice or an array of numbers or booleans."""
         if isinstance(index, (int, np.integer)):
             i = range(len(self))[index]
             return self.content[self.starts[i] : self.starts[i + 1]].tobytes().decode("utf-8", "surrogateescape")

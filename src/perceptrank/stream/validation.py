@@ -21,16 +21,7 @@ _KEPT = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class ParameterError(ValueError):
-    """A parameter breaks its rule; a `ValueError`.
-
-    Attributes
-    ----------
-    parameter : str
-        Its name in Python.
-    rule : str
-        The rule, as it follows the name in the message.
-    value : any
-        The value that was given.
+    """A parameter breaks its rule; a `ValueError` that has `parameter`, `rule` and `value`.
 
     Examples
     --------

@@ -114,13 +114,29 @@ def is_mistaken(cutoff: int, scores: Floats, n_relevant: int, rows: Rows) -> boo
     return n_ahead < first[last] or n_ahead_of_last < counted - first[last]
 
 
+@helper
+def are_outranked(scores: Floats, level_of: Ints, best_below: Floats, ideal: Ints, n: int) -> bool:
+    """Tell whether one of the first n ideal documents has a lower-graded one at or above its score."""
+    n_outranked = 0
+    for p in range(n):
+        n_outranked += 1 if best_below[level_of[ideal[p]]] >= scores[ideal[p]] else 0
+    return n_outranked > 0
+
+
 @helper_inlined
 def descend_slam(
-    weighing: Weighing, query: Query, keys: Floats, n_levels: int, coefficients: Floats, rows: Rows
+    mistakes_only: bool,
+    weighing: Weighing,
+    query: Query,
+    keys: Floats,
+    n_levels: int,
+    coefficients: Floats,
+    rows: Rows,
 ) -> tuple[float, float]:
     """Write a subgradient of SLAM, after `find_hinges`; return the weight that it moves and the surrogate's value.
 
-    By score, documents of a level have the larger weights the larger their keys are.
+    By score, documents of a level have the larger weights the larger their keys are. With `mistakes_only`, where keys
+    are scores, both are 0 for rankings that are not mistaken (see `is_mistaken`; the ideal ranking tells it sooner).
     """
     binary, cutoff, gain, class_order = weighing
     scores, _, n_relevant, margin, discounts = query
@@ -129,11 +145,14 @@ def descend_slam(
     level_of, first, rival, ideal, chosen = ints[0], ints[1], ints[2], ints[3], ints[4]
     order, buckets, spare = ints[5], ints[6], ints[7]
     shared = class_order == BY_MEAN
-    n = cutoff if 0 < cutoff < n_relevant and not shared else n_relevant
+    counted = cutoff if 0 < cutoff < n_relevant else n_relevant
+    n = n_relevant if shared else counted
+    if mistakes_only or class_order != BY_INDEX:
+        order_ideally(keys, level_of, first, n, ideal, chosen_keys, chosen, order, buckets, spare)
+    if mistakes_only and not are_outranked(scores, level_of, best_below, ideal, counted):
+        return 0.0, 0.0
     if class_order == BY_INDEX:
         order_by_index(len(scores), n_levels, level_of, first, order, ideal)
-    else:
-        order_ideally(keys, level_of, first, n, ideal, chosen_keys, chosen, order, buckets, spare)
     lay_weights(binary, cutoff, gain, shared, n_relevant, n_levels, levels, first, discounts, weight_at)
     return move_against_best(margin, n, scores, level_of, best_below, rival, ideal, weight_at, coefficients)
 

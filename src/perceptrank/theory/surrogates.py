@@ -111,7 +111,7 @@ def descend_hinges(
     scores, grades, _, margin, _ = query
     if kind == SLAM:
         n_levels = find_hinges(scores, grades, rows)
-        return descend_slam(weighing, query, keys, n_levels, coefficients, rows)[1]
+        return descend_slam(False, weighing, query, keys, n_levels, coefficients, rows)[1]
     per_level = margin if kind == LEVEL_PAIR else 0.0
     return move_widest_level_pair(per_level, margin - per_level, query, coefficients, rows)[1]
 

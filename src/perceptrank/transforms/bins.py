@@ -24,7 +24,7 @@ from perceptrank.stream.validation import (
     is_whole,
     read_only,
 )
-from perceptrank.transforms.forms import Nodes, Piecewise
+from perceptrank.transforms.forms import Piecewise
 from perceptrank.transforms.lineage import Form
 from perceptrank.transforms.quantile_sketch import QuantileSketch
 from perceptrank.transforms.transform import LearningTransform, WritingTransform
@@ -116,7 +116,6 @@ class Bins(LearningTransform, WritingTransform):
 
     @property
     def makes_sparse(self) -> bool:  # type: ignore[override]
-        """True if `sparse` is."""
         return self.sparse
 
     @property
@@ -255,21 +254,14 @@ class Bins(LearningTransform, WritingTransform):
         return n_features * self._n_each
 
     def sources(self, n_features: int) -> Ints:
-        """Return which feature each output is made of; those of a thermometer alone rise with it."""
         own = np.repeat(np.arange(n_features), self._n_each)
         return own if self.kind == "thermometer" else -1 - own
 
     def piecewise(self, n_features: int) -> Piecewise:
-        """Return the functions of features, by their edges."""
         return Piecewise(self.kind, self.edges)
 
     def describe(self, form: Form) -> Form:
-        """Return a curve."""
         return Form("curve", "bin", "the bin")
-
-    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        """Add the functions of features."""
-        return self.piecewise(n_features).add_nodes(nodes, X)
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """Return the names of the features that features of these names become: with the edges, if those are final.
@@ -300,7 +292,6 @@ class Bins(LearningTransform, WritingTransform):
         return math.sqrt(n_features * (self.n_bins - 1 if self.kind == "thermometer" else 1))
 
     def state(self) -> dict[str, Any]:
-        """Return the settings, the edges and, while those move, the sketch."""
         return self.settings() | {
             "count": self.count,
             "due": self._due,

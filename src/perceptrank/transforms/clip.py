@@ -40,19 +40,15 @@ class Clip(ElementwiseTransform):
         clip_pass(read_only(X), self.limit, outputs, first)
 
     def evaluate(self, X: Floats) -> Floats:
-        """Return clipped features, of any size."""
         return np.clip(X, -self.limit, self.limit)
 
     def describe(self, form: Form) -> Form:
-        """Return the same, clipped."""
         return Form(f"{form.label}, clipped", f"{form.unit} (within ±{self.limit:g})", form.of)
 
     def spreads(self, before: Floats) -> Floats:
-        """Return those of the features."""
         return before
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        """Add a clipping."""
         return str(nodes.add("Clip", X, -self.limit, self.limit))
 
     def largest_norm(self, n_features: int, longest: int) -> float:

@@ -42,24 +42,19 @@ class Composition(Transform):
 
     @property
     def makes_sparse(self) -> bool:  # type: ignore[override]
-        """True if one of the parts makes sparse features."""
         return any(part.makes_sparse for part in self.parts)
 
     @property
     def learns(self) -> bool:  # type: ignore[override]
-        """True if one of the parts learns."""
         return any(part.learns for part in self.parts)
 
     def sparse_form(self) -> Transform:
-        """Return the same of the parts' sparse forms."""
         return self._with_parts([part.sparse_form() for part in self.parts])
 
     def leaves(self) -> list[Transform]:
-        """Return the transforms that its parts are made of in the end."""
         return [leaf for part in self.parts for leaf in part.leaves()]
 
     def merge(self, other: Self) -> Self:
-        """Add the statistics of another one, made of the same kinds of transforms, to this one's."""
         self._check_kind(other)
         if [part.name for part in self.parts] != [part.name for part in other.parts]:
             raise ValueError(f"{self!r} and {other!r} are made of different transforms")
@@ -76,7 +71,6 @@ class Composition(Transform):
         return made
 
     def state(self) -> dict[str, Any]:
-        """Return names, settings and statistics of the parts."""
         return {"parts": [{"name": part.name, **part.state()} for part in self.parts]}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -112,31 +106,25 @@ class Chain(Composition):
 
     @property
     def accepts_missing(self) -> bool:  # type: ignore[override]
-        """True if the first part takes missing values."""
         return self.parts[0].accepts_missing
 
     @property
     def accepts_any_columns(self) -> bool:  # type: ignore[override]
-        """True if the first part goes by the names of columns."""
         return self.parts[0].accepts_any_columns
 
     def for_columns(self, names: tuple[str, ...] | None) -> Chain:
-        """Return a chain with the same parts, the first of which knows the names of its columns."""
         return self._with_parts([self.parts[0].for_columns(names), *self.parts[1:]])
 
     def steps(self) -> list[Transform]:
-        """Return its parts, with those of chains among them in their place."""
         return [step for part in self.parts for step in part.steps()]
 
     def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
-        """Record what each output of the last part is made of, part by part."""
         outputs: Outputs | None = given
         for part in self.parts:
             outputs = None if outputs is None else part.trace(lineage, outputs)
         return outputs
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        """Add its parts, one after the other."""
         for part, width in self._widths(n_features):
             X = part.add_nodes(nodes, X, width)
         return X
@@ -167,7 +155,6 @@ class Chain(Composition):
         return names
 
     def sources(self, n_features: int) -> Ints | None:
-        """Return which feature each output of the last part is made of, part by part."""
         found: Ints = np.arange(n_features)
         for part in self.parts:
             if (sources := part.sources(len(found))) is None:
@@ -178,7 +165,6 @@ class Chain(Composition):
         return found
 
     def slopes(self, n_features: int) -> Floats | None:
-        """Return the products of the parts' slopes, None if one has none."""
         product = np.ones(n_features)
         for part in self.parts:
             if (slopes := part.slopes(n_features)) is None:
@@ -190,7 +176,6 @@ class Chain(Composition):
         return self.largest_norm_after(math.inf, n_features, longest)
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
-        """Return the bound of the last part, if a document's norm was at most this before the first."""
         for part, width in self._widths(n_features):
             norm = part.largest_norm_after(norm, width, longest)
         return norm
@@ -229,25 +214,20 @@ class Join(Composition, WritingTransform):
 
     @property
     def accepts_missing(self) -> bool:  # type: ignore[override]
-        """True if all parts take missing values."""
         return all(part.accepts_missing for part in self.parts)
 
     @property
     def accepts_any_columns(self) -> bool:  # type: ignore[override]
-        """True if all parts go by the names of columns."""
         return all(part.accepts_any_columns for part in self.parts)
 
     def for_columns(self, names: tuple[str, ...] | None) -> Join:
-        """Return a join with the same parts, all of which know the names of their columns."""
         return self._with_parts([part.for_columns(names) for part in self.parts])
 
     def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
-        """Record what each output is made of, those of the parts one after the other."""
         outputs = [made for part in self.parts if (made := part.trace(lineage, given)) is not None]
         return Outputs.beside(outputs) if len(outputs) == len(self.parts) else None
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        """Add its parts side by side."""
         return str(nodes.add("Concat", *(part.add_nodes(nodes, X, n_features) for part in self.parts), axis=1))
 
     def _apply(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
@@ -268,14 +248,12 @@ class Join(Composition, WritingTransform):
         return sum(part.n_outputs(n_features) for part in self.parts)
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the names of the features that features of these names become: each with the name of its part."""
         if names is None:
             return None
         made = [(part, part.output_names(names)) for part in self.parts]
         return tuple(f"{name} {part.name}" for part, outputs in made for name in outputs or ())
 
     def sources(self, n_features: int) -> Ints | None:
-        """Return which feature each output is made of, those of the parts one after the other."""
         found = [sources for part in self.parts if (sources := part.sources(n_features)) is not None]
         return np.concatenate(found) if len(found) == len(self.parts) else None
 
@@ -283,7 +261,6 @@ class Join(Composition, WritingTransform):
         return self.largest_norm_after(math.inf, n_features, longest)
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
-        """Return the root of the sum of squares of the parts' bounds, if a document's norm was at most this before."""
         return math.hypot(*(part.largest_norm_after(norm, n_features, longest) for part in self.parts))
 
 

@@ -67,7 +67,6 @@ class Hash(WritingTransform):
         self._columns: tuple[str, ...] | None = None
 
     def for_columns(self, names: tuple[str, ...] | None) -> Self:
-        """Return this transform of columns with these names."""
         if names == self._columns:
             return self
         made = copy.copy(self)
@@ -118,7 +117,6 @@ class Hash(WritingTransform):
         return None if names is None else tuple(f"place {k}" for k in range(self.n_features))
 
     def fold_weights(self, weights: Floats, n_features: int) -> Folding:
-        """Return the weight of each column's place, with its sign."""
         columns, places, signs = self._places(n_features)
         by_column = np.zeros(n_features)
         by_column[columns] = weights[places] * signs

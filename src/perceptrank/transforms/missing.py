@@ -60,7 +60,6 @@ class Missing(WritingTransform):
 
     @property
     def learns(self) -> bool:  # type: ignore[override]
-        """True if missing values become means."""
         return self.fill == "mean"
 
     @property
@@ -74,7 +73,6 @@ class Missing(WritingTransform):
         return self._means.copy()
 
     def merge(self, other: Missing) -> Self:
-        """Add the counts and means of another one, with the same settings, to this one's."""
         self._check_kind(other)
         if self.settings() != other.settings():
             raise ValueError(f"{self!r} and {other!r} differ in their settings")
@@ -112,19 +110,16 @@ class Missing(WritingTransform):
         return 2 * n_features if self.indicator else n_features
 
     def sources(self, n_features: int) -> Ints:
-        """Return which feature each output is made of; an indicator does not rise with its feature."""
         own = np.arange(n_features)
         return np.concatenate([own, -1 - own]) if self.indicator else own
 
     def filling(self, n_features: int) -> Filling:
-        """Return what missing values of each feature become now."""
         values = self._means.copy() if len(self._means) else np.zeros(n_features)
         if not self.learns:
             values = np.full(n_features, 0.0 if self.fill == "zero" else float(self.fill))
         return Filling(values, self.indicator)
 
     def trace(self, lineage: Lineage, given: Outputs) -> Outputs:
-        """Record the features as they are, and indicators of their own."""
         if not self.indicator:
             return given
         n = len(given.source)
@@ -133,13 +128,11 @@ class Missing(WritingTransform):
         return Outputs.beside([given, indicators])
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        """Add a choice between each value and what takes its place."""
         is_missing = nodes.add("IsNaN", X)
         filled = nodes.add("Where", is_missing, self.filling(n_features).values, X)
         return str(nodes.add("Concat", filled, nodes.as_double(is_missing), axis=1) if self.indicator else filled)
 
     def slopes(self, n_features: int) -> Floats | None:
-        """Return ones, unless there are indicators: values that are not missing stay as they are."""
         return None if self.indicator else np.ones(n_features)
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -149,7 +142,6 @@ class Missing(WritingTransform):
         return (*names, *(f"{name} missing" for name in names))
 
     def state(self) -> dict[str, Any]:
-        """Return the settings, counts and means."""
         return self.settings() | {"counts": self._counts.tolist(), "means": self._means.tolist()}
 
     def restore(self, state: dict[str, Any]) -> None:

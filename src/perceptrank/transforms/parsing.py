@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from perceptrank.stream.validation import ParameterError
-from perceptrank.transforms.registry import find_transform, named_transforms
+from perceptrank.transforms.registry import REGISTRY, named_transforms
 from perceptrank.transforms.transform import Transform, TransformLike, in_turn
 
 AUTOMATIC = "query-zscore+query-normal"
@@ -62,7 +62,7 @@ def _unknown(part: Any) -> list[Any]:
 
 
 def _find_named(name: str) -> type[Transform] | None:
-    kind = find_transform(name)
+    kind = REGISTRY.find(name)
     return None if kind is None or kind.wraps else kind
 
 
@@ -97,7 +97,7 @@ def as_plain(transform: Any) -> Any:
     if transform is None or isinstance(transform, str):
         return transform
     if isinstance(transform, Transform):
-        if find_transform(transform.name) is not type(transform):
+        if REGISTRY.find(transform.name) is not type(transform):
             raise ValueError(
                 f"a model with {transform!r} cannot be saved: register its class first, with "
                 "perceptrank.transforms.register_transform"
@@ -112,7 +112,7 @@ def from_plain(transform: Any) -> Any:
         return [from_plain(part) for part in transform]
     if isinstance(transform, dict):
         name = transform["name"]
-        kind = find_transform(name) if isinstance(name, str) else None
+        kind = REGISTRY.find(name) if isinstance(name, str) else None
         if kind is None:
             raise ParameterError("transforms", "must be a known transform: register its class first", name)
         restored = kind.__new__(kind)

@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 
-from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
+from perceptrank.kernels.arrays import Features, FloatRows, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import read_only
 from perceptrank.transforms.forms import Nodes, add_inverse
-from perceptrank.transforms.lineage import Form
 from perceptrank.transforms.standardizing import check_overflow, first_overflow, standardize_rows
 from perceptrank.transforms.transform import WritingTransform
 
@@ -32,22 +31,13 @@ class QueryMinMax(WritingTransform):
     name = "query-minmax"
     rises = True
     scope = "query"
-    query_scale = "min-max"
+    label, unit = "min-max", "step from the smallest to the largest value of its query"
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
         vectors = np.empty((3, X.shape[1]))
         check_overflow(query_minmax_pass(read_only(X), read_only(offsets), outputs, first, vectors), X)
 
-    def describe(self, form: Form) -> Form:
-        """Return its place within the query."""
-        return form.become(self.query_scale, "step from the smallest to the largest value of its query")
-
-    def spreads(self, before: Floats) -> Floats:
-        """Return NaN: the standard deviation within a query is not known."""
-        return np.full(len(before), math.nan)
-
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        """Add the scaling by minimum and maximum."""
         low = nodes.reduce("ReduceMin", X)
         spread = nodes.add("Sub", nodes.reduce("ReduceMax", X), low)
         is_spread = nodes.add("GreaterOrEqual", spread, SMALLEST_SPREAD)

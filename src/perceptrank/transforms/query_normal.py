@@ -10,7 +10,6 @@ import numpy as np
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.transforms.column_ranks import write_scores
 from perceptrank.transforms.forms import Nodes
-from perceptrank.transforms.lineage import Form
 from perceptrank.transforms.transform import ColumnTransform
 
 
@@ -32,24 +31,14 @@ class QueryNormal(ColumnTransform):
     name = "query-normal"
     rises = True
     scope = "query"
-    query_scale = "normal score"
+    label = "normal score"
+    unit = "normal score of its rank within its query (from the median to the 84th percentile)"
+    spread = 1.0
 
     def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
         write_scores(X, offsets, outputs, first, normal_scores)
 
-    def describe(self, form: Form) -> Form:
-        """Return its place within the query."""
-        return form.become(
-            self.query_scale,
-            "normal score of its rank within its query (from the median to the 84th percentile)",
-        )
-
-    def spreads(self, before: Floats) -> Floats:
-        """Return the standard deviation within a query."""
-        return np.full(len(before), 1.0)
-
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        """Add the normal scores, by the places of values in their order."""
         from perceptrank.transforms.rank_nodes import add_normal_scores
 
         return add_normal_scores(nodes, X, n_features)

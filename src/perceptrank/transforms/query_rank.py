@@ -9,7 +9,6 @@ import numpy as np
 from perceptrank.kernels.arrays import Features, Floats, Ints
 from perceptrank.transforms.column_ranks import write_scores
 from perceptrank.transforms.forms import Nodes
-from perceptrank.transforms.lineage import Form
 from perceptrank.transforms.transform import ColumnTransform
 
 
@@ -29,21 +28,13 @@ class QueryRank(ColumnTransform):
     name = "query-rank"
     rises = True
     scope = "query"
-    query_scale = "rank"
+    label, unit = "rank", "step from the middle to the top of the ranks within its query"
+    spread = 1.0 / math.sqrt(3.0)
 
     def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
         write_scores(X, offsets, outputs, first, rank_scores)
 
-    def describe(self, form: Form) -> Form:
-        """Return its place within the query."""
-        return form.become(self.query_scale, "step from the middle to the top of the ranks within its query")
-
-    def spreads(self, before: Floats) -> Floats:
-        """Return the standard deviation within a query."""
-        return np.full(len(before), 1.0 / math.sqrt(3.0))
-
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        """Add the ranks, by the places of values in their order."""
         from perceptrank.transforms.rank_nodes import add_ranks
 
         return add_ranks(nodes, X, n_features)

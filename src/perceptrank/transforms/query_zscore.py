@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.kernels.lanes import LANES
 from perceptrank.kernels.moments import standardize_lanes
 from perceptrank.stream.validation import read_only
 from perceptrank.transforms.forms import Nodes, add_inverse
-from perceptrank.transforms.lineage import Form
 from perceptrank.transforms.standardizing import check_overflow
 from perceptrank.transforms.transform import ColumnTransform
 
@@ -32,18 +29,11 @@ class QueryZScore(ColumnTransform):
     name = "query-zscore"
     rises = True
     scope = "query"
-    query_scale = "z-score"
+    label, unit = "z-score", "standard deviation within its query"
+    spread = 1.0
 
     def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
         check_overflow(query_zscore_pass(read_only(X), read_only(offsets), outputs, first), X)
-
-    def describe(self, form: Form) -> Form:
-        """Return its place within the query."""
-        return form.become(self.query_scale, "standard deviation within its query")
-
-    def spreads(self, before: Floats) -> Floats:
-        """Return the standard deviation within a query."""
-        return np.full(len(before), 1.0)
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
         """Add the scaling; values are taken relative to the first row, so that a constant column becomes exactly 0."""

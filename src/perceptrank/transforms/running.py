@@ -10,22 +10,19 @@ from perceptrank.io.model_file import finite_numbers
 from perceptrank.kernels.arrays import Features, FloatRows, Floats, Ints
 from perceptrank.kernels.compiled import compiled
 from perceptrank.stream.validation import read_only
-from perceptrank.transforms.forms import Affine, Nodes
-from perceptrank.transforms.lineage import Form
 from perceptrank.transforms.running_spread import RunningSpread
 from perceptrank.transforms.standardizing import (
-    DEVIATION,
+    RunningScale,
     check_overflow,
     describe_rows,
     first_overflow,
-    inverse_deviations,
     invert_deviations,
     standardize_rows,
 )
-from perceptrank.transforms.transform import LearningTransform, Transform, WritingTransform
+from perceptrank.transforms.transform import Transform, WritingTransform
 
 
-class RunningStandardizer(LearningTransform, WritingTransform):
+class RunningStandardizer(RunningScale, WritingTransform):
     """Standardise each feature by its mean and deviation over all documents so far, the current query included.
 
     Statistics are merged query by query (Welford's recurrence in Chan's form), so the result does not depend, bit for
@@ -47,7 +44,6 @@ class RunningStandardizer(LearningTransform, WritingTransform):
     """
 
     name = "running"
-    rises = True
 
     def __init__(self) -> None:
         self.count = 0.0
@@ -61,10 +57,9 @@ class RunningStandardizer(LearningTransform, WritingTransform):
         return self._mean.copy()
 
     @property
-    def deviation(self) -> Floats:
+    def deviation(self) -> Floats:  # type: ignore[override]
         """Standard deviation of each feature."""
-        deviation: Floats = np.sqrt(self._squares / max(self.count, 1.0))
-        return deviation
+        return np.sqrt(self._squares / max(self.count, 1.0))
 
     def sparse_form(self) -> Transform:
         """Return a `RunningSpread`, which does not subtract the mean; raise if this transform has learned already."""
@@ -76,38 +71,14 @@ class RunningStandardizer(LearningTransform, WritingTransform):
         form.frozen = self.frozen
         return form
 
-    def affine(self, n_features: int) -> Affine:
-        """Return mean and 1 / deviation of each feature, 0 for a constant one."""
-        if not self.count:
-            return Affine(np.zeros(n_features), np.zeros(n_features))
-        return Affine(self.mean, inverse_deviations(self.deviation))
-
-    def slopes(self, n_features: int) -> Floats | None:
-        """Return 1 / deviation of each feature if it has learned and is frozen."""
-        return super().slopes(n_features) if self.count else None
+    def _centre(self, n_features: int) -> Floats:
+        return self.mean if self.count else np.zeros(n_features)
 
     def evaluate(self, X: Floats) -> Floats:
-        """Return standardised features, of any size."""
         mean, inverse = self.affine(X.shape[1])
         return np.where(inverse > 0.0, (X - mean) * inverse, 0.0)
 
-    def describe(self, form: Form) -> Form:
-        """Return a number of deviations."""
-        return form.become(*DEVIATION)
-
-    def spreads(self, before: Floats) -> Floats:
-        """Return 1, and 0 for a constant feature."""
-        return (self.affine(len(before)).inverse > 0.0).astype(np.float64)
-
-    def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        """Add a subtraction and a multiplication."""
-        if not self.count:
-            return str(nodes.add("Mul", X, np.zeros(n_features)))
-        mean, inverse = self.affine(n_features)
-        return str(nodes.add("Mul", nodes.add("Sub", X, mean), inverse))
-
     def merge(self, other: RunningStandardizer) -> Self:
-        """Add the statistics of another standardiser to this one's."""
         self._check_kind(other)
         if other.count > 0:
             mean, squares = self._moments(len(other._mean))
@@ -136,7 +107,6 @@ class RunningStandardizer(LearningTransform, WritingTransform):
         return self._mean.copy(), self._squares.copy()
 
     def state(self) -> dict[str, Any]:
-        """Return the learned statistics as numbers and lists."""
         return {
             "count": self.count,
             "frozen": self.frozen,

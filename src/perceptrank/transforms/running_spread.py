@@ -14,16 +14,15 @@ from perceptrank.stream.memory import check_room
 from perceptrank.stream.query_stream import QueryStream
 from perceptrank.stream.sparse import SparseFeatures
 from perceptrank.stream.validation import as_any_features, as_offsets, read_only
-from perceptrank.transforms.forms import Affine, Nodes
-from perceptrank.transforms.lineage import Form
-from perceptrank.transforms.standardizing import DEVIATION, check_overflow, inverse_deviations
-from perceptrank.transforms.transform import LearningTransform, Transform
+from perceptrank.transforms.forms import Nodes
+from perceptrank.transforms.standardizing import RunningScale, check_overflow
+from perceptrank.transforms.transform import Transform
 
 COUNT, MEAN, SQUARES = range(3)
 LARGEST_VALUE = 1e146
 
 
-class RunningSpread(LearningTransform):
+class RunningSpread(RunningScale):
     """Divide each feature by its standard deviation over all documents so far, the current query included.
 
     `running`, which also subtracts the mean, is this where features are sparse: zeros stay zeros, and a query costs
@@ -47,7 +46,6 @@ class RunningSpread(LearningTransform):
     """
 
     name = "running-spread"
-    rises = True
 
     def __init__(self) -> None:
         self.count = 0
@@ -59,38 +57,19 @@ class RunningSpread(LearningTransform):
         return self
 
     @property
-    def deviation(self) -> Floats:
+    def deviation(self) -> Floats:  # type: ignore[override]
         """Standard deviation of each feature."""
         deviation = np.empty(len(self._moments))
         write_deviations(self._moments, float(self.count), deviation)
         return deviation
 
-    def affine(self, n_features: int) -> Affine:
-        """Return 0 and 1 / deviation of each feature, 0 for a constant one."""
-        none = np.zeros(n_features)
-        return Affine(none, inverse_deviations(self.deviation) if self.count else none)
-
-    def slopes(self, n_features: int) -> Floats | None:
-        """Return 1 / deviation of each feature if it has learned and is frozen."""
-        return super().slopes(n_features) if self.count else None
-
     def evaluate(self, X: Floats) -> Floats:
-        """Return scaled features, of any size."""
         if not self.count:
             return np.zeros_like(X)
         deviation = self.deviation
         return np.where(deviation > 0.0, X / np.where(deviation > 0.0, deviation, 1.0), 0.0)
 
-    def describe(self, form: Form) -> Form:
-        """Return a number of deviations."""
-        return form.become(*DEVIATION)
-
-    def spreads(self, before: Floats) -> Floats:
-        """Return 1, and 0 for a constant feature."""
-        return (self.affine(len(before)).inverse > 0.0).astype(np.float64)
-
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        """Add a division."""
         if not self.count:
             return str(nodes.add("Mul", X, np.zeros(n_features)))
         deviation = self.deviation
@@ -125,7 +104,6 @@ class RunningSpread(LearningTransform):
         return scaled if isinstance(X, SparseFeatures) else scaled.toarray()
 
     def merge(self, other: RunningSpread) -> Self:
-        """Add the statistics of another one to this one's."""
         self._check_kind(other)
         if other.count > 0:
             if len(self._moments) not in (0, len(other._moments)):
@@ -138,7 +116,6 @@ class RunningSpread(LearningTransform):
         return self
 
     def state(self) -> dict[str, Any]:
-        """Return the learned statistics as numbers and lists: of features that were not always 0."""
         seen = np.flatnonzero(self._moments[:, COUNT])
         counts, means, squares = self._moments[seen].T.tolist()
         return {

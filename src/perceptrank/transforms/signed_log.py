@@ -30,7 +30,6 @@ class SignedLog(ElementwiseTransform):
         signed_log_pass(read_only(X), outputs, first)
 
     def describe(self, form: Form) -> Form:
-        """Return a logarithm."""
         return Form("log", "unit of log(1 + |x|)", "log(1 + |x|)")
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:

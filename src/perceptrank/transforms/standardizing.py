@@ -1,4 +1,6 @@
-"""Compiled steps that transforms share: moments of a query's features, and subtracting and dividing by them."""
+"""Answers and compiled steps of transforms that standardise."""
+
+from __future__ import annotations
 
 import math
 
@@ -8,13 +10,32 @@ from perceptrank.kernels.arrays import Features, Floats
 from perceptrank.kernels.compiled import compiled, helper
 from perceptrank.stream.sparse import AnyFeatures
 from perceptrank.stream.validation import are_finite, describe_bad_feature
+from perceptrank.transforms.forms import Affine
+from perceptrank.transforms.transform import LearningTransform
 
-DEVIATION = "deviation", "standard deviation over all documents"  # label and unit of what is standardised
 
+class RunningScale(LearningTransform):
+    """A transform that divides features by their standard deviations over all documents so far."""
 
-def inverse_deviations(deviations: Floats) -> Floats:
-    """Return 1 over each deviation, 0 for a constant feature."""
-    return np.divide(1.0, deviations, out=np.zeros(len(deviations)), where=deviations > 0.0)
+    rises = True
+    label, unit = "deviation", "standard deviation over all documents"
+    count: float
+    deviation: Floats
+
+    def affine(self, n_features: int) -> Affine:
+        deviation = self.deviation if self.count else np.zeros(n_features)
+        inverse = np.divide(1.0, deviation, out=np.zeros(len(deviation)), where=deviation > 0.0)
+        return Affine(self._centre(len(deviation)), inverse)
+
+    def _centre(self, n_features: int) -> Floats:
+        """Return what is subtracted from features first."""
+        return np.zeros(n_features)
+
+    def slopes(self, n_features: int) -> Floats | None:
+        return super().slopes(n_features) if self.count else None
+
+    def spreads(self, before: Floats) -> Floats:
+        return (self.affine(len(before)).inverse > 0.0).astype(np.float64)
 
 
 @helper

@@ -22,28 +22,27 @@ from perceptrank.transforms.lineage import Form, Lineage, Outputs
 
 # What does the work of a transform, and what it answers about that to whoever exports and explains models.
 _WORK = ("apply", "learn_and_apply", "write", "write_columns")
-_ANSWERS = (
+_ANSWERS: tuple[str, ...] = (
+    "label",
+    "unit",
+    "spread",
     "affine",
     "piecewise",
     "filling",
     "fold_weights",
     "evaluate",
     "spreads",
-    "trace",
-    "steps",
-    "leaves",
-    "add_nodes",
-    "query_scale",
 )
+_ANSWERS += ("trace", "steps", "leaves", "add_nodes")
 
 
 class Transform(ABC):
     """A transform of features that works query by query, and may learn on the way.
 
     To write one, define `apply`, and `learn_and_apply` if it learns; `n_outputs` if it changes the number of features.
-    What explains and exports a model asks the transform: say so if it is `affine` or `piecewise`, how to `describe` its
-    outputs, and how to `add_nodes` to an ONNX graph. `transforms.register_transform` makes its name known to the
-    command line and model files.
+    What explains and exports a model asks the transform. If it is `affine` or `piecewise`, saying so is enough;
+    otherwise `rises`, `label`, `unit` and `add_nodes` are worth defining. `transforms.register_transform` makes its
+    name known to the command line and model files.
 
     Attributes
     ----------
@@ -62,12 +61,27 @@ class Transform(ABC):
     scope : "feature", "query", or "document"
         What an output depends on: one feature of a document alone, that feature in all documents of the query, or all
         features of a document.
-    query_scale : str
-        For the scope "query", how features are scaled: "min-max", "z-score", "rank", "normal score", or another word.
+    label, unit : str
+        What an output is, such as "z-score" or "rank", and what one more of it is, in words; by default its name.
+    spread : float
+        Standard deviation of an output, if it is the same for all features; NaN if it is not known.
     settles : bool
         True if what it learns stops moving after a number of documents.
     wraps : bool
         True if it is made of other transforms, and therefore has no name that settings could follow.
+
+    Notes
+    -----
+    Arguments that mean the same in all methods:
+
+    - `X`: features, float32 or float64, an array of shape (documents, features).
+    - `offsets`: where each query begins in X, and the number of documents.
+    - `outputs`, `first`: an array of shape (documents, columns), and the first of its columns to write to.
+    - `learning`: whether to learn from each query as well.
+    - `n_features`: number of features before the transform.
+    - `names`: names of these features; None if they have none.
+    - `longest`: largest number of documents of a query.
+    - `nodes`: an ONNX graph of one query, in which the argument X is the name of the features.
 
     Examples
     --------
@@ -90,7 +104,9 @@ class Transform(ABC):
     makes_sparse: ClassVar[bool] = False
     rises: ClassVar[bool] = False
     scope: ClassVar[Literal["feature", "query", "document"]] = "feature"
-    query_scale: ClassVar[str] = ""
+    label: ClassVar[str] = ""
+    unit: ClassVar[str] = ""
+    spread: ClassVar[float] = math.nan
     settles: ClassVar[bool] = False
     wraps: ClassVar[bool] = False
 
@@ -111,7 +127,8 @@ class Transform(ABC):
     @property
     def has_graph(self) -> bool:
         """True if it can be a part of an ONNX graph."""
-        return type(self).add_nodes is not Transform.add_nodes
+        is_known = self.affine(1) is not None or self.piecewise(1) is not None
+        return is_known or type(self).add_nodes is not Transform.add_nodes
 
     def steps(self) -> list[Transform]:
         """Return the transforms that it applies one after the other: itself, unless it is a chain."""
@@ -122,9 +139,7 @@ class Transform(ABC):
         return [self]
 
     def sparse_form(self) -> Transform:
-        """Return the transform that takes its place where features are sparse.
-
-        What it returns has an `apply`, and a `learn_and_apply` if it learns, that take and return `SparseFeatures`.
+        """Return the transform that takes its place where features are sparse, and returns `SparseFeatures`.
 
         Raises
         ------
@@ -137,16 +152,11 @@ class Transform(ABC):
         )
 
     def transform(self, stream: QueryStream) -> QueryStream:
-        """Transform the features of a stream, without learning.
+        """Return a copy of a stream with transformed features and their names, without learning.
 
         Parameters
         ----------
         stream : QueryStream
-
-        Returns
-        -------
-        QueryStream
-            A copy, with the names of the new features.
 
         Raises
         ------
@@ -155,151 +165,60 @@ class Transform(ABC):
         ValueError
             If a feature is invalid, or the features are not those that were learned.
         """
-        if stream.is_sparse:
-            form: Any = self.sparse_form().for_columns(stream.feature_names)
-            made = form.apply(stream.X, stream.offsets)
-            return stream.with_features(made, feature_names=self.output_names(stream.feature_names))
-        given = dense(stream.X)
-        X = checked(self, self.for_columns(stream.feature_names).apply(given, stream.offsets), given)
-        return stream.with_features(X, feature_names=self.output_names(stream.feature_names))
+        form = (self.sparse_form() if stream.is_sparse else self).for_columns(stream.feature_names)
+        X: Any = stream.X if stream.is_sparse else dense(stream.X)
+        outputs = form.apply(X, stream.offsets)
+        if not stream.is_sparse:
+            outputs = check_outputs(self, outputs, X)
+        return stream.with_features(outputs, feature_names=self.output_names(stream.feature_names))
 
     def for_columns(self, names: tuple[str, ...] | None) -> Transform:
-        """Return this transform for columns of these names.
-
-        Parameters
-        ----------
-        names : tuple of str or None
-
-        Returns
-        -------
-        Transform
-            Itself, or one that shares what it learns.
-        """
+        """Return this transform for columns of these names: itself, or one that shares what it learns."""
         return self
 
     @abstractmethod
     def apply(self, X: Features, offsets: Ints) -> Features:
-        """Return the transformed features of a block, without learning.
-
-        Parameters
-        ----------
-        X : array of shape (documents, features)
-            Features, float32 or float64.
-        offsets : array of int of shape (queries + 1,)
-            Where each query begins, and the number of documents.
-
-        Returns
-        -------
-        array of shape (documents, outputs)
-            Features of the same dtype; `SparseFeatures` if it makes such.
-        """
+        """Return the transformed features of a block, of the same dtype, without learning."""
 
     def learn_and_apply(self, X: Features, offsets: Ints) -> Features:
-        """Learn from each query of a block, if this transform learns, and return its transformed features.
-
-        Parameters
-        ----------
-        X : array of shape (documents, features)
-            Features, float32 or float64.
-        offsets : array of int of shape (queries + 1,)
-            Where each query begins, and the number of documents.
-        """
+        """Learn from each query of a block, if this transform learns, and return its transformed features."""
         return self.apply(X, offsets)
 
     def n_outputs(self, n_features: int) -> int:
-        """Return the number of features that so many become.
-
-        Parameters
-        ----------
-        n_features : int
-        """
+        """Return the number of features that so many become."""
         return n_features
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the names of the features that features of these names become.
-
-        Parameters
-        ----------
-        names : tuple of str or None
-
-        Returns
-        -------
-        tuple of str or None
-            None if the features have no names.
-        """
+        """Return the names of the features that features of these names become; None if they have none."""
         return names
 
     def sources(self, n_features: int) -> Ints | None:
-        """Return the feature that each output is made of.
+        """Return the feature that each output is made of; None if it may be made of several.
 
-        Parameters
-        ----------
-        n_features : int
-
-        Returns
-        -------
-        array of int of shape (outputs,), or None
-            For an output of feature j, j if the output, within a query, never falls where the feature rises, else -1 -
-            j. None if an output may be made of several features.
+        For an output of feature j that is j if the output, within a query, never falls where the feature rises, else
+        -1 - j.
         """
         return np.arange(n_features) if self.rises else None
 
     def slopes(self, n_features: int) -> Floats | None:
         """Return the factors of features, if outputs are features times these plus constants, from now on.
 
-        Parameters
-        ----------
-        n_features : int
-
-        Returns
-        -------
-        array of float of shape (features,), or None
-            None if the transform is not of that form, or still learns.
+        It is None if the transform is not of that form, or still learns.
         """
         affine = self.affine(n_features)
         is_known = affine is not None and self.is_settled and len(affine.inverse) == n_features
         return affine.inverse if affine is not None and is_known else None
 
     def affine(self, n_features: int) -> Affine | None:
-        """Return mean and inverse if it makes (x - mean) * inverse of each feature x, as it is now.
-
-        Parameters
-        ----------
-        n_features : int
-
-        Returns
-        -------
-        Affine or None
-            None if it is not of that form.
-        """
+        """Return mean and inverse if it makes (x - mean) * inverse of each feature x, as it is now; else None."""
         return None
 
     def piecewise(self, n_features: int) -> Piecewise | None:
-        """Return the functions of each feature, if outputs are piecewise constant or linear, as they are now.
-
-        Parameters
-        ----------
-        n_features : int
-
-        Returns
-        -------
-        Piecewise or None
-            None if it is not of that form.
-        """
+        """Return the functions of features, if outputs are piecewise constant or linear, as they are now; else None."""
         return None
 
     def filling(self, n_features: int) -> Filling | None:
-        """Return what missing values become now, if filling them in is all that the transform does.
-
-        Parameters
-        ----------
-        n_features : int
-
-        Returns
-        -------
-        Filling or None
-            None if it does something else.
-        """
+        """Return what missing values become now, if filling them in is all that the transform does; else None."""
         return None
 
     def fold_weights(self, weights: Floats, n_features: int) -> Folding | None:
@@ -308,22 +227,11 @@ class Transform(ABC):
         Parameters
         ----------
         weights : array of float of shape (outputs,)
-        n_features : int
-
-        Returns
-        -------
-        Folding or None
-            None if it is not of that form.
         """
         return None
 
     def evaluate(self, X: Floats) -> Floats:
-        """Return the outputs of features of any size, for a transform of the scope "feature", bit for bit.
-
-        Parameters
-        ----------
-        X : array of float64 of shape (documents, features)
-        """
+        """Return the outputs of float64 features of any size, bit for bit, for the scope "feature"."""
         return np.asarray(self.apply(X, np.array([0, len(X)])), np.float64)
 
     def describe(self, form: Form) -> Form:
@@ -334,25 +242,20 @@ class Transform(ABC):
         form : Form
             What it is given: `label`, `unit`, and what it is made `of`.
         """
-        return form.become(self.name, f"unit after {self.name}")
+        return form.become(self.label or self.name, self.unit or f"unit after {self.name}")
 
     def spreads(self, before: Floats) -> Floats:
-        """Return the standard deviations of outputs that have one for each feature, as far as they are known.
+        """Return the standard deviations of outputs that have one for each feature; NaN where they are not known.
 
         Parameters
         ----------
         before : array of float of shape (features,)
-            Those of the features, NaN where they are not known.
-
-        Returns
-        -------
-        array of float of shape (features,)
-            NaN where they are not known.
+            Those of the features.
         """
-        return np.full(len(before), math.nan)
+        return np.full(len(before), self.spread)
 
     def trace(self, lineage: Lineage, given: Outputs) -> Outputs | None:
-        """Record what each output is made of.
+        """Record what each output is made of; None if outputs may be made of several features.
 
         Parameters
         ----------
@@ -360,11 +263,6 @@ class Transform(ABC):
             The record.
         given : Outputs
             The features, as the transforms before have made them.
-
-        Returns
-        -------
-        Outputs or None
-            None if outputs may be made of several features.
         """
         n_features = len(given.source)
         if (affine := self.affine(n_features)) is not None:
@@ -374,53 +272,30 @@ class Transform(ABC):
             return lineage.split(given, functions, self.describe)
         if (sources := self.sources(n_features)) is None:
             return None
-        spread = self.spreads(given.spread)
         outputs = lineage.bent(given, self.describe)
-        falling = sources < 0
         if np.array_equal(sources, np.arange(n_features)):
-            return outputs._replace(spread=spread)
+            return outputs._replace(spread=self.spreads(given.spread))
+        falling = sources < 0
         outputs = outputs.take(np.where(falling, -1 - sources, sources))
         base = np.where(falling, lineage.new_bases(len(sources)), outputs.base)
         return outputs._replace(rises=outputs.rises & ~falling, base=base)
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        """Add what it does to an ONNX graph of one query; return the name of the outputs.
-
-        Parameters
-        ----------
-        nodes : Nodes
-            The graph.
-        X : str
-            Name of the features: a matrix of documents by features in double precision.
-        n_features : int
-
-        Returns
-        -------
-        str
-            Name of a matrix of documents by outputs.
+        """Add what it does to an ONNX graph of one query; return the name of the matrix of outputs.
 
         Raises
         ------
         NotImplementedError
             If there is no ONNX graph of it (`has_graph` is False).
         """
+        if (affine := self.affine(n_features)) is not None:
+            return str(nodes.add("Mul", nodes.add("Sub", X, affine.mean), affine.inverse))
+        if (functions := self.piecewise(n_features)) is not None:
+            return functions.add_nodes(nodes, X)
         raise NotImplementedError(f"there is no ONNX graph of {self!r}")
 
     def largest_norm(self, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of features, before the transform.
-        longest : int
-            Largest number of documents of a query.
-
-        Returns
-        -------
-        float
-            Infinity if there is none.
-        """
+        """Return an upper bound on the norm of a transformed document, infinity if there is none."""
         return math.inf
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
@@ -432,15 +307,6 @@ class Transform(ABC):
         ----------
         norm : float
             Upper bound on the norm of a document before the transform; may be infinite.
-        n_features : int
-            Number of features, before the transform.
-        longest : int
-            Largest number of documents of a query.
-
-        Returns
-        -------
-        float
-            Infinity if there is none.
         """
         return self.largest_norm(n_features, longest)
 
@@ -450,11 +316,6 @@ class Transform(ABC):
         Parameters
         ----------
         other : Transform
-
-        Returns
-        -------
-        Transform
-            Itself.
 
         Raises
         ------
@@ -483,37 +344,20 @@ class Transform(ABC):
         return self.settings()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore settings and statistics.
+        """Restore settings and statistics; raise if they are inconsistent or incomplete.
 
         Parameters
         ----------
         state : dict
             As `state` returned it.
-
-        Raises
-        ------
-        ValueError, KeyError, or TypeError
-            If it is inconsistent or incomplete.
         """
         names = inspect.signature(type(self)).parameters
         type(self).__init__(self, **{name: state[name] for name in names})
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Transform validated features into columns of an array.
-
-        Parameters
-        ----------
-        X : array of shape (documents, features)
-        offsets : array of int of shape (queries + 1,)
-        outputs : array of shape (documents, columns)
-            Written to.
-        first : int
-            The first column to write to.
-        learning : bool
-            Learn from each query as well.
-        """
-        made = checked(self, self.learn_and_apply(X, offsets) if learning else self.apply(X, offsets), X)
-        outputs[:, first : first + made.shape[1]] = made
+        """Transform validated features into columns of an array."""
+        written = check_outputs(self, self.learn_and_apply(X, offsets) if learning else self.apply(X, offsets), X)
+        outputs[:, first : first + written.shape[1]] = written
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -529,11 +373,9 @@ class WritingTransform(Transform):
     """A transform that writes to columns of an array, so that a join of several makes no copies."""
 
     def apply(self, X: Features, offsets: Ints) -> Features:
-        """Return the transformed features of a block, without learning."""
         return self._apply(X, offsets, learning=False)
 
     def learn_and_apply(self, X: Features, offsets: Ints) -> Features:
-        """Learn from each query of a block, if this transform learns, and return its transformed features."""
         return self._apply(X, offsets, learning=True)
 
     def _apply(self, X: Features, offsets: Ints, *, learning: bool) -> Features:
@@ -560,16 +402,11 @@ class LearningTransform(Transform):
     frozen = False
 
     def learn(self, stream: Blocks) -> Self:
-        """Learn from the features of a stream.
+        """Learn from the features of a stream; return the transform itself.
 
         Parameters
         ----------
         stream : QueryStream or iterable of blocks
-
-        Returns
-        -------
-        Transform
-            Itself.
 
         Raises
         ------
@@ -585,12 +422,7 @@ class LearningTransform(Transform):
         self.learn_and_apply(dense(block.X), block.offsets)
 
     def freeze(self) -> Self:
-        """Stop learning: what has been learned stays as it is.
-
-        Returns
-        -------
-        Transform
-            Itself.
+        """Stop learning: what has been learned stays as it is. Return the transform itself.
 
         Raises
         ------
@@ -605,7 +437,6 @@ class ElementwiseTransform(WritingTransform):
     """A transform of each number by itself that leaves 0 as it is, so that it takes sparse features as well."""
 
     def sparse_form(self) -> Transform:
-        """Return this transform."""
         return self
 
     def _apply(self, X: Any, offsets: Ints, *, learning: bool) -> Any:
@@ -622,44 +453,33 @@ class ColumnTransform(WritingTransform):
     """A transform of each column by itself, whose kernel needs at least LANES columns."""
 
     def write(self, X: Features, offsets: Ints, outputs: Features, first: int, *, learning: bool) -> None:
-        """Write the transformed features into columns of an array, from column `first` on."""
         n_features = X.shape[1]
         if n_features >= LANES:
             self.write_columns(X, offsets, outputs, first)
             return
         wider: Features = np.zeros((len(X), LANES), X.dtype)
         wider[:, :n_features] = X
-        made = np.empty_like(wider)
-        self.write_columns(wider, offsets, made, 0)
-        outputs[:, first : first + n_features] = made[:, :n_features]
+        written = np.empty_like(wider)
+        self.write_columns(wider, offsets, written, 0)
+        outputs[:, first : first + n_features] = written[:, :n_features]
 
     @abstractmethod
     def write_columns(self, X: Features, offsets: Ints, outputs: Features, first: int) -> None:
-        """Write the outputs of at least LANES columns into columns of an array.
-
-        Parameters
-        ----------
-        X : array of shape (documents, features)
-        offsets : array of int of shape (queries + 1,)
-        outputs : array of shape (documents, columns)
-            Written to.
-        first : int
-            The first column to write to.
-        """
+        """Write the outputs of at least LANES columns into columns of an array."""
 
 
-def checked(transform: Transform, made: Any, X: Any) -> Any:
-    """Return what a transform, perhaps of another package, has made of X; raise unless kernels can take it.
+def check_outputs(transform: Transform, outputs: Any, X: Any) -> Any:
+    """Return what a transform, perhaps of another package, returned for X; raise unless kernels can take it.
 
     Values that are not finite are left to the kernels, which notice them.
     """
     name = type(transform).__name__
-    if isinstance(X, SparseFeatures) and not isinstance(made, SparseFeatures):
-        raise TypeError(f"{name} must return sparse features for sparse ones, got {type(made).__name__}")
-    if transform.makes_sparse and not isinstance(made, SparseFeatures):
-        raise TypeError(f"{name} must return sparse features, as makes_sparse says, got {type(made).__name__}")
+    if isinstance(X, SparseFeatures) and not isinstance(outputs, SparseFeatures):
+        raise TypeError(f"{name} must return sparse features for sparse ones, got {type(outputs).__name__}")
+    if transform.makes_sparse and not isinstance(outputs, SparseFeatures):
+        raise TypeError(f"{name} must return sparse features, as makes_sparse says, got {type(outputs).__name__}")
     try:
-        features = as_any_features(made)
+        features = as_any_features(outputs)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} must return features: {error}") from None
@@ -672,10 +492,7 @@ def checked(transform: Transform, made: Any, X: Any) -> Any:
 
 
 def in_turn(transforms: list[Transform]) -> list[Transform]:
-    """Return transforms that are applied one after the other: those of sparse features in their sparse form.
-
-    Raises `TypeError` if one has none.
-    """
+    """Return transforms applied one after the other, those of sparse features in their sparse form, or raise."""
     if not any(transform.makes_sparse for transform in transforms[:-1]):
         return transforms
     first = next(place for place, transform in enumerate(transforms) if transform.makes_sparse)

@@ -78,7 +78,6 @@ class ElasticsearchModel(FloatModel):
         return {"model": {"name": self.model_name, "model": model}}
 
     def tree_body(self, trees: list[FloatTree]) -> tuple[Any, list[str]]:
-        """Return the request's body as plain values."""
         model = {"type": "model/xgboost+json", "definition": json.dumps([_xgboost_tree(tree) for tree in trees])}
         return {"model": {"name": self.model_name, "model": model}}, []
 

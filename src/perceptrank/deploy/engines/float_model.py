@@ -101,7 +101,6 @@ class FloatModel(SumTarget):
         return EngineServer(self.name, str(self.url), self.timeout)
 
     def settled(self, model: Any, function: RankingFunction) -> Self:
-        """Return this target with a shift that is a number."""
         folded = as_sum(function)
         if isinstance(folded, Additive):
             trees = float_trees(self.name, folded)
@@ -113,7 +112,6 @@ class FloatModel(SumTarget):
         return replace(self, shift=made)
 
     def write(self, folded: Folded) -> tuple[str, list[str]]:
-        """Return the request's body."""
         terms = self.terms(folded)
         if self.part == "features":
             return self._drafted(list(folded.used))
@@ -145,7 +143,6 @@ class FloatModel(SumTarget):
         """Return the request's body as plain values."""
 
     def write_curves(self, additive: Additive) -> tuple[str, list[str]]:
-        """Return the request's body of a model of bins, as trees."""
         if self.part == "features":
             check_steps(self.name, additive)
             return replace(self, shift=NO_SHIFT)._drafted(list(additive.used))
@@ -193,36 +190,29 @@ class FloatModel(SumTarget):
         return folded.bias if self.normalizers else folded.constant
 
     def drops(self, function: RankingFunction) -> float:
-        """Return what was left out of every score."""
         given = as_sum(function)
         return float_trees(self.name, given).dropped if isinstance(given, Additive) else self.left_out(given)
 
     def tolerance(self, function: RankingFunction) -> float:
-        """Return 4 units in the last place of float32 per feature."""
         return 4 * ULP * len(as_sum(function).places)
 
     def why_another_order(self) -> str:
-        """Say what a shift does."""
         if not self.shift.value:
             return ""
         return f"float32 keeps few digits of scores to which {self.shift.value:g} is added: take a smaller shift"
 
     def adds(self, function: RankingFunction) -> float:
-        """Return the shift."""
         return float(self.shift.value)
 
     def sample(self) -> int | None:
-        """Return how many queries are ranked by a live engine unless told otherwise, None for all."""
         return None if self.url is None else LIVE_QUERIES
 
     def engine(self) -> str:
-        """Name the engine with its version, or say that none runs."""
         if self.url is not None:
             return self.ask_name(self.server())
         return "emulated in float32, from its documentation (no engine was asked: set url)"
 
     def scores(self, function: RankingFunction, export: Export, X: AnyFeatures, offsets: Ints) -> Floats:
-        """Return the scores that the engine gives to documents, or its emulation."""
         if self.part != "model":
             raise ValueError(f"a draft of features has no scores: parity is of {self.name} with part='model'")
         if self.url is None:

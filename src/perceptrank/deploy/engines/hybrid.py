@@ -62,7 +62,7 @@ class HybridWeights(Target):
 
     def _fold(self, function: RankingFunction) -> Folded:
         """Return the weights of features after query-minmax."""
-        if [transform.query_scale for transform in function.transforms] != ["min-max"]:
+        if [transform.label for transform in function.transforms] != ["min-max"]:
             raise ValueError(_refusal(function))
         folded = fold_function(replace(function, transforms=[]))
         wrong = [name for name, weight, _ in folded.terms() if weight < 0.0]
@@ -142,7 +142,6 @@ class HybridWeights(Target):
         return 4 * ULP * len(self._fold(function).places)
 
     def why_another_order(self) -> str:
-        """Say what the engines do otherwise than `query-minmax`."""
         if self.server == "opensearch":
             return "OpenSearch makes 0.001, not 0, of the lowest score of a clause"
         return "Elasticsearch takes scores of a clause that differ by less than 0.000001 for equal"
@@ -204,7 +203,7 @@ def _clause(name: str) -> dict[str, Any]:
 def _refusal(function: RankingFunction) -> str:
     """Say why a model cannot be had by hybrid search, and what to do."""
     why = "it scales each clause to the range from 0 to 1 within a query"
-    if any(transform.query_scale == "z-score" for transform in function.transforms):
+    if any(transform.label == "z-score" for transform in function.transforms):
         why = "OpenSearch's z_score makes 0.001 of all that is below the mean, and Elasticsearch has none"
     after = " and then ".join(map(repr, function.transforms))
     return (

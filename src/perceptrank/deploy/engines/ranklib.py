@@ -88,7 +88,6 @@ class RankLibModel(SumTarget):
         return float_trees(self.name, given).dropped if isinstance(given, Additive) else given.constant
 
     def tolerance(self, function: RankingFunction) -> float:
-        """Return 4 units in the last place of float32 per feature."""
         return 4 * ULP * len(as_sum(function).places)
 
     def engine(self) -> str:

@@ -115,7 +115,6 @@ class SolrModel(FloatModel):
         return body, notes
 
     def reached(self, threshold: float) -> float:
-        """Return the threshold that Solr makes of the one that it is given for this."""
         return with_slack(threshold_before_slack(threshold))
 
     def ask_name(self, server: EngineServer) -> str:

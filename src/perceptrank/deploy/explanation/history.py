@@ -111,7 +111,7 @@ def _standings(model: Tournament, state: Model, leader: Learner) -> str:
         behind = ", ".join(f"{name} {max(0.0, -total):.3g}" for name, total in zip(names, sums, strict=True))
         ranks = names[state.members.index(leader)]
         return (
-            f"Copies that forget, and how far each is behind in {model._compared_by()!s}, at most {model.lag:g}: "
+            f"Copies that forget, and how far each is behind in {model.compared_by()!s}, at most {model.lag:g}: "
             f"{behind}; the next query is ranked by {ranks}, which is shown."
         )
     shown = ", ".join(

@@ -2,16 +2,160 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from perceptrank.io.block_assembly import as_id_array
 from perceptrank.io.errors import FormatError
-from perceptrank.io.letor.density import DensityLimit
-from perceptrank.io.letor.error_policy import ErrorPolicy
-from perceptrank.io.letor.jobs import MOST_PENDING_BYTES, Job, Pool
-from perceptrank.io.letor.lines import LineParser, Parsed, Widest
+from perceptrank.io.growing import GrowingArray
+from perceptrank.io.letor.jobs import MOST_PENDING_BYTES, Job, Pool, in_order
+from perceptrank.io.letor.lines import DensityLimit, LineParser, Parsed, SparseRoom, Widest
 from perceptrank.io.letor.matrix import Matrix
-from perceptrank.io.letor.runs import Runs
+from perceptrank.io.letor.problems import ErrorPolicy
 from perceptrank.io.text import Chunk, TextReader
-from perceptrank.kernels.arrays import Features, Floats
+from perceptrank.kernels.arrays import Features, Floats, Ints
+from perceptrank.stream.memory import free_memory
+from perceptrank.stream.sparse import SparseFeatures
+from perceptrank.stream.texts import Texts
+
+
+class Runs:
+    """Runs of adjacent documents of one query, over all chunks, their comments and ids."""
+
+    def __init__(self) -> None:
+        self._starts, self._qids, self._text_at = (GrowingArray(np.int64) for _ in range(3))
+        self._texts: list[str] = []
+        self._comments: list[str] | None = None
+        self._docids: list[Texts] = []
+        self._has_docids = False
+        self._last: int | str | None = None
+
+    def add(self, parsed: Parsed, n_rows: int) -> None:
+        """Add a chunk, after `n_rows` documents; its first query may be the last one of the chunk before."""
+        if parsed.comments is not None:
+            self._comments = [] if self._comments is None else self._comments
+            self._comments += parsed.comments
+        self._docids.append(Texts.empty(parsed.n_rows) if parsed.docids is None else parsed.docids)
+        self._has_docids |= parsed.docids is not None
+        if not parsed.n_rows:
+            return
+        has_text = len(parsed.texts) > 0
+        first: int | str = parsed.texts[0] if has_text and parsed.text_at[0] == 0 else int(parsed.qids[0])
+        skipped = int(first == self._last)
+        n_runs = len(parsed.qids)
+        self._last = parsed.texts[-1] if has_text and parsed.text_at[-1] == n_runs - 1 else int(parsed.qids[-1])
+        is_skipped = bool(skipped and has_text and parsed.text_at[0] == 0)
+        self._text_at.extend(parsed.text_at[is_skipped:] - skipped + len(self._qids))
+        self._texts += parsed.texts[is_skipped:]
+        self._starts.extend(parsed.starts[skipped:] + n_rows)
+        self._qids.extend(parsed.qids[skipped:])
+
+    def finish(self, n_rows: int) -> "JoinedRuns":
+        """Return the runs of all `n_rows` documents."""
+        self._starts.extend(np.array([n_rows]))
+        comments = None if self._comments is None else Texts(self._comments)
+        docids = Texts.concatenate(self._docids) if self._has_docids else None
+        qids, texts = self._qids.finish(), self._texts
+        if not texts:
+            return JoinedRuns(qids, self._starts.finish(), comments, docids, _all_differ(qids))
+        every: list[Any] = texts
+        if len(texts) < len(qids):
+            every = qids.tolist()
+            for position, text in zip(self._text_at.finish().tolist(), texts, strict=True):
+                every[position] = text
+        return JoinedRuns(as_id_array(every), self._starts.finish(), comments, docids, len(set(every)) == len(every))
+
+
+class JoinedRuns(NamedTuple):
+    """Query ids of runs, and their bounds; `all_differ` is True if every query is one run."""
+
+    qids: npt.NDArray[Any]
+    bounds: Ints
+    comments: Texts | None
+    docids: Texts | None
+    all_differ: bool
+
+
+def _all_differ(numbers: Ints) -> bool:
+    if np.all(numbers[1:] > numbers[:-1]):
+        return True
+    ordered = np.sort(numbers)
+    return bool(np.all(ordered[1:] != ordered[:-1]))
+
+
+class SparseFiller:
+    """Parses chunks into rows that are appended in the order of the text; nothing is ever as wide as the features."""
+
+    def __init__(self, pool: Pool, parser: LineParser, policy: ErrorPolicy, reader: TextReader) -> None:
+        self.runs = Runs()
+        self.n_filled = 0
+        self._pool, self._parser, self._policy, self._reader = pool, parser, policy, reader
+        self._values, self._indices = GrowingArray(parser.settings.dtype), GrowingArray(np.int32)
+        self._starts, self._relevance = GrowingArray(np.int64), GrowingArray(np.float64)
+        self._widest = Widest()
+        self._room = 0
+        self._starts.extend(np.zeros(1, np.int64))
+
+    @property
+    def width(self) -> int:
+        """Number of features: those declared or named, or the largest id found."""
+        return max(1, self._parser.min_width, self._widest.width)
+
+    def fill(self, chunks: Iterable[Chunk], report: Callable[[], object]) -> None:
+        """Parse and collect chunks; call `report` after each."""
+        spare: list[SparseRoom] = []  # memory that was touched before is faster to write to
+
+        def parse(chunk: Chunk) -> tuple[SparseRoom, Parsed]:
+            room = self._parser.room_for(chunk, spare)
+            return room, self._parser.parse_sparse(chunk, room)
+
+        for chunk, (room, parsed) in in_order(self._pool, chunks, parse, lambda chunk: 3 * chunk.n_bytes):
+            self._policy.add(self._parser.problems(chunk, parsed), len(parsed.bad))
+            self._widest = max(self._widest, parsed.widest, key=lambda one: one.width)
+            self.runs.add(parsed, self.n_filled)
+            self._append(room, parsed.n_rows)
+            spare.append(room)
+            self._reader.release(chunk)
+            report()
+
+    def _append(self, room: SparseRoom, n_rows: int) -> None:
+        if not n_rows:
+            return
+        n_values = int(room.ends[n_rows - 1])
+        if len(self._values) + n_values > self._room:
+            self._make_room(n_values, n_rows)
+        self._starts.extend(room.ends[:n_rows] + len(self._values))
+        self._values.extend(room.values[:n_values])
+        self._indices.extend(room.indices[:n_values])
+        self._relevance.extend(room.relevance[:n_rows])
+        self.n_filled += n_rows
+
+    def _make_room(self, n_values: int, n_rows: int) -> None:
+        """Reserve as much as the rest of the text will need, if that is known; it takes no memory until it is used.
+
+        Raises `MemoryError` if more values exceed the available memory, before the system kills the process.
+        """
+        needed = len(self._values) + n_values
+        if n_values * (self._values.dtype.itemsize + self._indices.dtype.itemsize) > free_memory():
+            raise MemoryError(
+                f"{self.n_filled} documents have {len(self._values)} non-zeros, and more exceed the available memory; "
+                "scan_letor reads block by block"
+            )
+        n_read, n_bytes = self._reader.n_read, self._reader.n_bytes
+        self._room = int(min(max(1.03 * n_bytes / n_read, 1.25) if n_bytes else 1.5, 64) * needed)
+        try:
+            for array in (self._values, self._indices):
+                array.reserve(self._room)
+        except MemoryError:  # what is reserved ahead may exceed a limit of the process
+            self._room = needed
+
+    def finish(self, width: int) -> tuple[SparseFeatures, Floats]:
+        """Return the rows, with `width` columns, and their grades."""
+        arrays = self._values.finish(), self._indices.finish(), self._starts.finish()
+        return SparseFeatures._trusted(*arrays, width), self._relevance.finish()
+
 
 _UNKNOWN_SHARE = 1.5  # growth of the matrix while the size of the text is unknown
 _SPARE = 1.03
@@ -45,10 +189,7 @@ class Filler:
         return self._matrix.n_filled
 
     def fill(self, chunks: Iterable[Chunk], report: Callable[[], object]) -> None:
-        """Parse and collect chunks; call `report` after each.
-
-        An error of the chunks is raised after those of earlier lines.
-        """
+        """Parse and collect chunks; call `report` after each. Their own error comes after those of earlier lines."""
         failure: FormatError | None = None
         source = iter(chunks)
         while True:

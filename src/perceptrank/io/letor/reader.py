@@ -13,15 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from perceptrank.io.errors import FormatError, no_documents
-from perceptrank.io.letor.density import is_sparse
-from perceptrank.io.letor.error_policy import ErrorPolicy, OnError
-from perceptrank.io.letor.filling import Filler
+from perceptrank.io.letor.filling import Filler, JoinedRuns, SparseFiller
 from perceptrank.io.letor.jobs import Pool
-from perceptrank.io.letor.lines import LineParser, Widest
+from perceptrank.io.letor.lines import LineParser, Widest, is_sparse
 from perceptrank.io.letor.matrix import permute_rows
-from perceptrank.io.letor.runs import JoinedRuns
+from perceptrank.io.letor.problems import ErrorPolicy, OnError
 from perceptrank.io.letor.settings import GROUP, LineSettings
-from perceptrank.io.letor.sparse_filling import SparseFiller
 from perceptrank.io.paths import PathLike, Source, display_name, find_files
 from perceptrank.io.text import Chunk, TextReader
 from perceptrank.kernels.arrays import Floats

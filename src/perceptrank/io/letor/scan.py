@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from perceptrank.io.block_assembly import BlockAssembler, Piece, RepeatedQueryError
 from perceptrank.io.errors import FormatError, no_documents
-from perceptrank.io.letor.density import DensityLimit, is_sparse
-from perceptrank.io.letor.error_policy import ErrorPolicy, OnError
 from perceptrank.io.letor.jobs import Pool, in_order
-from perceptrank.io.letor.lines import LineParser, Parsed, SparseRoom
+from perceptrank.io.letor.lines import DensityLimit, LineParser, Parsed, SparseRoom, is_sparse
+from perceptrank.io.letor.problems import ErrorPolicy, OnError
 from perceptrank.io.letor.reader import Progress
 from perceptrank.io.letor.settings import LineSettings
 from perceptrank.io.paths import Source, display_name, find_files, is_rereadable

@@ -1,14 +1,28 @@
-"""Text of tables, plain or compressed, in chunks of whole records."""
+"""Text of tables, plain or compressed: its format, and chunks of whole records."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from perceptrank.io import text as text_files
-from perceptrank.io.errors import FormatError
+from perceptrank.io.compression import SUFFIXES
+from perceptrank.io.errors import FileFormatError, FormatError
+from perceptrank.io.tables.columns import Format
+from perceptrank.io.tables.rows import is_number
 
 CHUNK_BYTES = 4 * 2**20
 QUOTES = "quotes must be closed; a field that has quotes must be quoted, and its own quotes doubled"
 _QUOTE, _NEWLINE = b'"', b"\n"
+_FORMATS: dict[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".qrels": "qrels",
+    ".qrel": "qrels",
+    ".run": "run",
+}
 
 Progress = Callable[[int], object]
 
@@ -92,3 +106,38 @@ def _open_quote(path: str, text: bytes, line: int) -> FormatError:
     """Return the error for a quote that is not closed, at the first line with an odd number of them."""
     odd = next(i for i, row in enumerate(text.split(_NEWLINE)) if row.count(_QUOTE) % 2)
     return FormatError(path, line + odd, 1, QUOTES)
+
+
+def format_of_name(name: str) -> Format | None:
+    """Return the format that a file's name tells, compressed or not; None if it tells none.
+
+    Examples
+    --------
+    >>> format_of_name("Judgements.CSV.gz"), format_of_name("train.txt")
+    ('csv', None)
+    """
+    path = Path(name.lower())
+    if path.suffix in SUFFIXES:
+        path = path.with_suffix("")
+    return _FORMATS.get(path.suffix)
+
+
+def table_format(path: str) -> Format:
+    """Return the format of a table by its name, or by its first line; raise `FormatError` if neither tells it."""
+    named = format_of_name(path)
+    if named is not None:
+        return named
+    lines = read_head(path).decode(errors="replace").splitlines()
+    first = next((line.strip() for line in lines if line.strip()), "")
+    words = first.split()
+    if first.startswith("{"):
+        return "jsonl"
+    if len(words) == 4 and is_number(words[3]) and "," not in first:
+        return "qrels"
+    if len(words) == 6 and is_number(words[3]) and is_number(words[4]):
+        return "run"
+    if "\t" in first:
+        return "tsv"
+    if "," in first or ";" in first:
+        return "csv"
+    raise FileFormatError(path, " is no known kind of table: end its name with .csv, .tsv, .jsonl, .qrels or .run")

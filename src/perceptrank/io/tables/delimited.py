@@ -29,8 +29,7 @@ from perceptrank.io.tables.columns import (
     is_kept_apart,
     missing_column,
 )
-from perceptrank.io.tables.document_table import DocumentTable
-from perceptrank.io.tables.documents import FEATURE_LISTS, Document, parse_pairs
+from perceptrank.io.tables.document_table import FEATURE_LISTS, Document, DocumentTable, parse_pairs
 from perceptrank.io.tables.rows import MISSING_WORDS, TRUTHS, Place, Rows, is_number
 from perceptrank.stream.texts import Texts
 

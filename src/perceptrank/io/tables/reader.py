@@ -225,7 +225,8 @@ class _Collected:
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._values = GrowingArray(dtype)
-        self._columns: list[tuple[Mapping[str, Values | None], int]] = []
+        self._columns: list[Mapping[str, Values | None]] = []
+        self._sizes: list[int] = []
         self._starts: list[int] = []
         self._qids: list[str] = []
         self._n_rows = 0
@@ -240,7 +241,8 @@ class _Collected:
             )
         self._values.extend(X.ravel())
         piece = rows.piece()
-        self._columns.append((piece.columns, len(X)))
+        self._columns.append(piece.columns)
+        self._sizes.append(len(X))
         continues = int(bool(self._qids) and piece.qids[0] == self._qids[-1])
         self._qids += piece.qids[continues:]
         self._starts += [self._n_rows + start for start in piece.starts[continues:]]
@@ -249,7 +251,7 @@ class _Collected:
     def as_stream(self, names: tuple[str, ...]) -> QueryStream:
         """Bring the documents of each query together."""
         X: Features = self._values.finish().reshape(self._n_rows, len(names))
-        columns = join_columns(self._columns)
+        columns = join_columns(self._columns, self._sizes)
         bounds = np.array([*self._starts, self._n_rows], dtype=np.int64)
         rows, offsets, qids = group_runs(as_id_array(self._qids), bounds)
         if rows is not None:

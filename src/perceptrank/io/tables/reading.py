@@ -13,12 +13,18 @@ import numpy.typing as npt
 from perceptrank.io.block_assembly import TwoValuesError, ValuesOfQueries
 from perceptrank.io.errors import FileFormatError, FormatError, no_documents
 from perceptrank.io.paths import PathLike, find_files, is_rereadable
+from perceptrank.io.tables.chunks import table_format
 from perceptrank.io.tables.columns import ROLES, Format, Role, TableColumns, Wanted, column_of, missing_column
 from perceptrank.io.tables.delimited import DelimitedTable, open_delimited
-from perceptrank.io.tables.document_table import DocumentTable
-from perceptrank.io.tables.documents import read_json, read_trec
-from perceptrank.io.tables.formats import table_format
-from perceptrank.io.tables.rows import Rows, absent_feature, check_features, check_grades, check_weights, convert_column
+from perceptrank.io.tables.document_table import DocumentTable, read_json, read_trec
+from perceptrank.io.tables.rows import (
+    Rows,
+    absent_feature,
+    check_features,
+    check_grades,
+    check_weights,
+    convert_column,
+)
 from perceptrank.kernels.arrays import Features, Ints
 from perceptrank.stream.columns import find_column, join_columns, take_rows
 
@@ -29,19 +35,9 @@ _RUN_FEATURES = ("score", "rank")
 
 
 class Tables:
-    """Tables to read as one stream.
+    """Tables to read as one stream: `paths` have grades, `feature_paths` features to join.
 
-    Parameters
-    ----------
-    paths : paths
-        Tables with grades.
-    feature_paths : paths, optional
-        Tables with features, to join; without them the tables with grades have the features too.
-    wanted : Wanted
-    dtype : numpy.dtype
-    missing : "error", "keep", or "zero"
-    report : callable, optional
-    progress : callable, optional
+    Without `feature_paths` the tables with grades have the features too.
     """
 
     def __init__(
@@ -104,13 +100,7 @@ class Tables:
         return all(table.knows_names for table in self._with_features)
 
     def rows(self) -> Iterator[Rows]:
-        """Read the rows that have grades and features; warn at the end about those that lack either.
-
-        Raises
-        ------
-        ValueError
-            If no row has both.
-        """
+        """Read the rows that have grades and features; warn about those that lack either, raise if none has both."""
         self._n_read = self._n_ungraded = 0
         self._of_queries = ValuesOfQueries(_columns_of_queries([*self._graded, *self._featured]))
         left_out: list[str] = []
@@ -146,12 +136,14 @@ class Tables:
             for rows in self._read(table):
                 check_grades(rows, table.columns.roles["relevance"])
                 is_graded = ~np.isnan(rows.columns["relevance"])
-                is_blank = _are_empty(rows.qids)
+                no_query = _are_empty(rows.qids)
                 if self._featured:
                     has_document = rows.columns["docid"].lengths > 0
+                    if (without := no_query & (is_graded | has_document)).any():
+                        line = rows.line(int(np.argmax(without)))
+                        raise FormatError(rows.path, line, 1, "a judgement must name its query")
                     is_graded &= has_document
-                    is_blank &= ~has_document
-                self._n_ungraded += int((~is_graded & ~is_blank).sum())
+                self._n_ungraded += int((~is_graded & ~no_query).sum())
                 graded = rows.take(is_graded)
                 if len(graded):
                     yield self._check_columns(table, graded, names)
@@ -224,7 +216,8 @@ class _Judgements:
     def __init__(self) -> None:
         self.numbers: dict[tuple[str, str], int] = {}
         self._grades: list[float] = []
-        self._columns: list[tuple[dict[str, Any], int]] = []
+        self._columns: list[dict[str, Any]] = []
+        self._sizes: list[int] = []
 
     def add(self, rows: Rows) -> None:
         """Add rows; raise if a document of a query is graded twice, and differently."""
@@ -237,7 +230,8 @@ class _Judgements:
             elif self._grades[number] != grade:
                 twice = f"is graded twice, {self._grades[number]:g} and {grade:g}"
                 raise FormatError(rows.path, rows.line(row), 1, f"document {key[1]!r} of query {key[0]!r} {twice}")
-        self._columns.append((rows.take(np.array(new, dtype=np.intp)).columns, len(new)))
+        self._columns.append(rows.take(np.array(new, dtype=np.intp)).columns)
+        self._sizes.append(len(new))
 
     def find(self, rows: Rows) -> Ints:
         """Return the numbers of the rows' judgements, -1 where there is none."""
@@ -245,7 +239,8 @@ class _Judgements:
 
     def finish(self) -> dict[str, Any]:
         """Return the columns of all judgements."""
-        return {name: values for name, values in join_columns(self._columns).items() if name != "docid"}
+        joined = join_columns(self._columns, self._sizes)
+        return {name: values for name, values in joined.items() if name != "docid"}
 
 
 def _columns_of_queries(tables: Iterable[Table]) -> set[str]:

@@ -30,20 +30,9 @@ class Place(NamedTuple):
 class Rows:
     """Consecutive rows of a table.
 
-    Attributes
-    ----------
-    path : str
-    place : callable
-        Finds a cell by row and name of the column.
-    qids : array of object
-        Text, or None where there is none.
-    columns : dict
-        Values of the columns of a stream that the table has: `Texts` with "" where there is none, or numbers with NaN
-        where there is none.
-    X : matrix
-        Features, NaN where there is none; without columns if none are read.
-    names : tuple of str
-        Names of the features.
+    `place` finds a cell by row and column name; `qids` are text, or None; `columns` has the values of those
+    columns of a stream that the table has, where "" and NaN are missing. `X` has NaN for missing
+    features, and no columns if none are read.
     """
 
     path: str

@@ -134,7 +134,8 @@ class Forgetting(Wrapper, Tournament):  # type: ignore[misc]
         learner = without_transforms(self._copy) if self._shares_transforms() else fresh(self._copy)
         return [learner, *(Fading(learner, half_life=float(half_life)) for half_life in self.half_lives)]
 
-    def _compared_by(self) -> Measure:
+    def compared_by(self) -> Measure:
+        """Return the measure that copies are compared by."""
         return self.own_measure if self.measure is None else parse(self.measure)
 
     def _check_parameters(self) -> None:

@@ -222,7 +222,7 @@ class Tournament(Ensemble):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._compared_by()
+        self.compared_by()
         check_choice("strategy", self.strategy, STRATEGIES)
         check_seed(self.seed)
         if self.rate is not None:
@@ -230,7 +230,7 @@ class Tournament(Ensemble):
         if self.learners is not None:
             check_learners(self.learners, refused=Tournament)
 
-    def _compared_by(self) -> Measure:
+    def compared_by(self) -> Measure:
         """Return the measure that learners are compared by."""
         return parse(self.measure)
 
@@ -261,7 +261,7 @@ class Tournament(Ensemble):
     ) -> int:
         """Let every member learn the block, then choose the one that ranked each query."""
         n, first, members = len(offsets) - 1, state.queries, state.members
-        judge = self._compared_by()
+        judge = self.compared_by()
         judge.check_grades(relevance)
         weights = masses.copy()
         scores, moved = np.empty((len(members), len(relevance))), np.tile(masses, (len(members), 1))

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from perceptrank.serve.documents import MOST_DOCUMENTS, Documents, Id, decode_query
 from perceptrank.serve.errors import InvalidRequestError, ServiceError, TooLargeError
-from perceptrank.serve.http.endpoint import Backend, Endpoint, decode, respond
+from perceptrank.serve.http.endpoint import Backend, decode, endpoint, respond
 from perceptrank.serve.ranker import ServedRanker
 from perceptrank.serve.submissions import Acknowledgement, Answer
 
@@ -58,8 +58,9 @@ class SeveralResponse(msgspec.Struct):
 FeedbackBody = FeedbackRequest | Annotated[list[FeedbackRequest], Meta(min_length=1, max_length=MOST_ANSWERS)]
 
 
+@endpoint("POST", "/feedback", "feedback", request=FeedbackBody, response=Acknowledgement, takes_several=True)
 async def feedback(backend: Backend, request: Request) -> Response:
-    """Take the answer to a ranking, or several."""
+    """Answer one ranking or several."""
     answers: FeedbackRequest | list[FeedbackRequest] = await backend.read(request, FeedbackBody)  # type: ignore[arg-type]
     ranker = backend.ranker(request)
 
@@ -78,8 +79,17 @@ async def feedback(backend: Backend, request: Request) -> Response:
     return await _take_several(backend, ranker, take, answers)
 
 
+@endpoint(
+    "POST",
+    "/learn",
+    "feedback",
+    request=LearnRequest,
+    response=Acknowledgement,
+    takes_several=True,
+    takes_lines=True,
+)
 async def learn(backend: Backend, request: Request) -> Response:
-    """Take a query with its answer, or JSON lines of them."""
+    """Learn from a query and its answer, or from JSON lines of them."""
     body, ranker = await backend.body(request), backend.ranker(request)
 
     def take(content: bytes, together: list[Answer] | None = None) -> "Future[Acknowledgement]":
@@ -139,26 +149,4 @@ async def _take_several(
     return respond({"results": results}, status)
 
 
-ENDPOINTS = [
-    Endpoint(
-        "/feedback",
-        "POST",
-        "feedback",
-        feedback,
-        "Answer one ranking or several",
-        FeedbackBody,
-        Acknowledgement,
-        takes_several=True,
-    ),
-    Endpoint(
-        "/learn",
-        "POST",
-        "feedback",
-        learn,
-        "Learn from a query and its answer",
-        LearnRequest,
-        Acknowledgement,
-        takes_several=True,
-        takes_lines=True,
-    ),
-]
+ENDPOINTS = [feedback, learn]

@@ -10,7 +10,7 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.registry import algorithms
 from perceptrank.serve.documents import Id
 from perceptrank.serve.errors import InvalidRequestError, UnknownError
-from perceptrank.serve.http.endpoint import Backend, Endpoint, respond
+from perceptrank.serve.http.endpoint import Backend, endpoint, respond
 from perceptrank.serve.http.models import Version, VersionResponse, restore_document
 from perceptrank.serve.shadow.challengers import Standings
 
@@ -36,13 +36,15 @@ class RemoveChallengerRequest(msgspec.Struct, forbid_unknown_fields=True):
     name: Id
 
 
+@endpoint("GET", "/challengers", "admin", response=Standings)
 async def list_challengers(backend: Backend, request: Request) -> Response:
-    """Return the model that ranks, and how its challengers compare."""
+    """Compare the challengers with the model that ranks."""
     return respond(backend.ranker(request).standings())
 
 
+@endpoint("POST", "/challengers/add", "admin", request=AddChallengerRequest, response=VersionResponse)
 async def add_challenger(backend: Backend, request: Request) -> Response:
-    """Let a model learn silently."""
+    """Add a challenger, which learns silently."""
     wanted = await backend.read(request, AddChallengerRequest)
     sources = {name: getattr(wanted, name) for name in ("algorithm", "model", "ranker", "version")}
     if list(sources.values()).count(None) != len(sources) - 1:
@@ -55,7 +57,7 @@ async def add_challenger(backend: Backend, request: Request) -> Response:
             )
         model = kind()
     elif wanted.ranker is not None:
-        model = backend.service.ranker(wanted.ranker).current.model
+        model = backend.service.ranker(wanted.ranker).current.learner
     elif wanted.version is not None:
         model = wanted.version
     else:
@@ -64,6 +66,7 @@ async def add_challenger(backend: Backend, request: Request) -> Response:
     return respond(VersionResponse(await backend.done(future)))
 
 
+@endpoint("POST", "/challengers/remove", "admin", request=RemoveChallengerRequest, response=VersionResponse)
 async def remove_challenger(backend: Backend, request: Request) -> Response:
     """Remove a challenger."""
     wanted = await backend.read(request, RemoveChallengerRequest)
@@ -71,24 +74,4 @@ async def remove_challenger(backend: Backend, request: Request) -> Response:
     return respond(VersionResponse(await backend.done(future)))
 
 
-ENDPOINTS = [
-    Endpoint("/challengers", "GET", "admin", list_challengers, "How the challengers compare", None, Standings),
-    Endpoint(
-        "/challengers/add",
-        "POST",
-        "admin",
-        add_challenger,
-        "Let a model learn silently",
-        AddChallengerRequest,
-        VersionResponse,
-    ),
-    Endpoint(
-        "/challengers/remove",
-        "POST",
-        "admin",
-        remove_challenger,
-        "Remove a challenger",
-        RemoveChallengerRequest,
-        VersionResponse,
-    ),
-]
+ENDPOINTS = [list_challengers, add_challenger, remove_challenger]

@@ -95,43 +95,41 @@ class Backend:
             ) from None
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """A path and method, who may use it, what answers it, and how it is described.
+Handler = Callable[[Backend, Request], Awaitable[Response]]
 
-    Attributes
-    ----------
-    path, method : str
-        That of a ranker's endpoint comes after /v1 or /v1/rankers/NAME.
-    scope : str
-        Scope that a token needs; empty for everyone.
-    handle : callable
-        Answers a request.
-    summary : str
-        What it does.
-    request, response : type or None
-        Messages of the bodies; None for a request without a body, and for a response that is not JSON.
-    takes_several, takes_lines : bool
-        True if a request may have several messages, also as JSON lines.
-    of_ranker : bool
-        True if each ranker has it.
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """A path and method, the scope that a token needs (empty: none), its handler, and the messages of its bodies.
+
+    Paths of a ranker come after /v1 and /v1/rankers/NAME. Without a request there is no body; without a response, it
+    is not JSON.
     """
 
-    path: str
     method: str
+    path: str
     scope: str
-    handle: Callable[[Backend, Request], Awaitable[Response]]
-    summary: str
+    handle: Handler
     request: Any = None
     response: Any = None
-    takes_several: bool = False
-    takes_lines: bool = False
-    of_ranker: bool = True
+    takes_several: bool = False  # messages in one request
+    takes_lines: bool = False  # also as JSON lines
+    of_ranker: bool = True  # each ranker has it
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the handler's docstring."""
+        return (self.handle.__doc__ or "").partition(".")[0]
 
     @property
     def paths(self) -> list[str]:
         """All paths that lead to it."""
         return ["/v1" + self.path, "/v1/rankers/{name}" + self.path] if self.of_ranker else [self.path]
+
+
+def endpoint(method: str, path: str, scope: str, **about: Any) -> Callable[[Handler], Endpoint]:
+    """Declare the endpoint that a function handles."""
+    return lambda handle: Endpoint(method=method, path=path, scope=scope, handle=handle, **about)
 
 
 @lru_cache(maxsize=256)

@@ -14,7 +14,7 @@ from perceptrank.learners.learner import Learner
 from perceptrank.learners.registry import restore
 from perceptrank.serve.documents import Id
 from perceptrank.serve.errors import InvalidRequestError, UnknownError
-from perceptrank.serve.http.endpoint import Backend, Endpoint, respond
+from perceptrank.serve.http.endpoint import Backend, endpoint, respond
 
 Version = Annotated[int, Meta(ge=1)]
 
@@ -50,25 +50,29 @@ class PromoteRequest(msgspec.Struct, forbid_unknown_fields=True):
     fixed: bool = False
 
 
+@endpoint("GET", "/model", "admin", response=dict[str, Any])
 async def get_model(backend: Backend, request: Request) -> Response:
     """Return the model as a model file."""
     current = backend.ranker(request).current
-    text = await backend.in_thread(lambda: model_text(current.model.as_document()))  # large ones take a while
+    text = await backend.in_thread(lambda: model_text(current.learner.as_document()))  # large ones take a while
     return Response(text, media_type="application/json", headers={"X-Model-Version": str(current.version)})
 
 
+@endpoint("GET", "/model/versions", "admin", response=VersionsResponse)
 async def list_versions(backend: Backend, request: Request) -> Response:
-    """List the versions that have a snapshot."""
+    """List the versions of the model."""
     ranker = backend.ranker(request)
     return respond(VersionsResponse(ranker.current.version, ranker.versions()))
 
 
+@endpoint("POST", "/model/rollback", "admin", request=RollbackRequest, response=VersionResponse)
 async def roll_back(backend: Backend, request: Request) -> Response:
-    """Go back to a version."""
+    """Go back to an earlier version."""
     wanted = await backend.read(request, RollbackRequest)
     return respond(VersionResponse(await backend.done(backend.ranker(request).roll_back(wanted.version))))
 
 
+@endpoint("POST", "/model/promote", "admin", request=PromoteRequest, response=VersionResponse)
 async def promote(backend: Backend, request: Request) -> Response:
     """Rank with another model from now on."""
     wanted = await backend.read(request, PromoteRequest)
@@ -80,7 +84,7 @@ async def promote(backend: Backend, request: Request) -> Response:
     if wanted.challenger is not None:
         future = ranker.promote_challenger(wanted.challenger)
     elif wanted.ranker is not None:
-        model, reason = backend.service.ranker(wanted.ranker).current.model, f"promoted from {wanted.ranker}"
+        model, reason = backend.service.ranker(wanted.ranker).current.learner, f"promoted from {wanted.ranker}"
         future = ranker.promote(model, reason, fixed=wanted.fixed)
     else:
         model = await backend.in_thread(restore_document, wanted.model)
@@ -88,13 +92,14 @@ async def promote(backend: Backend, request: Request) -> Response:
     return respond(VersionResponse(await backend.done(future)))
 
 
+@endpoint("GET", "/export/{target}", "admin")
 async def export_model(backend: Backend, request: Request) -> Response:
-    """Return the model as the file of another engine."""
+    """Export the model to the format of another engine."""
     target = request.path_params["target"]
     if target not in targets():
         raise UnknownError(f"there is no target {target[:100]!r}", f"there are {', '.join(targets())}")
     try:
-        exported = await backend.in_thread(export, backend.ranker(request).current.model, target)
+        exported = await backend.in_thread(export, backend.ranker(request).current.learner, target)
     except (ValueError, AttributeError, ImportError) as error:  # AttributeError: it does not rank by weights
         raise InvalidRequestError(f"the model cannot be exported to {target}: {error}", "see docs/deploy.md") from None
     headers = {"X-Notes": json.dumps(exported.notes)}
@@ -112,10 +117,4 @@ def restore_document(document: dict[str, Any] | None) -> Learner:
         ) from None
 
 
-ENDPOINTS = [
-    Endpoint("/model", "GET", "admin", get_model, "The model, as a model file", None, dict[str, Any]),
-    Endpoint("/model/versions", "GET", "admin", list_versions, "Versions of the model", None, VersionsResponse),
-    Endpoint("/model/rollback", "POST", "admin", roll_back, "Go back to a version", RollbackRequest, VersionResponse),
-    Endpoint("/model/promote", "POST", "admin", promote, "Rank with another model", PromoteRequest, VersionResponse),
-    Endpoint("/export/{target}", "GET", "admin", export_model, "The model as the file of another engine"),
-]
+ENDPOINTS = [get_model, list_versions, roll_back, promote, export_model]

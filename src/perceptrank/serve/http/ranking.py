@@ -8,7 +8,7 @@ from starlette.responses import Response
 from perceptrank.deploy.explanation.explanation import explain
 from perceptrank.serve.documents import Documents, decode_query
 from perceptrank.serve.errors import InvalidRequestError
-from perceptrank.serve.http.endpoint import Backend, Endpoint, decode, respond
+from perceptrank.serve.http.endpoint import Backend, decode, endpoint, respond
 from perceptrank.serve.ranker import Ranked
 from perceptrank.stream.query_stream import QueryStream
 
@@ -30,8 +30,9 @@ class RankResponse(msgspec.Struct, omit_defaults=True):
     contributions: dict[str, dict[str, float]] | None = None
 
 
+@endpoint("POST", "/rank", "rank", request=RankRequest, response=RankResponse)
 async def rank(backend: Backend, request: Request) -> Response:
-    """Rank documents, and remember them for the answer."""
+    """Rank the documents of a query, and remember them for the answer."""
     body, ranker = await backend.body(request), backend.ranker(request)
     query = decode_query(RankRequest, body, ranker.current) or decode(RankRequest, body)
     ranked = ranker.rank(query.documents)
@@ -46,13 +47,11 @@ def _contributions(ranked: Ranked) -> dict[str, dict[str, float]]:
         arranged.X, np.zeros(len(arranged.ids)), feature_names=arranged.names, missing="keep"
     )
     try:
-        contributions = explain(ranked.model).contributions(query)
+        contributions = explain(ranked.learner).contributions(query)
     except (ValueError, AttributeError) as error:  # the latter from models that do not rank by weights
         raise InvalidRequestError(f"there are no contributions: {error}", "ask again without them") from None
     places = contributions.places.tolist()
     return {arranged.ids[row]: dict(contributions.largest(rank)) for rank, row in enumerate(places)}
 
 
-ENDPOINTS = [
-    Endpoint("/rank", "POST", "rank", rank, "Rank the documents of a query", RankRequest, RankResponse),
-]
+ENDPOINTS = [rank]

@@ -78,25 +78,24 @@ class PostgresLog(Log):
         self._connection, self.path = _connected(self._url)
         self.path = f"the log of {self._ranker!r} in {self.path}"
         self._last: tuple[int, bytes] | None = None
-        with self._translated():
-            if not self._read_only:
-                self._lock(lock_seconds)
-                self._make_tables()
-            else:
-                self._ask("SET default_transaction_read_only = on")
-            version = self._about("", "format")
-            if version is None or int(version) > FORMAT:
-                raise DamagedLogError(
-                    f"{self.path} has version {version and version.decode()}, this perceptrank reads {FORMAT}",
-                    "upgrade to use it",
-                )
-            if not self._read_only and self._about(self._ranker, "secret") is None:
-                self.secret = secrets.token_bytes(32)
-            ((size,),) = self._ask(
-                "SELECT pg_total_relation_size('perceptrank.entries') + pg_total_relation_size('perceptrank.events')"
+        if not self._read_only:
+            self._lock(lock_seconds)
+            self._make_tables()
+        else:
+            self._ask("SET default_transaction_read_only = on")
+        version = self._about("", "format")
+        if version is None or int(version) > FORMAT:
+            raise DamagedLogError(
+                f"{self.path} has version {version and version.decode()}, this perceptrank reads {FORMAT}",
+                "upgrade to use it",
             )
-            self._size = int(size)
-            ((fsync,),) = self._ask("SELECT current_setting('fsync')")
+        if not self._read_only and self._about(self._ranker, "secret") is None:
+            self.secret = secrets.token_bytes(32)
+        ((size,),) = self._ask(
+            "SELECT pg_total_relation_size('perceptrank.entries') + pg_total_relation_size('perceptrank.events')"
+        )
+        self._size = int(size)
+        ((fsync,),) = self._ask("SELECT current_setting('fsync')")
         self.warnings = [] if fsync == "on" else [f"{self.path}: fsync is {fsync}, so a power failure may lose answers"]
 
     def _lock(self, seconds: float) -> None:
@@ -123,7 +122,7 @@ class PostgresLog(Log):
         assert self._connection is not None
         if self._ask("SELECT to_regclass('perceptrank.cut') IS NOT NULL")[0][0]:
             return
-        with self._connection.transaction():
+        with self.transaction():
             self._ask("SELECT pg_advisory_xact_lock(%s)", _MAKING)
             if not self._ask("SELECT to_regclass('perceptrank.cut') IS NOT NULL")[0][0]:
                 self._connection.execute(_SCHEMA)
@@ -134,15 +133,10 @@ class PostgresLog(Log):
     def _ask(self, query: LiteralString, *given: Any) -> list[tuple[Any, ...]]:
         """Run a statement; return its rows."""
         assert self._connection is not None
-        with self._connection.cursor(binary=True) as cursor:
-            cursor.execute(query, given)
-            return cursor.fetchall() if cursor.description is not None else []
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn errors of PostgreSQL into those of a log."""
         try:
-            yield
+            with self._connection.cursor(binary=True) as cursor:
+                cursor.execute(query, given)
+                return cursor.fetchall() if cursor.description is not None else []
         except psycopg.Error as error:
             raise _translate(self.path, error) from None
 
@@ -150,8 +144,11 @@ class PostgresLog(Log):
     def transaction(self) -> Iterator[None]:
         """Everything inside is stored, or nothing."""
         assert self._connection is not None
-        with self._translated(), self._connection.transaction():
-            yield
+        try:
+            with self._connection.transaction():
+                yield
+        except psycopg.Error as error:
+            raise _translate(self.path, error) from None
 
     def reopen(self) -> None:
         """Connect anew after an error of writing, to see what was stored."""
@@ -165,8 +162,7 @@ class PostgresLog(Log):
 
     def ping(self) -> None:
         """Raise if the server does not answer."""
-        with self._translated():
-            self._ask("SELECT 1")
+        self._ask("SELECT 1")
 
     def _about(self, ranker: str, name: str) -> bytes | None:
         found = self._ask("SELECT value FROM perceptrank.about WHERE ranker = %s AND name = %s", ranker, name)
@@ -178,8 +174,7 @@ class PostgresLog(Log):
 
     @property
     def secret(self) -> bytes:
-        with self._translated():
-            return self._about(self._ranker, "secret") or b""
+        return self._about(self._ranker, "secret") or b""
 
     @secret.setter
     def secret(self, value: bytes) -> None:
@@ -191,16 +186,14 @@ class PostgresLog(Log):
         )
 
     def check_writable(self) -> None:
-        with self._translated():
-            self._ask("UPDATE perceptrank.about SET value = value WHERE ranker = %s", self._ranker)
+        self._ask("UPDATE perceptrank.about SET value = value WHERE ranker = %s", self._ranker)
 
     def end(self) -> tuple[int, bytes]:
         if self._last is None or self._read_only:
-            with self._translated():
-                found = self._ask(
-                    "SELECT sequence, link FROM perceptrank.entries WHERE ranker = %s ORDER BY sequence DESC LIMIT 1",
-                    self._ranker,
-                )
+            found = self._ask(
+                "SELECT sequence, link FROM perceptrank.entries WHERE ranker = %s ORDER BY sequence DESC LIMIT 1",
+                self._ranker,
+            )
             self._last = found[0] if found else (0, FIRST_LINK)
         assert self._last is not None
         return self._last
@@ -209,16 +202,14 @@ class PostgresLog(Log):
         if sequence == 0:
             return FIRST_LINK
         query: LiteralString = "SELECT link FROM perceptrank.entries WHERE ranker = %s AND sequence = %s"
-        with self._translated():
-            found = self._ask(query, self._ranker, sequence)
-        return found[0][0] if found else None
+        links = self._ask(query, self._ranker, sequence)
+        return links[0][0] if links else None
 
     def find_events(self, event_ids: Sequence[str]) -> dict[str, Event]:
         query: LiteralString = (
             "SELECT event_id, sequence, digest FROM perceptrank.events WHERE ranker = %s AND event_id = ANY(%b)"
         )
-        with self._translated():
-            found = self._ask(query, self._ranker, [one.encode() for one in event_ids])
+        found = self._ask(query, self._ranker, [one.encode() for one in event_ids])
         return {one.decode(): Event(sequence, digest) for one, sequence, digest in found}
 
     def append(self, additions: Sequence[Addition]) -> list[Row]:
@@ -229,14 +220,12 @@ class PostgresLog(Log):
         n_bytes = sum(len(one.record) for one in rows)
         parts = min(-(-n_bytes // _BYTES), len(rows))
         self._last = None  # until it is known what was stored
-        with self._translated():
-            assert self._connection is not None
-            if parts == 1:
-                self._insert(rows, events)
-            else:
-                with self._connection.transaction():
-                    for part in range(parts):
-                        self._insert(rows[part::parts], events[part::parts])
+        if parts == 1:
+            self._insert(rows, events)
+        else:
+            with self.transaction():
+                for part in range(parts):
+                    self._insert(rows[part::parts], events[part::parts])
         self._last = rows[-1].sequence, rows[-1].link
         self._size += n_bytes
         return rows
@@ -267,8 +256,7 @@ class PostgresLog(Log):
             "ORDER BY sequence LIMIT %s"
         )
         while True:
-            with self._translated():
-                found = self._ask(query, self._ranker, after, _ROWS)
+            found = self._ask(query, self._ranker, after, _ROWS)
             for row in found:
                 yield Row(*row)
             if len(found) < _ROWS:
@@ -276,12 +264,10 @@ class PostgresLog(Log):
             after = found[-1][0]
 
     def n_events(self) -> int:
-        with self._translated():
-            return int(self._ask("SELECT count(*) FROM perceptrank.events WHERE ranker = %s", self._ranker)[0][0])
+        return int(self._ask("SELECT count(*) FROM perceptrank.events WHERE ranker = %s", self._ranker)[0][0])
 
     def n_cut(self) -> int:
-        with self._translated():
-            return int(self._ask("SELECT count(*) FROM perceptrank.cut WHERE ranker = %s", self._ranker)[0][0])
+        return int(self._ask("SELECT count(*) FROM perceptrank.cut WHERE ranker = %s", self._ranker)[0][0])
 
     def cut_from(self, sequence: int) -> int:
         self._last = None

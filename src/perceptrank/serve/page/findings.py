@@ -18,7 +18,7 @@ _LACKING = (ValueError, AttributeError)  # models of other kinds, such as sums o
 
 def learning(current: Current) -> dict[str, Any]:
     """Return counts of rounds and updates, the margin of the next round, and the certificate as a sentence."""
-    model = current.model
+    model = current.learner
     found: dict[str, Any] = {"settings": repr(model), "rounds": 0, "updates": 0, "margin": None, "certificate": ""}
     found["learns"] = learns(current)
     if not model.model.has_begun:
@@ -33,7 +33,7 @@ def learning(current: Current) -> dict[str, Any]:
 
 def learns(current: Current) -> bool:
     """Tell whether the model that ranks learns, or stays as it is."""
-    return current.model.learns and not current.shadow.is_fixed
+    return current.learner.learns and not current.shadow.is_fixed
 
 
 def margin_of(model: Learner) -> float | None:
@@ -97,7 +97,7 @@ class Findings:
         if now - now % _DAY > self._since:  # a new day
             self._since, self._before = now - now % _DAY, current
         found: dict[str, Any] = {"since": self._since, "features": [], "changes": [], "note": "", "n_features": 0}
-        model, before = current.model, self._before.model
+        model, before = current.learner, self._before.learner
         if not model.model.has_begun:
             return found | {"note": "Nothing was learned yet."}
         if (current.n_features or 0) > _MOST_FEATURES:

@@ -94,7 +94,7 @@ class Live:
         self._findings = {name: Findings(one) for name, one in service.rankers.items()}
         self._slow: dict[str, tuple[float, int, dict[str, Any]]] = {}
         for name, one in service.rankers.items():
-            one.watch = self._progress[name].watch
+            one.thread.watch = self._progress[name].watch
         self._times = {kind: Times() for kind in _KINDS}
         self._rates: deque[tuple[float, float, float]] = deque(maxlen=_HISTORY)
         self._counts, self._sampled = self._count(), time.monotonic()
@@ -127,7 +127,7 @@ class Live:
     def close(self) -> None:
         """Stop watching."""
         for one in self._service.rankers.values():
-            one.watch = None
+            one.thread.watch = None
         self._is_closed = True
         self._wake.set()
         self._thread.join()

@@ -80,7 +80,7 @@ class Progress:
 
     def __init__(self, current: Current) -> None:
         self.first = current.answers  # answers before this start
-        self.measure = str(current.model.own_measure)
+        self.measure = str(current.learner.own_measure)
         self.measured = self.left_out = self.skipped = 0
         self._waiting: deque[_Block] = deque()
         self._size = 0
@@ -125,7 +125,7 @@ class Progress:
         entries = [entry for _, _, entry in block.answers]
         if not entries:
             return
-        measure = block.before.model.own_measure
+        measure = block.before.learner.own_measure
         self.measure = str(measure)
         relevance = np.concatenate([one.relevance for one in entries])
         measure.check_grades(relevance)
@@ -136,7 +136,7 @@ class Progress:
             feature_names=block.names,
             missing="keep",
         )
-        scores = block.before.model.scores(stream)
+        scores = block.before.learner.scores(stream)
         values = measure.per_query(scores, relevance, stream.offsets)
         for place, (sequence, number, entry) in enumerate(block.answers):
             value = float(values[place])

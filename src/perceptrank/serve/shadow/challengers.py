@@ -49,7 +49,7 @@ class ChallengerStanding(msgspec.Struct):
         compared, is_known = challenger.compared, challenger.compared.n_rounds > 0
         return cls(
             name=name,
-            algorithm=challenger.model.name,
+            algorithm=challenger.learner.name,
             measure=challenger.measure,
             since_version=challenger.since,
             answers=compared.n_rounds,
@@ -88,7 +88,7 @@ class Standings(msgspec.Struct):
         error, shadow = settings.promote_at or settings.shadow_error, current.shadow
         return cls(
             current.version,
-            Incumbent(current.model.name, current.model.learns and not shadow.is_fixed),
+            Incumbent(current.learner.name, current.learner.learns and not shadow.is_fixed),
             error,
             settings.promote_at is not None,
             shadow.promotion,
@@ -133,6 +133,8 @@ def make_removal(current: Current, name: str) -> Entry:
 def make_promotion(current: Current, name: str) -> Entry:
     """Return the entry by which someone promotes a challenger."""
     _check_known(current, name)
+    if (challenger := current.shadow.challengers[name]).is_stopped:
+        raise InvalidRequestError(f"the challenger {name!r} {challenger.refusal}", "remove it, or promote another")
     return PromotionEntry(time.time_ns(), name, None)
 
 
@@ -148,7 +150,7 @@ def restore_challengers(wanted: Shadow, there: Shadow) -> Iterator[Entry]:
     for name in there.challengers:
         yield RemovalEntry(time.time_ns(), name)
     for name, challenger in wanted.challengers.items():
-        yield _addition(name, challenger.measure, challenger.model)
+        yield _addition(name, challenger.measure, challenger.learner)
 
 
 def _addition(name: str, measure: str, model: Learner) -> ChallengerEntry:
@@ -161,8 +163,8 @@ def _check_known(current: Current, name: str) -> None:
         raise UnknownError(f"there is no challenger {name[:100]!r}", f"there are {there}")
 
 
-def _check_features(name: str, model: Learner, current: Current) -> None:
-    state = model.model
+def _check_features(name: str, learner: Learner, current: Current) -> None:
+    state = learner.model
     if not state.has_begun or current.n_features is None:
         return
     if state.n_inputs != current.n_features or not (

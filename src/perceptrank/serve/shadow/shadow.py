@@ -1,9 +1,9 @@
-"""Shadow mode: one model ranks, others learn silently from the same answers and are compared with it.
+"""Shadow mode: one learner ranks; others learn silently from the same answers and are compared with it.
 
-Everything here is a function of the log's entries alone, so that a replay has the same challengers, the same bits and
-the same comparisons.
+Everything here follows from the entries of the log alone, so that a replay gives bit-identical results.
 """
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,57 +19,58 @@ from perceptrank.measures import ERR, Measure, parse
 from perceptrank.serve.learning import Answers, learn_answers
 from perceptrank.serve.log.records import ChallengerEntry, RemovalEntry
 
+_PLAIN = ("measure", "since", "number", "refused", "refusal", "is_stopped")  # fields of a challenger that JSON takes
+logger = logging.getLogger("perceptrank.serve")
+
 
 @dataclass(frozen=True)
 class Challenger:
-    """A model that learns silently.
+    """A learner that learns silently and is compared with the one that ranks."""
 
-    Attributes
-    ----------
-    model : Learner
-    measure : str
-        What it is compared by.
-    since : int
-        Entry from which on it is compared with the model that ranks now.
-    number : int
-        How many comparisons with the model that ranks now had begun by then, this one included.
-    compared : RunningDifference
-        The model that ranks, and this one.
-    refused : int
-        How many answers it could not learn from.
-    refusal : str
-        The reason for the last one of these.
-    """
-
-    model: Learner
+    learner: Learner
     measure: str
-    since: int
-    number: int
+    since: int  # entry at which the comparison began
+    number: int  # of this comparison among those with the learner that ranks now, from 1
     compared: RunningDifference = field(default_factory=RunningDifference)
-    refused: int = 0
-    refusal: str = ""
+    refused: int = 0  # answers that it could not learn from
+    refusal: str = ""  # the last reason
+    is_stopped: bool = False  # after a bug: it stays as it was, and is not compared
 
     def needed(self, error: float) -> float:
-        """Return the evidence that makes it better, so that of all comparisons with one model, few are wrong.
+        """Return the evidence needed to call it better.
 
-        The numbers n of comparisons have errors of error / (n (n + 1)), whose sum is at most `error`, however many
-        there will be.
+        Comparison n has the error rate error / (n (n + 1)); over any number of comparisons they add up to `error`.
         """
         return self.number * (self.number + 1) / error
 
     def is_better(self, error: float) -> bool:
         """Tell whether it is shown to be better."""
-        return self.compared.log_evidence >= math.log(self.needed(error))
+        return not self.is_stopped and self.compared.log_evidence >= math.log(self.needed(error))
 
-    def after_answers(self, answers: Answers, measure: Measure, incumbent: list[float]) -> "Challenger":
-        """Return it after answers, given the values of the incumbent's rankings of them."""
-        learned = learn_answers(self.model, answers, [measure])
+    def after_answers(self, name: str, answers: Answers, measure: Measure, incumbent: list[float]) -> "Challenger":
+        """Return it after answers, given the values of the incumbent's rankings; an error stops this challenger only.
+
+        Where it stops does not depend on how answers come in blocks, so that a replay stops it there too.
+        """
+        if self.is_stopped:
+            return self
+        try:
+            learned = learn_answers(self.learner, answers, [measure])
+        except Exception as error:
+            if len(answers.entries) > 1:
+                challenger = self
+                for i, value in enumerate(incumbent):
+                    challenger = challenger.after_answers(name, answers.only(i), measure, [value])
+                return challenger
+            reason = f"entry {answers.numbers[0]}: {type(error).__name__}: {error}"
+            logger.exception("challenger %s stopped at %s", name, reason)
+            return replace(self, refused=self.refused + 1, refusal=f"stopped at {reason}", is_stopped=True)
         compared = self.compared
         for first, second, counts in zip(incumbent, learned.values[measure], answers.counted(measure), strict=True):
             if counts:
                 compared = compared.after(_as_value(first), _as_value(second))
         refused, refusal = self.refused + learned.refused, learned.refusal or self.refusal
-        return replace(self, model=learned.model, compared=compared, refused=refused, refusal=refusal)
+        return replace(self, learner=learned.learner, compared=compared, refused=refused, refusal=refusal)
 
 
 class Promotion(msgspec.Struct, frozen=True):
@@ -82,55 +83,40 @@ class Promotion(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Shadow:
-    """The challengers of a ranker, and whether the model that ranks learns too.
+    """The challengers of a ranker, and whether the learner that ranks stays as it is."""
 
-    Attributes
-    ----------
-    challengers : mapping from names to Challenger
-        In the order in which they came; never changed.
-    is_fixed : bool
-        True if the model that ranks stays as it is.
-    known : tuple of str
-        All names that challengers ever had.
-    begun : int
-        How many comparisons with the model that ranks now have begun.
-    promotion : Promotion or None
-        The last one.
-    """
-
-    challengers: Mapping[str, Challenger] = field(default_factory=dict)
+    challengers: Mapping[str, Challenger] = field(default_factory=dict)  # by name, oldest first; never changed
     is_fixed: bool = False
-    known: tuple[str, ...] = ()
-    begun: int = 0
-    promotion: Promotion | None = None
+    known: tuple[str, ...] = ()  # all names that challengers ever had
+    begun: int = 0  # comparisons with the learner that ranks now
+    promotion: Promotion | None = None  # the last one
 
     @property
     def is_active(self) -> bool:
-        """True if answers are more than something to learn from for the model that ranks."""
+        """True if the learner that ranks is fixed or has challengers."""
         return self.is_fixed or bool(self.challengers)
 
     def restarted(self, version: int, *, is_fixed: bool = False, without: str | None = None) -> "Shadow":
-        """Return it with comparisons that begin anew, as those so far were with a model that no longer ranks."""
-        kept = {name: one for name, one in self.challengers.items() if name != without}
-        anew = {
-            name: replace(one, since=version, number=number, compared=RunningDifference())
-            for number, (name, one) in enumerate(kept.items(), start=1)
+        """Return it with new comparisons: another learner ranks from now on."""
+        challengers = {
+            name: replace(self.challengers[name], since=version, number=number, compared=RunningDifference())
+            for number, name in enumerate((name for name in self.challengers if name != without), start=1)
         }
-        return replace(self, challengers=anew, is_fixed=is_fixed, begun=len(anew))
+        return replace(self, challengers=challengers, is_fixed=is_fixed, begun=len(challengers))
 
     def after(self, version: int, entry: ChallengerEntry | RemovalEntry) -> "Shadow":
         """Return it with one more challenger, or one less."""
         if isinstance(entry, RemovalEntry):
-            return replace(self, challengers={k: one for k, one in self.challengers.items() if k != entry.name})
-        model = restore(entry.name, parse_model(entry.name, entry.document))
-        added = Challenger(model, entry.measure, version, self.begun + 1)
+            kept = {name: challenger for name, challenger in self.challengers.items() if name != entry.name}
+            return replace(self, challengers=kept)
+        added = Challenger(restore_learner(entry.name, entry.document), entry.measure, version, self.begun + 1)
         known = self.known if entry.name in self.known else (*self.known, entry.name)
         return replace(self, challengers={**self.challengers, entry.name: added}, known=known, begun=self.begun + 1)
 
     def better(self, error: float) -> str | None:
-        """Return the name of the challenger that is shown to be better, the one with most evidence; None if none is."""
-        shown = [(one.compared.log_evidence, name) for name, one in self.challengers.items() if one.is_better(error)]
-        return max(shown)[1] if shown else None
+        """Return the name of the challenger with most evidence among those shown to be better; None without any."""
+        shown = {name: one.compared.log_evidence for name, one in self.challengers.items() if one.is_better(error)}
+        return max(shown, key=lambda name: (shown[name], name), default=None)
 
     def as_plain(self) -> dict[str, Any]:
         """Return it as JSON keeps it to the bit."""
@@ -142,35 +128,32 @@ class Shadow:
             "challengers": [
                 {
                     "name": name,
-                    "model": model_text(one.model.as_document()),
-                    "measure": one.measure,
-                    "since": one.since,
-                    "number": one.number,
-                    "compared": one.compared.as_plain(),
-                    "refused": one.refused,
-                    "refusal": one.refusal,
+                    "model": model_text(challenger.learner.as_document()),
+                    "compared": challenger.compared.as_plain(),
+                    **{field: getattr(challenger, field) for field in _PLAIN},
                 }
-                for name, one in self.challengers.items()
+                for name, challenger in self.challengers.items()
             ],
         }
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> "Shadow":
         """Return what `as_plain` was called on."""
-        found = {
-            one["name"]: Challenger(
-                restore(one["name"], parse_model(one["name"], one["model"])),
-                one["measure"],
-                one["since"],
-                one["number"],
-                RunningDifference.from_plain(one["compared"]),
-                one["refused"],
-                one["refusal"],
+        challengers = {
+            saved["name"]: Challenger(
+                restore_learner(saved["name"], saved["model"]),
+                compared=RunningDifference.from_plain(saved["compared"]),
+                **{field: saved[field] for field in _PLAIN},
             )
-            for one in plain["challengers"]
+            for saved in plain["challengers"]
         }
         last = plain["promotion"]
-        return cls(found, plain["is_fixed"], tuple(plain["known"]), plain["begun"], last and Promotion(**last))
+        return cls(challengers, plain["is_fixed"], tuple(plain["known"]), plain["begun"], last and Promotion(**last))
+
+
+def restore_learner(source: object, document: bytes | str) -> Learner:
+    """Return the learner of a model's text; errors name its source."""
+    return restore(str(source), parse_model(str(source), document))
 
 
 def check_measure(name: str) -> str:

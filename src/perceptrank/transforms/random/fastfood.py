@@ -39,24 +39,7 @@ class Fastfood(FourierFeatures):
     with H the Walsh-Hadamard matrix, B random signs, P a random order, G independent standard normal numbers and S such
     that rows are as long as independent standard normal vectors. Each row by itself is standard normal, so that
     products are the Gaussian kernel in expectation; rows of a block depend on each other. For 136 features and 8,192
-    random ones it takes a fourth of the time of `RandomFourier`.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of random features, even.
-    width : float, optional
-        Width of the kernel; by default it comes from the distances of documents.
-    relative_width : float
-        Width in units of the median distance.
-    beside : bool
-        Keep the features themselves, in front of the random ones.
-    norm : float, optional
-        Norm of the random features: by default √(d) / 2 beside d features, else 1.
-    after : int
-        Number of documents from which on the width stays as it is.
-    seed : int
-        Seed of what is drawn.
+    random ones it takes a fourth of the time. Parameters are those of `RandomFourier`.
 
     References
     ----------
@@ -99,7 +82,6 @@ class Fastfood(FourierFeatures):
         return kept[key]
 
     def directions(self, n_features: int) -> Floats:
-        """Return the directions w of so many features, one in each row, as a matrix, which nothing else needs."""
         check_drawn(f"{self.n_features // 2} directions", self.n_features // 2 * block_size(n_features))
         blocks = []
         for signs, order, numbers, lengths in zip(*self._draw(n_features, np.float64), strict=True):

@@ -48,7 +48,6 @@ class FourierFeatures(RandomFeatures, LearningTransform):
 
     @property
     def learns(self) -> bool:  # type: ignore[override]
-        """True if the width comes from the distances of documents."""
         return self.width is None
 
     def _learn_block(self, block: QueryStream) -> None:
@@ -56,7 +55,6 @@ class FourierFeatures(RandomFeatures, LearningTransform):
             pass
 
     def freeze(self) -> Self:
-        """Keep the width as it is."""
         self._check_seen()
         self.frozen, self._median = True, None
         return self
@@ -153,7 +151,6 @@ class FourierFeatures(RandomFeatures, LearningTransform):
         return [nodes.add("Mul", nodes.add(function, angles), factor) for function in ("Sin", "Cos")]
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the names of the features that features of these names become: "sine 0", ..., "cosine 0", ..."""
         if names is None:
             return None
         pairs = range(self.n_features // 2)
@@ -164,11 +161,9 @@ class FourierFeatures(RandomFeatures, LearningTransform):
         )
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document: random features have a norm of `norm_for`."""
         return math.hypot(norm if self.beside else 0.0, self.norm_for(n_features))
 
     def state(self) -> dict[str, Any]:
-        """Return the settings, and what was learned of the width."""
         return self.settings() | {
             "n_inputs": self.n_inputs,
             "width_now": self.width_,

@@ -74,7 +74,6 @@ class RandomFeatures(WritingTransform):
         return held
 
     def sparse_form(self) -> Transform:
-        """Raise `TypeError`: random features are dense."""
         raise TypeError(
             f"{self.name} makes dense features of all features at once, and takes no sparse ones; to_dense() makes a "
             "stream dense"
@@ -94,7 +93,6 @@ class RandomFeatures(WritingTransform):
         return self.n_features + (n_features if self.beside else 0)
 
     def add_nodes(self, nodes: Nodes, X: str, n_features: int) -> str:
-        """Add the random features, behind the features if these are kept."""
         kept = [X] if self.beside else []
         return str(nodes.add("Concat", *kept, *self._add_random(nodes, X, n_features), axis=1))
 
@@ -122,7 +120,6 @@ class RandomFeatures(WritingTransform):
             )
 
     def output_names(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the names of the features that features of these names become: "random 0", "random 1", ..."""
         if names is None:
             return None
         return (*(names if self.beside else ()), *(f"random {k}" for k in range(self.n_features)))

@@ -93,7 +93,6 @@ class RandomFourier(FourierFeatures):
         return found
 
     def directions(self, n_features: int) -> Floats:
-        """Return the directions w of so many features, one in each row."""
         return self._directions(n_features).rows
 
     def _write_waves(self, X: Features, factor: Any, scale: Any, outputs: Features, first: int) -> None:

@@ -25,7 +25,8 @@ class RandomRelu(RandomFeatures):
 
     for all w and b, times `norm`. For z = (x / √(d), bias), the product of those of two documents is |z| |z'| (sin a
     + (pi - a) cos a) / pi in expectation, a being the angle between z and z': the arc-cosine kernel. Features should be
-    on one scale: `transforms=["auto", "random-relu"]`. Nothing is learned.
+    on one scale: `transforms=["auto", "random-relu"]`. Nothing is learned. Other parameters are those of
+    `RandomFourier`; the norm is that where |z| = 1, in the mean.
 
     Parameters
     ----------
@@ -33,14 +34,6 @@ class RandomRelu(RandomFeatures):
         Number of random features.
     bias : float ≥ 0
         Spread of the thresholds; 0 for none.
-    orthogonal : bool
-        Make (w, b) orthogonal in blocks of d + 1. It takes time n_features d², once.
-    beside : bool
-        Keep the features themselves, in front of the random ones.
-    norm : float, optional
-        Norm of the random features where |z| = 1, in the mean: by default √(d) / 2 beside d features, else 1.
-    seed : int
-        Seed of the directions.
 
     References
     ----------
@@ -115,7 +108,6 @@ class RandomRelu(RandomFeatures):
         relu_pass(read_only(X), factor, panels, self.n_features, outputs, first, tiles, products)
 
     def largest_norm_after(self, norm: float, n_features: int, longest: int) -> float:
-        """Return an upper bound on the norm of a transformed document, by the lengths of the directions."""
         if norm == math.inf:
             return math.inf
         length = math.hypot(norm / math.sqrt(n_features), self.bias)
