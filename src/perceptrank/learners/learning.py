@@ -1,4 +1,4 @@
-"""What a learner does to learn: functions of a learner and a model that may be changed."""
+"""Learning: functions of a learner and of a model that may be changed."""
 
 from __future__ import annotations
 
