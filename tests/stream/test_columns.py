@@ -22,7 +22,7 @@ columns.declare("clicked", per="document", dtype=bool, fill=False)
 columns.declare("propensity", per="document", fill=np.nan, check=are_probabilities, rule="must be a probability > 0")
 columns.declare("title", per="document", dtype="text", fill="")
 columns.declare("session", per="query", dtype="id", fill="")
-columns.declare("day", per="query", dtype="datetime64[D]", fill=np.datetime64("NaT"))
+columns.declare("day", per="query", dtype="datetime64[D]", fill=np.datetime64("NaT", "D"))
 """
 
 
